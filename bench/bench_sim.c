@@ -275,7 +275,7 @@ static void collect_flow_starts(struct flow_replay *r, const struct sim_result *
         heap_alloc((size_t)traffic->rank_count * traffic->ir->op.count + 1, sizeof *r->starts);
     for (uint32_t k = 0; k < traffic->channel_count; k++) {
         const struct channel *channel = &traffic->channel[k];
-        const struct comm_class *comm = &traffic->comm[channel->comm];
+        const struct comm_class *comm = &traffic->comm[channel->comm_class];
         for (uint32_t i = 0; i < comm->op_count[0]; i++) {
             uint32_t op = traffic->comm_op[comm->op_begin[0] + i];
             uint32_t t = channel->transfer_begin + traffic->op_variant[op];

@@ -140,10 +140,10 @@ static void note_dropped_tokens(const struct packed_sets *packed_sets)
 {
     struct diag note = {0};
     struct text dropped = {0};
-    if (packed_sets->count > 0)
+    if (packed_sets->set_count > 0)
         packing_put_dropped(&dropped, packed_sets->packed_set[0]->batch,
                             packed_sets->packed_set[0]->batch_count,
-                            packed_sets->packed_set[0]->sizes.sequence_tokens);
+                            packed_sets->packed_set[0]->packing_options.sequence_tokens);
     if (dropped.size > 0)
         diag_warning(&note, (struct loc){.name = "--documents"}, "%s", dropped.data);
     command_print_notes(&note);
@@ -205,8 +205,8 @@ static void put_shared_command(struct text *out, const struct options *options, 
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }
 
-/* The first batch of a packed set as the setup's documents, and the steps of all of its batches, as predict has
- * them. */
+/* What `predict` would know of the packed batches of the winner: the documents of the first batch, to which the setup
+ * refers, and the step times of all batches. */
 struct winner_batches {
     struct documents documents;
     struct arena arena;
@@ -218,8 +218,8 @@ static void use_first_batch(struct winner_batches *b, struct setup *setup,
 {
     if (packed_set == NULL)
         return;
-    packed_batch_documents(&packed_set->batch[0], packed_set->sizes.sequence_tokens, &b->documents,
-                           &b->arena);
+    packed_batch_documents(&packed_set->batch[0], packed_set->packing_options.sequence_tokens,
+                           &b->documents, &b->arena);
     setup->request.documents = &b->documents;
     setup->padding_tokens = packed_set->batch[0].padding_tokens;
 }

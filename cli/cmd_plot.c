@@ -410,11 +410,11 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .title = options_text(options, "title"),
         .x_column = options_text(options, "x"),
         .y_column = options_text(options, "y"),
-        .from_s = options_number(options, "from"),
+        .shown_from_s = options_number(options, "from"),
         .to_s = options_number(options, "to"),
         .op_window = options_text(options, "window"),
         .rank = (long)options_count(options, "rank"),
-        .memory = options_text(options, "memory"),
+        .memory_name = options_text(options, "memory"),
         .is_y_log = options_given(options, "y-log"),
     };
     wanted.row_conditions = options_list(options, "only", &wanted.row_condition_count);
@@ -434,7 +434,8 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         status =
             diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
                        "a %s figure shows one file, but %zu files are given", plot->name, files);
-    if (status == STATUS_OK && wanted.op_window != NULL && (wanted.from_s > 0 || wanted.to_s > 0))
+    if (status == STATUS_OK && wanted.op_window != NULL &&
+        (wanted.shown_from_s > 0 || wanted.to_s > 0))
         status = diag_error(
             diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
             "and --from or --to choose different intervals: give --window, or --from and --to");

@@ -198,9 +198,9 @@ static enum status print_report(const struct report *report, const struct option
     if (options_given(options, "o"))
         status = traces_write(report, options_text(options, "o"),
                               (struct traces_emit){
-                                  .ir = options_given(options, "emit-ir"),
-                                  .snapshot = options_given(options, "emit-snapshot"),
-                                  .chakra = options_given(options, "emit-chakra"),
+                                  .writes_ir = options_given(options, "emit-ir"),
+                                  .writes_snapshot = options_given(options, "emit-snapshot"),
+                                  .writes_chakra = options_given(options, "emit-chakra"),
                               },
                               note, diag);
     if (status == STATUS_OK && options_given(options, "record"))

@@ -39,7 +39,7 @@ struct session {
     /* NULL: the schedule is from a file, and --model was not given */
     const struct transformer *model;
     char step_text[160];      /* a description of the step, for the report */
-    struct text not_honoured; /* which choices the run does not follow */
+    struct text not_honoured; /* clauses on the choices that the run does not follow */
     struct run_options run_options;
     int32_t *tokens; /* [steps x batch x seq] */
     struct text out;
@@ -241,10 +241,10 @@ static enum status check_model_of_schedule(struct session *s, struct diag *diag)
         s->run_options.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
         return STATUS_OK;
     }
-    if (s->run_options.check || s->run_options.train)
+    if (s->run_options.wants_check || s->run_options.train)
         return diag_error(diag, (struct loc){.name = "--model"}, STATUS_BAD_INPUT,
                           "is missing: %s needs the model that %s was made for",
-                          s->run_options.check ? "--check" : "--data", s->name);
+                          s->run_options.wants_check ? "--check" : "--data", s->name);
     return STATUS_OK;
 }
 
@@ -291,7 +291,7 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
     };
     double *reference = NULL;
     enum status status = STATUS_OK;
-    if (s->run_options.check) {
+    if (s->run_options.wants_check) {
         curve.reference = reference = heap_zalloc(s->run_options.step_count, sizeof *reference);
         status = training_run_reference(training, &s->run_options.exec.adamw,
                                         s->run_options.step_count, reference, diag);
@@ -301,7 +301,7 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
             run_json_curve(&s->json, &curve);
         else
             run_report_curve(&s->out, &curve);
-        if (s->run_options.check && !(run_loss_curve_error(&curve) <= curve.tolerance))
+        if (s->run_options.wants_check && !(run_loss_curve_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
                                 "the loss of a step differs from the reference's by more than %g "
                                 "of the reference's",
@@ -365,9 +365,9 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
                                          .flat_weights = s->run_options.flat_weights,
                                          .zero_moments = true,
                                          .with_reference =
-                                             s->run_options.train && s->run_options.check};
-    const struct training_options most = {.with_reference = s->run_options.check,
-                                          .collects_tensors = s->run_options.check};
+                                             s->run_options.train && s->run_options.wants_check};
+    const struct training_options most = {.with_reference = s->run_options.wants_check,
+                                          .collects_tensors = s->run_options.wants_check};
     bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
         status = trace_folder_check(options_text(s->options, "o"), diag);
@@ -379,7 +379,7 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
         status = check_memory(s, &most, diag);
     if (status == STATUS_OK)
         status = fill_tokens(s, diag);
-    if (status == STATUS_OK && s->run_options.check)
+    if (status == STATUS_OK && s->run_options.wants_check)
         status = check_step(s, diag);
     if (status == STATUS_OK && s->run_options.run)
         status = run_and_report(s, &how, diag);

@@ -61,7 +61,7 @@ static enum status parse_part(struct sweep_options *sweep, const char *text, str
         parts > GRID_POINTS_MAX)
         return diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
                           "'%s' is not K/N with K from 1 to N, such as 2/8", text);
-    sweep->part = (size_t)part;
+    sweep->part_number = (size_t)part;
     sweep->parts = (size_t)parts;
     return STATUS_OK;
 }
@@ -106,7 +106,7 @@ static enum status finish_sweep(struct sweep_journal *journal, const struct swee
         text_printf(&out,
                     "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
                     "without --part joins them\n",
-                    sweep->part, sweep->parts, journal->known_row_count,
+                    sweep->part_number, sweep->parts, journal->known_row_count,
                     journal->journal_path.data);
         status = command_print(&out, diag);
     } else {
@@ -127,7 +127,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     struct sweep_grid grid = {0};
     struct sweep_journal journal = {0};
     struct sweep_options sweep = {
-        .jobs = (size_t)options_count(options, "jobs"),
+        .worker_count = (size_t)options_count(options, "jobs"),
     };
     struct launcher launcher = {0};
     struct diag note = {0};
@@ -147,11 +147,11 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
                             "the launcher already distributes all points over its processes; "
                             "leave --part out");
     if (status == STATUS_OK && launcher.rank > 0) {
-        status = sweep_serve_points(&grid, sweep.jobs, &launcher, diag);
+        status = sweep_serve_points(&grid, sweep.worker_count, &launcher, diag);
         goto out;
     }
     if (status == STATUS_OK)
-        status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part,
+        status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part_number,
                                     sweep.parts, diag);
     if (status == STATUS_OK && (!journal.is_complete || launcher.process_count > 1))
         status = sweep_run(&grid, &sweep, &journal, &launcher, diag);

@@ -25,7 +25,7 @@ static const struct option why_rows[] = {
 };
 const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)};
 
-/* What the answer says about the configuration that the options describe, if they do. */
+/* The part of the answer on the configuration that the options describe. */
 struct memory_answer {
     bool is_known;
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */

@@ -29,7 +29,7 @@ enum changed_field {
     FIELD_OPTIMIZER,
     FIELD_LOSS,
     FIELD_FFN,
-    FIELD_LATENTS,   /* of latent attention */
+    FIELD_LATENTS,   /* what head ranks exchange in latent attention */
     FIELD_ATTENTION, /* kernels for which the device has no costs are refused */
 };
 

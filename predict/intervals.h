@@ -17,7 +17,7 @@
 struct intervals {
     struct similarity similarity;
     struct interval of_quantity[RESIDUAL_COUNT];
-    /* in the interval of the time: the spreads of the machine, if some of its numbers were measured */
+    /* the spreads of the numbers of the machine, which are part of the interval of the time if some were measured */
     struct spreads spreads;
 };
 struct intervals intervals_of(const struct prediction *prediction);

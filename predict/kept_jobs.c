@@ -11,14 +11,14 @@
 struct unfinished_jobs {
     workers_job_fn *function;
     void *context;
-    size_t *job; /* [count] on the heap: their numbers */
-    size_t count;
+    size_t *job_number; /* [count] on the heap: their numbers */
+    size_t job_count;
 };
 
 static void do_unfinished_job(void *context, size_t number, void *result)
 {
     const struct unfinished_jobs *left = context;
-    left->function(left->context, left->job[number], result);
+    left->function(left->context, left->job_number[number], result);
 }
 
 static bool is_all_zero(const char *bytes, size_t size)
@@ -50,17 +50,17 @@ enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, siz
         if (!answer_file_find(kept->answer_file,
                               digest_add(kept->question_digest, &key[i], sizeof key[i]),
                               result + i * result_size, result_size))
-            left.job[left.count++] = i;
-    made = heap_zalloc(left.count + 1, result_size);
+            left.job_number[left.job_count++] = i;
+    made = heap_zalloc(left.job_count + 1, result_size);
     enum status status =
-        workers_run(left.count, result_size, do_unfinished_job, &left, made, progress, diag);
-    for (size_t i = 0; i < left.count; i++) {
-        const size_t job = left.job[i];
+        workers_run(left.job_count, result_size, do_unfinished_job, &left, made, progress, diag);
+    for (size_t i = 0; i < left.job_count; i++) {
+        const size_t job = left.job_number[i];
         memcpy(result + job * result_size, made + i * result_size, result_size);
         keep_result(kept, digest_add(kept->question_digest, &key[job], sizeof key[job]),
                     result + job * result_size, result_size);
     }
     free(made);
-    free(left.job);
+    free(left.job_number);
     return status;
 }

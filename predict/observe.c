@@ -23,11 +23,11 @@ void observed_release(struct observed *o)
 
 static void add_observation(struct observed *o, struct observation row)
 {
-    if (o->count == o->capacity) {
-        o->capacity = heap_next_capacity(o->capacity, o->count + 1);
+    if (o->observation_count == o->capacity) {
+        o->capacity = heap_next_capacity(o->capacity, o->observation_count + 1);
         o->row = heap_realloc(o->row, o->capacity, sizeof *o->row);
     }
-    o->row[o->count++] = row;
+    o->row[o->observation_count++] = row;
 }
 
 static void add_step(struct observed *o, double span_s, double start_s)
@@ -72,9 +72,9 @@ static double predicted_row_s(const struct trace *predicted, uint32_t row)
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
 
-/* Finds, for each kind of work, the least factor with which none of its ops moves its bytes faster than a GPU's memory
- * can by its data sheet. That an L2 cache may hold the operands of a small op is ignored. It is called only for GPUs,
- * since on processors caches hold the operands of most ops. */
+/* Finds, for each kind of work, the least factor on predicted times at which no op moves its bytes faster than the
+ * memory of the GPU can by its data sheet. It ignores that an L2 cache may hold the operands of a small op. It is
+ * called only for GPUs, since on processors caches hold the operands of most ops. */
 static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
                                const struct prediction *p, double least[WORK_KIND_COUNT])
 {
@@ -304,10 +304,10 @@ enum status observed_add_recording(struct observed *o, const struct prediction *
 static int compare_observations(const void *left, const void *right)
 {
     const struct observation *a = left, *b = right;
-    if (a->shape != b->shape)
-        return a->shape < b->shape ? -1 : 1;
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
+    if (a->shape_index != b->shape_index)
+        return a->shape_index < b->shape_index ? -1 : 1;
+    if (a->step_number != b->step_number)
+        return a->step_number < b->step_number ? -1 : 1;
     if (a->op != b->op)
         return a->op < b->op ? -1 : 1;
     return a->seconds < b->seconds ? -1 : a->seconds > b->seconds;
@@ -371,7 +371,7 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
 
 /* The observed times of one shape. */
 struct shape_times {
-    /* of every instance; for a message, of the rank that arrives last, which is the fastest */
+    /* the seconds of every instance; for a message, those on the rank that arrives last, which are the least */
     double *seconds;
     double *step_mean_s; /* the mean over the instances of each step */
     size_t count, step_count;
@@ -393,7 +393,7 @@ static void collect_times(struct shape_times *times, const struct observation *r
     size_t first = 0; /* index in times->seconds of the step's first instance */
     times->count = times->step_count = 0;
     for (size_t i = 0; i < count; i++) {
-        bool next = i == 0 || row[i].step != row[i - 1].step;
+        bool next = i == 0 || row[i].step_number != row[i - 1].step_number;
         if (next) {
             first = times->count;
             times->step_mean_s[times->step_count++] = 0;
@@ -457,11 +457,12 @@ static double median_start_s(const struct observed *o)
 void observed_add_points(const struct observed *o, const struct prediction *p, const char *name,
                          struct points *points, struct text *notes)
 {
-    if (o->count == 0 || o->step_count == 0)
+    if (o->observation_count == 0 || o->step_count == 0)
         return;
-    struct observation *row = heap_alloc(o->count, sizeof *row);
-    struct shape_times times = {.seconds = heap_alloc(o->count, sizeof *times.seconds),
-                                .step_mean_s = heap_alloc(o->count, sizeof *times.step_mean_s)};
+    struct observation *row = heap_alloc(o->observation_count, sizeof *row);
+    struct shape_times times = {.seconds = heap_alloc(o->observation_count, sizeof *times.seconds),
+                                .step_mean_s =
+                                    heap_alloc(o->observation_count, sizeof *times.step_mean_s)};
     struct cost_chain chain[WORK_KIND_COUNT] = {{0}};
     bool chained[WORK_KIND_COUNT] = {false};
     bool kept = p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
@@ -470,13 +471,13 @@ void observed_add_points(const struct observed *o, const struct prediction *p, c
     double each_s = median_start_s(o);
     if (p->has_choices)
         chains_of(p->profile, &p->choices, kept, chain);
-    memcpy(row, o->row, o->count * sizeof *row);
-    qsort(row, o->count, sizeof *row, compare_observations);
+    memcpy(row, o->row, o->observation_count * sizeof *row);
+    qsort(row, o->observation_count, sizeof *row, compare_observations);
     add_start_point(o, at, points);
-    for (size_t i = 0, end; i < o->count; i = end) {
+    for (size_t i = 0, end; i < o->observation_count; i = end) {
         struct point point;
-        const struct work *work = &p->ir.shape[row[i].shape];
-        for (end = i; end < o->count && row[end].shape == row[i].shape;)
+        const struct work *work = &p->ir.shape[row[i].shape_index];
+        for (end = i; end < o->observation_count && row[end].shape_index == row[i].shape_index;)
             end++;
         chained[work->kind] |= chain[work->kind].bytes_per_element > 0;
         if (!fill_point_of_shape(&point, p, row[i].op, chain))

@@ -31,17 +31,17 @@
 
 /* The seconds of one op of the schedule in one recorded step. */
 struct observation {
-    uint32_t shape; /* index in the schedule's shapes */
+    uint32_t shape_index; /* index in the schedule's shapes */
     uint32_t op;
     uint32_t rank;
-    uint32_t step; /* the steps of all recordings of a rank are counted through */
+    uint32_t step_number; /* the steps of all recordings of a rank are counted through */
     double seconds;
 };
 
 /* All observations. All-zero is empty. */
 struct observed {
     struct observation *row;
-    size_t count, capacity;
+    size_t observation_count, capacity;
     /* number of recordings that were added, and of the steps in all of them */
     size_t recording_count, step_count;
     double *step_span_s; /* [step_count] the time from the first row to the last */

@@ -38,7 +38,7 @@ struct prediction_question {
     int64_t layer_count;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
     size_t short_list_length;
-    /* of a recorded step: the recording of the PyTorch profiler that has the times of its kernels; NULL: none */
+    /* for a recorded step: the path of a recording of the PyTorch profiler with the times of its kernels; NULL: none */
     const char *kernel_times_path;
     double slow_factor; /* as in struct sim_options; it needs exact */
     uint32_t slow_rank;
@@ -57,10 +57,11 @@ struct prediction_question {
 struct prediction {
     /* ---- the question and its choices ---- */
     struct prediction_question question;
-    const struct setup *setup;     /* question.setup */
-    bool has_choices;              /* false: the schedule came from a file */
-    struct resolved resolved;      /* the resolved request; empty for a file's schedule */
-    struct choices choices;        /* of the step that is predicted, which has question.layers */
+    const struct setup *setup; /* question.setup */
+    bool has_choices;          /* false: the schedule came from a file */
+    struct resolved resolved;  /* the resolved request; empty for a file's schedule */
+    /* the choices of the step that is predicted, which has question.layer_count layers */
+    struct choices choices;
     const struct profile *profile; /* the one whose times count; NULL: none (a file's schedule) */
     /* the model with question.layers layers, which the choices borrow */
     struct transformer short_model;
@@ -71,7 +72,7 @@ struct prediction {
     /* of a schedule file: the recorded kernels of attention (enum attention_impl) of which the device has no costs, so
      * that those of choices.attention_impl are taken; -1: there are none */
     int attention_without_costs;
-    /* of a recorded step: how many of its kernels have a time that was measured (recorded_operators.h) */
+    /* the kernels of a recorded step whose time was measured (recorded_operators.h) */
     struct prediction_measured {
         const char *file; /* the recording that has them; NULL: none is asked for */
         size_t measured_kernels, kernel_total;
@@ -94,7 +95,7 @@ struct prediction {
         double narrow_s, wide_s, casts_s;
         uint8_t dtype; /* enum dtype, of the schedule */
     } products;
-    /* which rank's documents take longest, for packed documents */
+    /* with packed documents: the rank whose attention takes the longest */
     struct document_lateness lateness;
     /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else
      * 0 */

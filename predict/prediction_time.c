@@ -151,8 +151,8 @@ static struct sim_options sim_options_of(const struct prediction *p)
 
 /* Simulates the current list of ops. *stands: the result holds for the whole list; a short list need not represent
  * it. */
-static enum status simulate(struct prediction *p, struct shape_costs *costs, bool *stands,
-                            struct diag *diag)
+static enum status simulate_list(struct prediction *p, struct shape_costs *costs, bool *stands,
+                                 struct diag *diag)
 {
     struct sim_options options = sim_options_of(p);
     options.skip_memory = p->question.step_only;
@@ -192,7 +192,7 @@ enum status prediction_time(struct prediction *p, struct diag *diag)
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);
         costs = (struct shape_costs){0};
-        status = simulate(p, &costs, &stands, diag);
+        status = simulate_list(p, &costs, &stands, diag);
         if (status == STATUS_OK && !stands)
             status = prediction_build_longer(p, false, diag);
     }

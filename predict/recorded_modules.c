@@ -110,7 +110,7 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
         const struct step_event *event = &r->event[number];
         if (event->kind == STEP_COLLECTIVE)
             m->collectives_s += seconds;
-        m->flops += event->flops / p->recorded.count;
+        m->model_flops += event->flops / p->recorded.count;
         if (event->phase == STEP_RECOMPUTE)
             m->repeated_flops += event->flops / p->recorded.count;
         if (p->ir.op.kind[op] != WORK_OPAQUE)

@@ -7,24 +7,25 @@
 /* The kernels of modules whose names differ in numbers only: "model.layers.*.mlp.up_proj". Seconds are kernels' own, so
  * those that ran at the same time count in full. */
 struct recorded_module {
-    const char *name; /* in the arena; "": what belongs to no module */
+    const char *name; /* the name, in the arena; "": kernels that belong to no module */
     double forward_s, recompute_s, backward_s, optimizer_s;
-    double total_s; /* of all phases */
+    double total_s; /* seconds of all phases */
 };
 
 struct recorded_modules {
     struct arena arena;
     struct recorded_module *row; /* the longest first */
     uint32_t count;
-    double kernel_s;         /* of all kernels */
-    double unknown_kernel_s; /* of kernels of which only the bytes are known */
+    double kernel_s;         /* seconds of all kernels */
+    double unknown_kernel_s; /* seconds of kernels of which only the bytes are known */
     /* the operator that takes most of unknown_kernel_s; NULL: there is none */
     const char *longest_unknown_operator;
-    double collectives_s; /* of collectives, hidden ones too */
+    double collectives_s; /* seconds of collectives, those included that other kernels hide */
     /* flops that PyTorch counts of a recorded rank (the mean of several), in all and in forward passes that are
      * repeated; causal attention counts in full */
-    double flops, repeated_flops;
-    double measured_kernel_s; /* of kernels whose time was measured (recorded_operators.h) */
+    double model_flops, repeated_flops;
+    /* seconds of kernels whose time was measured (recorded_operators.h) */
+    double measured_kernel_s;
     /* the operator that takes most time in kernels that were not measured; NULL: there is none */
     const char *longest_unmeasured_operator;
 };

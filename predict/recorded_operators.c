@@ -67,7 +67,7 @@ static void add_recorded_rank(struct recorded_operators *o, const struct predict
             o->row[o->count++] = (struct recorded_operator){
                 .key = kernel_key_of(&o->arena, r, event),
                 .rank = r->rank,
-                .calls = 1,
+                .call_count = 1,
                 .predicted_s =
                     p->sim.end_s[class->first_row + k] - p->sim.start_s[class->first_row + k],
             };
@@ -86,7 +86,7 @@ void recorded_operators_make(struct recorded_operators *o, const struct predicti
         qsort(o->row, o->count, sizeof *o->row, by_key);
     for (size_t i = 0; i < o->count; i++) {
         if (rows > 0 && by_key(&o->row[rows - 1], &o->row[i]) == 0) {
-            o->row[rows - 1].calls++;
+            o->row[rows - 1].call_count++;
             o->row[rows - 1].predicted_s += o->row[i].predicted_s;
         } else {
             o->row[rows++] = o->row[i];

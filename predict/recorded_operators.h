@@ -7,15 +7,16 @@
 
 /* The kernels of one recorded rank that are the same. */
 struct recorded_operator {
-    struct kernel_key key; /* in the arena, and the recording */
+    /* the operator and its shapes; texts are in the arena and in the recording */
+    struct kernel_key key;
     uint32_t rank;
-    size_t calls;
-    double predicted_s; /* of all calls */
+    size_t call_count;
+    double predicted_s; /* seconds of all calls */
 };
 
 struct recorded_operators {
     struct arena arena;
-    struct recorded_operator *row; /* by rank and key */
+    struct recorded_operator *row; /* sorted by rank and key */
     size_t count;
 };
 

@@ -172,7 +172,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
 #define FUSED_MERGE_BYTES 10
 
 /* Returns the work that a kernel of attention does: a mask that is a tensor hides pairs from the result only. */
-static struct work computed_work(const struct prediction *p, const struct work *work)
+static struct work work_that_kernel_computes(const struct prediction *p, const struct work *work)
 {
     struct work all = *work;
     bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
@@ -228,7 +228,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
                 costs->work_s[i] = cost_ideal_s(peak, work);
             continue;
         }
-        const struct work all = computed_work(p, work);
+        const struct work all = work_that_kernel_computes(p, work);
         if (!by_place)
             costs->work_s[i] = cost_work_s(cost, impl, &all);
         if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))

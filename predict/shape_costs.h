@@ -20,7 +20,7 @@ struct shape_costs {
 
 /* Fills *costs for the schedule, the cluster and the profile of p; shape_costs_release() frees what it allocates. */
 void shape_costs_make(struct shape_costs *costs, const struct prediction *p);
-/* What the costs assume of the device's power and clock in this step; 0: not known, or nothing limits it. */
+/* The power limit and the clocks that the costs assume in this step; 0: not known, or nothing limits the clock. */
 struct assumed_clock {
     double power_limit_w, highest_mhz, product_mhz, attention_mhz;
 };

@@ -9,11 +9,13 @@
 
 enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
 
-/* Whether a step fits, from the bytes needed and available on one device and on one node's host. */
+/* The answer to whether a step fits: the bytes that it needs and those that are available, on one device and on the
+ * host of one node. */
 struct verdict {
     /* the needed bytes are at most the available ones, which means fits_probability >= 0.5 */
     bool fits;
-    /* by the interval of memory; the lower one of device and host, whose errors are assumed to be the same */
+    /* the probability by the interval of memory: the lower of those of device and host, whose errors are assumed to be
+     * the same */
     double fits_probability;
     /* the memory that does not suffice, or of which the larger share is needed */
     enum prediction_limit limiting_memory;

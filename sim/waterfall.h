@@ -23,7 +23,7 @@ enum cause {
     CAUSE_INEFFICIENCY, /* for kinds of work that have flops: the time beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
-    CAUSE_ALL_TO_ALL,   /* in the causes from here on, no compute op runs */
+    CAUSE_ALL_TO_ALL,   /* no compute op runs in this cause and those after it */
     CAUSE_RING,         /* shifts; sends and receives inside attention */
     CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
     CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */

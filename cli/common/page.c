@@ -126,18 +126,18 @@ void page_code(struct page *page, const char *text)
     put_in_tags(page, "<pre>", text, "</pre>\n");
 }
 
-void page_begin_numbers(struct page *page)
+void page_begin_number_boxes(struct page *page)
 {
     text_puts(&page->html, "<div class=\"figures\">\n");
 }
 
-void page_number(struct page *page, const char *value, const char *what)
+void page_number_box(struct page *page, const char *value, const char *what)
 {
     put_in_tags(page, "<div><b>", value, "</b>");
     put_in_tags(page, "<span>", what, "</span></div>\n");
 }
 
-void page_end_numbers(struct page *page)
+void page_end_number_boxes(struct page *page)
 {
     text_puts(&page->html, "</div>\n");
 }

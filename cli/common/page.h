@@ -32,9 +32,9 @@ void page_folded_text(struct page *page, const char *summary, const char *text);
 void page_code(struct page *page, const char *text);
 
 /* Append numbers, each with its name. The numbers between begin and end stand side by side. */
-void page_begin_numbers(struct page *page);
-void page_number(struct page *page, const char *value, const char *what);
-void page_end_numbers(struct page *page);
+void page_begin_number_boxes(struct page *page);
+void page_number_box(struct page *page, const char *value, const char *what);
+void page_end_number_boxes(struct page *page);
 
 /* Begins a table. The column heads end in NULL. Cells that are numbers are right-aligned. details: the table is folded
  * away under this line until the reader clicks on it; NULL: the table is always shown. */

@@ -49,8 +49,8 @@ static void put_duration(char *buffer, size_t size, double seconds)
         snprintf(buffer, size, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-/* Writes "257/884, 87.3/s, 0:07 left, NOTE" after a bar, which takes what room the rest leaves of the terminal's width.
- * A line that does not fit is cut off, since a terminal goes back to the beginning of its last row only. */
+/* Writes a bar and "257/884, 87.3/s, 0:07 left, NOTE". The bar takes the width of the terminal that the rest leaves. A
+ * longer line is cut off: a line that wrapped could not be overwritten by the next update. */
 static void update_progress_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;

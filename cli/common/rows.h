@@ -65,8 +65,8 @@ struct rows {
     struct json_out *json;
     struct text *csv;
     struct page *page;
-    size_t screen_width; /* of the screen; 0: texts are not wrapped */
-    /* of the lines after the first one of a wrapped text; 0: they begin below it */
+    size_t screen_width; /* columns at which texts are wrapped; 0: they are not wrapped */
+    /* columns by which the lines after the first one of a wrapped text are indented; 0: they begin below the first */
     size_t continuation_indent;
     const struct column *column;
     size_t column_count,

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    WIDTH_USUAL = 80, /* of a terminal whose width is not known */
+    WIDTH_USUAL = 80, /* the columns that are assumed for a terminal of unknown width */
     WIDTH_LEAST = 40,
     WIDTH_MOST = 100, /* longer lines are hard to read */
     INDENT = 2,

@@ -21,7 +21,7 @@
 enum sheet_section {
     SHEET_ANSWER, /* begins with the sheet, and has no heading */
     SHEET_CAUSES,
-    SHEET_MODULES, /* of a recorded step */
+    SHEET_MODULES, /* the modules of a recorded step */
     SHEET_MEMORY,
     SHEET_CONFIDENCE,
     SHEET_DETAILS,
@@ -42,7 +42,7 @@ enum sheet_kind {
     SHEET_KIND_COUNT
 };
 extern const char *const sheet_kind_names[SHEET_KIND_COUNT];
-extern const char *const sheet_tone_names[]; /* by enum screen_tone */
+extern const char *const sheet_tone_names[]; /* indexed by enum screen_tone */
 
 /* A sheet that is being written. Exactly one member is set. */
 struct sheet {

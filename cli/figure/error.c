@@ -133,7 +133,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
         put_metric_label(&label, metric, unit);
         figure_set_text(figure, "metric", label.data);
     }
-    figure->script = "error";
+    figure->script_name = "error";
     figure->width = 820;
     figure->height = 560;
     figure_set_number(figure, "low", wanted->y_range.has_low ? wanted->y_range.low : low / 1.25);

@@ -131,7 +131,7 @@ static enum status put_gnuplot_program(struct text *out, const struct figure *fi
         figure_put_quoted(out, output);
         text_putc(out, '\n');
         text_append(out, figure->gnuplot_settings.data, figure->gnuplot_settings.size);
-        text_printf(out, "load folder.'/%s.gp'\n", figure->script);
+        text_printf(out, "load folder.'/%s.gp'\n", figure->script_name);
     }
     text_release(&folder);
     return status;
@@ -259,7 +259,7 @@ static enum status draw_figure(const struct figure *figure, enum figure_format f
                                 !is_complete_picture(&got, format))) {
         read_all(channel[CHANNEL_MESSAGES], &words);
         status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
-                            "cannot draw plots/%s.gp: %s", figure->script,
+                            "cannot draw plots/%s.gp: %s", figure->script_name,
                             last_message_line(&words, got.size));
     }
     if (status == STATUS_OK && format == FIGURE_SVG)

@@ -19,7 +19,7 @@
 
 /* The data and variables of a figure. All-zero is empty. */
 struct figure {
-    const char *script; /* the name of the script: "sweep" for plots/sweep.gp */
+    const char *script_name; /* the name of the script: "sweep" for plots/sweep.gp */
     /* size of the SVG in points; a PNG has twice as many pixels in each direction */
     int width, height;
     int narrow_height; /* the height if the figure is FIGURE_NARROW wide; 0: the same as height */
@@ -79,14 +79,14 @@ struct figure_range {
 struct figure_options {
     const char *title;
     const char *x_column, *y_column; /* columns; for the figure `error`, y is a metric */
-    double from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
+    double shown_from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
     /* ops that give the interval, instead of times: cli/figure/window.h */
     const char *op_window;
-    long rank;          /* the rank of a trace whose rows are drawn */
-    const char *memory; /* which memory is drawn: "hbm" */
+    long rank;               /* the rank of a trace whose rows are drawn */
+    const char *memory_name; /* which memory is drawn: "hbm" */
     /* a memory figure shows the bytes that the verdict counts too; the rank is the one that needs most */
     bool shows_needed_bytes;
-    struct figure_range y_range; /* in the units of the axis' label */
+    struct figure_range y_range; /* the shown part of the y axis, in the units of its label */
     bool is_y_log;
     /* conditions such as "hp=2,4"; only rows that meet all of them are drawn */
     const char *const *row_conditions;

@@ -219,7 +219,7 @@ static void set_common_variables(struct figure *figure, const char *memory, doub
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_options *wanted, struct diag *diag)
 {
-    const char *memory = wanted->memory != NULL ? wanted->memory : "hbm";
+    const char *memory = wanted->memory_name != NULL ? wanted->memory_name : "hbm";
     uint32_t rank = (uint32_t)wanted->rank;
     struct memory_levels levels;
     struct figure_window window;
@@ -240,7 +240,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
     figure_put_subject(&title, trace);
-    figure->script = "memory";
+    figure->script_name = "memory";
     set_common_variables(figure, memory, fmax(top, needed),
                          header_gib(trace, "available_bytes", memory), wanted, title.data);
     figure_set_number(figure, "needed", needed);
@@ -257,7 +257,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
 enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
                             const struct figure_options *wanted, struct diag *diag)
 {
-    const char *memory = wanted->memory != NULL ? wanted->memory : "hbm";
+    const char *memory = wanted->memory_name != NULL ? wanted->memory_name : "hbm";
     uint32_t rank = (uint32_t)wanted->rank;
     struct figure_window whole = {.from_s = 0, .to_s = 0};
     struct figure_window *window = heap_zalloc(count, sizeof *window);
@@ -300,11 +300,11 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
         text_printf(&text, "Live bytes of rank %ld%s%s: %s", wanted->rank,
                     wanted->op_window != NULL ? ", " : "",
                     wanted->op_window != NULL ? wanted->op_window : "", memory);
-        figure->script = "memories";
+        figure->script_name = "memories";
         set_common_variables(figure, memory, top, limit, wanted, text.data);
         figure_set_series(figure, shown, count);
         figure_set_text(figure, "origin",
-                        wanted->op_window != NULL || wanted->from_s > 0
+                        wanted->op_window != NULL || wanted->shown_from_s > 0
                             ? "time since the window began"
                             : "time in the step");
         figure_window_set(figure, &whole);

@@ -33,8 +33,8 @@ enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
 struct stage_box {
     double start_s, end_s;
     int32_t micro_batch; /* -1: none */
-    int32_t chunk;       /* the chunk of layers; -1: not known */
-    uint8_t pass; /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_OTHER_WORK */
+    int32_t layer_chunk; /* the chunk of layers; -1: not known */
+    uint8_t box_class; /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_OTHER_WORK */
 };
 
 /* The chunks of layers of a stage, in the order in which units first pass through them. */
@@ -130,8 +130,8 @@ static bool is_between_units(const struct trace *trace, size_t row)
 
 static bool same_passage(const struct stage_box *a, const struct stage_box *b)
 {
-    return a->pass == b->pass && a->micro_batch == b->micro_batch &&
-           (a->chunk == b->chunk || a->chunk < 0 || b->chunk < 0);
+    return a->box_class == b->box_class && a->micro_batch == b->micro_batch &&
+           (a->layer_chunk == b->layer_chunk || a->layer_chunk < 0 || b->layer_chunk < 0);
 }
 
 /* Finds the boxes of a stage in the order of time. They are on the heap. */
@@ -152,19 +152,19 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
                                box_class_of_row(p->trace, i)};
         struct stage_box *last = *count > 0 ? &piece[*count - 1] : NULL;
         bool near = last != NULL && is.start_s - last->end_s <= shortest_s;
-        if (is.pass != BOX_OPTIMIZER && is_between_units(p->trace, i)) {
+        if (is.box_class != BOX_OPTIMIZER && is_between_units(p->trace, i)) {
             if (near) {
                 last->end_s = fmax(last->end_s, is.end_s);
                 continue;
             }
             if (is.end_s - is.start_s <= shortest_s)
                 continue;
-            is.pass = BOX_OTHER_WORK;
-            is.micro_batch = is.chunk = -1;
+            is.box_class = BOX_OTHER_WORK;
+            is.micro_batch = is.layer_chunk = -1;
         }
         if (near && same_passage(last, &is)) {
             last->end_s = fmax(last->end_s, is.end_s);
-            last->chunk = last->chunk < 0 ? is.chunk : last->chunk;
+            last->layer_chunk = last->layer_chunk < 0 ? is.layer_chunk : last->layer_chunk;
             continue;
         }
         if (*count == capacity) {
@@ -183,15 +183,16 @@ static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
                             const struct stage_box *piece, struct stage_chunks *seen)
 {
     size_t k = 0;
-    if (p->chunk_count == p->stage_count && piece->chunk >= 0 && piece->pass <= BOX_WEIGHTS)
-        return (uint8_t)(piece->pass + (piece->chunk != (int32_t)stage));
-    while (k < seen->count && seen->chunk[k] != piece->chunk)
+    if (p->chunk_count == p->stage_count && piece->layer_chunk >= 0 &&
+        piece->box_class <= BOX_WEIGHTS)
+        return (uint8_t)(piece->box_class + (piece->layer_chunk != (int32_t)stage));
+    while (k < seen->count && seen->chunk[k] != piece->layer_chunk)
         k++;
-    if (piece->chunk < 0 || piece->pass > BOX_WEIGHTS)
-        return piece->pass;
+    if (piece->layer_chunk < 0 || piece->box_class > BOX_WEIGHTS)
+        return piece->box_class;
     if (k == seen->count && k < CHUNKS_MAX)
-        seen->chunk[seen->count++] = piece->chunk;
-    return (uint8_t)(piece->pass + k % 2);
+        seen->chunk[seen->count++] = piece->layer_chunk;
+    return (uint8_t)(piece->box_class + k % 2);
 }
 
 /* Appends the boxes of a stage, and sets found[class] for each class that has one. */
@@ -205,8 +206,8 @@ static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_
     for (size_t i = 0; i < count;) {
         size_t end = i + 1, widest = i;
         for (; end < count && same_passage(&piece[i], &piece[end]); end++) {
-            piece[end].chunk = piece[i].chunk =
-                piece[i].chunk < 0 ? piece[end].chunk : piece[i].chunk;
+            piece[end].layer_chunk = piece[i].layer_chunk =
+                piece[i].layer_chunk < 0 ? piece[end].layer_chunk : piece[i].layer_chunk;
             if (piece[end].end_s - piece[end].start_s > piece[widest].end_s - piece[widest].start_s)
                 widest = end;
         }
@@ -250,7 +251,7 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
     }
     text_puts(&title, "Pipeline");
     figure_put_subject(&title, trace);
-    figure->script = "pipeline";
+    figure->script_name = "pipeline";
     figure->width = 1000;
     figure->height = 130 + 34 * (int)p.stage_count;
     figure->narrow_height = 120 + 26 * (int)p.stage_count + 9 * shown;

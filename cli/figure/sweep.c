@@ -54,7 +54,7 @@ enum { PLOT_WIDE = 560 };
 static void set_common_variables(struct figure *figure, const struct curves *c, const char *script,
                                  const char *title)
 {
-    figure->script = script;
+    figure->script_name = script;
     figure->width = 960;
     figure->height = 460;
     sweep_view_set_title(figure, &c->view, title);
@@ -228,7 +228,7 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
             text_printf(&figure->csv, ",%s\n", empty_cell_text(sweep, i, view.status_column));
         }
     }
-    figure->script = "heatmap";
+    figure->script_name = "heatmap";
     figure->width = 290 + CELL_WIDE * (int)(axis[0].count < 20 ? axis[0].count : 20);
     figure->height = 160 + 44 * (int)(axis[1].count < 20 ? axis[1].count : 20);
     sweep_view_set_title(figure, &view, wanted->title);

@@ -157,7 +157,7 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 /* ---- lines ---- */
 
 /* Appends the name of the line to which a row belongs. */
-static void put_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
+static void put_line_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;
     for (size_t a = 0; a < view->axis_count; a++)
@@ -244,7 +244,7 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
         for (size_t i = 0; i < table->row_count; i++) {
             if (table_read_number(table, i, y, &number) != (pass == 0))
                 continue;
-            put_name(&name, view, i, x);
+            put_line_name(&name, view, i, x);
             size_t place = find_or_add_name(&names, view, &name);
             series->line_of_row[i] = pass == 0 || place < series->count ? place : series->count;
         }

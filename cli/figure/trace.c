@@ -276,7 +276,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
         }
     text_printf(&title, "Streams of rank %ld", wanted->rank);
     figure_put_subject(&title, trace);
-    figure->script = "timeline";
+    figure->script_name = "timeline";
     figure->width = 1000;
     figure->height = 130 + 42 * (int)count;
     figure->narrow_height = 90 + 44 * (int)count + 16 * classes_shown;

@@ -49,7 +49,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
     }
     text_printf(&label, "Where a step of %.*f %s goes%s%s", time.decimals, w->step_s / time.unit_s,
                 time.name, subject[0] != '\0' ? ": " : "", subject);
-    figure->script = "waterfall";
+    figure->script_name = "waterfall";
     figure->width = 900;
     figure->height = 110 + 32 * rows;
     figure->narrow_height = 90 + 40 * rows;

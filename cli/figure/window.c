@@ -10,7 +10,7 @@ static const char *const key_names[KEY_COUNT] = {"op", "layer", "chunk", "step"}
 
 /* The ops that a window selects. */
 struct op_selection {
-    const char *phase; /* of phase_size characters; NULL: any phase */
+    const char *phase; /* the name of the phase, of phase_size characters; NULL: any phase */
     size_t phase_size;
     bool is_given[KEY_COUNT];
     long low[KEY_COUNT], high[KEY_COUNT];
@@ -124,12 +124,12 @@ enum status figure_window_find(struct figure_window *window, const struct trace 
         if (status != STATUS_OK)
             return status;
     } else {
-        window->from_s = wanted->from_s;
+        window->from_s = wanted->shown_from_s;
         window->to_s = wanted->to_s > 0 ? wanted->to_s : end_s;
         if (!(window->from_s < window->to_s))
             return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                               "nothing lies between %g s and %g s: the trace ends at %g s",
-                              wanted->from_s, window->to_s, end_s);
+                              wanted->shown_from_s, window->to_s, end_s);
     }
     window->time = report_time_format_for(window->to_s - window->from_s);
     return STATUS_OK;

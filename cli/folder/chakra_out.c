@@ -104,7 +104,7 @@ static void put_text_attr(struct text *out, unsigned field, const char *name, co
 /* The node type of each kind of work. A kind that is not listed is computation. */
 static const struct {
     uint8_t type;
-    int8_t collective; /* which collective, for TYPE_COMM_COLL */
+    int8_t collective; /* for TYPE_COMM_COLL: the value of the enum of collectives of Chakra */
 } nodes[WORK_KIND_COUNT] = {
     [WORK_H2D] = {TYPE_MEM_LOAD, COLLECTIVE_NONE},
     [WORK_D2H] = {TYPE_MEM_STORE, COLLECTIVE_NONE},
@@ -137,7 +137,7 @@ struct chakra_writer {
     const struct prediction *p;
     const struct sim_class *class;
     uint32_t rank;
-    /* by stream: the op of the stream that was written last; IR_NONE: none */
+    /* [streams] the op of each stream that was written last; IR_NONE: none */
     uint32_t *last_op_of_stream;
 };
 

@@ -31,9 +31,9 @@ static enum status add_trace(const struct trace *trace, struct file_set *files, 
     return status;
 }
 
-static enum status add_table(const struct trace *trace,
-                             void (*print)(const struct trace *trace, struct text *out),
-                             const char *name, struct file_set *files, struct diag *diag)
+static enum status add_printed_table(const struct trace *trace,
+                                     void (*print)(const struct trace *trace, struct text *out),
+                                     const char *name, struct file_set *files, struct diag *diag)
 {
     struct text out;
     enum status status = file_set_open(files, name, &out, diag);
@@ -45,9 +45,9 @@ static enum status add_table(const struct trace *trace,
 
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag)
 {
-    enum status status = add_table(trace, trace_print_ops, "ops.csv", files, diag);
+    enum status status = add_printed_table(trace, trace_print_ops, "ops.csv", files, diag);
     if (status == STATUS_OK)
-        status = add_table(trace, trace_print_memory, "memory.csv", files, diag);
+        status = add_printed_table(trace, trace_print_memory, "memory.csv", files, diag);
     if (status == STATUS_OK)
         status = add_trace(trace, files, diag);
     return status;

@@ -85,17 +85,17 @@ static enum status add_requested_files(const struct prediction *p, struct traces
 {
     struct text out = {0}, name = {0};
     enum status status = STATUS_OK;
-    if (emit.ir)
+    if (emit.writes_ir)
         status = file_set_open(files, "schedule.ir", &out, diag);
-    if (emit.ir && status == STATUS_OK) {
+    if (emit.writes_ir && status == STATUS_OK) {
         ir_print(&out, &p->ir);
         status = file_set_close(files, &out, diag);
     }
-    if (emit.snapshot && status == STATUS_OK) {
+    if (emit.writes_snapshot && status == STATUS_OK) {
         snapshot_print(&out, p, 0);
         status = file_set_add(files, "snapshot.pickle", out.data, out.size, diag);
     }
-    for (uint32_t rank = 0; emit.chakra && rank < p->sim.rank_count && status == STATUS_OK;
+    for (uint32_t rank = 0; emit.writes_chakra && rank < p->sim.rank_count && status == STATUS_OK;
          rank++) {
         out.size = name.size = 0;
         chakra_print(&out, p, rank);

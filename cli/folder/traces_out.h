@@ -9,9 +9,9 @@
 
 /* Files that are written only on request. */
 struct traces_emit {
-    bool ir;       /* schedule.ir */
-    bool snapshot; /* snapshot.pickle of rank 0 */
-    bool chakra;   /* chakra.RANK.et of every rank */
+    bool writes_ir;       /* schedule.ir */
+    bool writes_snapshot; /* snapshot.pickle of rank 0 */
+    bool writes_chakra;   /* chakra.RANK.et of every rank */
     /* plan.json: the search of which this is the winner; the caller writes its page next, and an old one goes. NULL:
      * there was no search. */
     const struct text *search_json;

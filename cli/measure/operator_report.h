@@ -14,9 +14,11 @@
 
 /* An operator on both sides, or on one of them. */
 struct compared_operator {
-    const char *op, *inputs;                /* in the arena */
-    double predicted_calls, measured_calls; /* in a step; 0: it is on the other side only */
-    double predicted_s, measured_s;         /* of all calls in a step */
+    /* name and input shapes of the operator; in the arena */
+    const char *op, *inputs;
+    /* number of calls in a step; 0: only the other side has the operator */
+    double predicted_calls, measured_calls;
+    double predicted_s, measured_s; /* seconds of all calls in a step */
 };
 
 /* All-zero is empty. Rows with a partner come first, those with the largest difference before others; then those
@@ -25,9 +27,10 @@ struct compared_operators {
     struct arena arena;
     struct compared_operator *row;
     size_t count, matched_count;
-    double predicted_s, measured_s;                 /* of all kernels of a step */
-    double predicted_matched_s, measured_matched_s; /* of those with a partner */
-    /* of measured kernels whose operator is not known; a part of measured_s */
+    double predicted_s, measured_s; /* seconds of all kernels of a step */
+    /* seconds of the kernels whose operator is on both sides */
+    double predicted_matched_s, measured_matched_s;
+    /* seconds of measured kernels whose operator is not known; a part of measured_s */
     double unknown_operator_s;
 };
 

@@ -9,8 +9,8 @@ static void put_series(struct json_out *json, const char *key, const double *val
     json_end_array(json);
 }
 
-/* Writes the check. The error of a tensor is null if the schedule does not bind the tensor, or if it is not a
- * number. */
+/* Writes the result of the check against the reference. The error of a tensor is null if the schedule does not bind the
+ * tensor, or if the error is not a number. */
 void run_json_check(struct json_out *json, const struct reference_check *a)
 {
     json_begin_object(json, "check");

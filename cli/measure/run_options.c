@@ -158,7 +158,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
     bool train = options_given(o, "data"), check = options_given(o, "check");
     bool run = !check || train || options_given(o, "steps") || options_given(o, "o");
     *wanted = (struct run_options){
-        .check = check,
+        .wants_check = check,
         .train = train,
         .run = run,
         .seed = (uint64_t)options_count(o, "seed"),

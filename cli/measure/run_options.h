@@ -13,7 +13,7 @@
 extern const struct option_set run_options;
 
 struct run_options {
-    bool check, run, train;
+    bool wants_check, run, train;
     uint64_t seed;
     bool flat_weights;   /* the weights are near 0, to compare the power that a device needs */
     uint32_t step_count; /* the steps of warm-up are included; 0: nothing but a check */

@@ -222,7 +222,7 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
     struct json json = {0};
     enum status status = STATUS_OK;
     text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
-    if (!path_exists(path.data)) /* of no search */
+    if (!path_exists(path.data)) /* the folder is not that of a search */
         goto out;
     status = text_read(&text, path.data, diag);
     if (status == STATUS_OK)
@@ -234,7 +234,7 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
     const char *command = page_text_or_empty(best, "command");
     if (json_element_count(ranking) == 0 || command[0] == '\0' ||
         strcmp(command, page_text_or_empty(json_find(root, "made_by"), "command")) != 0)
-        goto out; /* of another search */
+        goto out; /* plan.json is of another search */
     const double rate = page_number_or_0(best, "tokens_per_s_gpu");
     page_heading(page, "Beside other configurations");
     text.size = 0;

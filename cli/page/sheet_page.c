@@ -69,7 +69,7 @@ static void put_figure(struct page *page, struct json_node block)
     struct text what = {0};
     text_printf(&what, "%s%s", page_text_or_empty(block, "label"),
                 page_text_or_empty(block, "text"));
-    page_number(page, page_text_or_empty(block, "value"), what.data);
+    page_number_box(page, page_text_or_empty(block, "value"), what.data);
     text_release(&what);
 }
 
@@ -110,7 +110,7 @@ static void put_blocks_of_kind(struct page *page, struct json_node blocks, enum 
         if (kind_of(block) != kind || strcmp(page_text_or_empty(block, "label"), without) == 0)
             continue;
         if (!begun && kind == SHEET_LABELLED_VALUE)
-            page_begin_numbers(page);
+            page_begin_number_boxes(page);
         else if (!begun)
             page_begin_table(page, kind == SHEET_BAR ? bars : NULL,
                              kind == SHEET_BAR ? bar_heads : line_heads);
@@ -121,7 +121,7 @@ static void put_blocks_of_kind(struct page *page, struct json_node blocks, enum 
             put_row(page, block, kind);
     }
     if (begun && kind == SHEET_LABELLED_VALUE)
-        page_end_numbers(page);
+        page_end_number_boxes(page);
     else if (begun)
         page_end_table(page);
 }

@@ -16,7 +16,7 @@ static const char *const colours[] = {"var(--ink)",  "var(--paper)", "var(--line
 
 struct svg_writer {
     struct text *out;
-    size_t number;
+    size_t drawing_number;
     char fill[32];    /* the colour of the open path */
     struct text path; /* the commands of the open path; empty: no path is open */
 };
@@ -229,7 +229,7 @@ static void put_tag(struct svg_writer *w, const char *at, const char *end)
             at = close;
         } else if (starts_with(at, "#gp") ||
                    starts_with(at, "'gp")) { /* marks have the same ids in every drawing */
-            text_printf(w->out, "%cs%zu-", *at, w->number);
+            text_printf(w->out, "%cs%zu-", *at, w->drawing_number);
             at++;
         } else {
             text_putc(w->out, *at++);
@@ -262,7 +262,7 @@ static void begin_group(struct svg_writer *w, struct open_groups *groups, const 
                         const char *end)
 {
     struct text tag = {0};
-    struct svg_writer probe = {.out = &tag, .number = w->number};
+    struct svg_writer probe = {.out = &tag, .drawing_number = w->drawing_number};
     put_tag(&probe, at, end);
     const bool written = strcmp(tag.data, "<g>") != 0 &&
                          strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
@@ -316,7 +316,7 @@ static const char *put_element(struct svg_writer *w, struct open_groups *groups,
 
 void svg_put(struct text *out, const char *svg, size_t number)
 {
-    struct svg_writer w = {.out = out, .number = number};
+    struct svg_writer w = {.out = out, .drawing_number = number};
     struct open_groups groups = {0};
     const char *at = strstr(svg, "<svg");
     const char *marks_end = at != NULL ? strstr(at, "</defs>") : NULL;

@@ -54,16 +54,16 @@ static void put_status_counts(struct page *page, const struct table *sweep,
                               const struct sweep_summary *s)
 {
     struct text text = {0};
-    page_begin_numbers(page);
+    page_begin_number_boxes(page);
     text_printf(&text, "%zu", sweep->row_count);
-    page_number(page, text.data, "points");
+    page_number_box(page, text.data, "points");
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         if (s->count_of_status[i] > 0) {
             text.size = 0;
             text_printf(&text, "%zu", s->count_of_status[i]);
-            page_number(page, text.data, sweep_summary_words(i, s->count_of_status[i]));
+            page_number_box(page, text.data, sweep_summary_words(i, s->count_of_status[i]));
         }
-    page_end_numbers(page);
+    page_end_number_boxes(page);
     text_release(&text);
 }
 
@@ -261,12 +261,13 @@ struct metric_errors {
     size_t worst_row;
 };
 
-struct page_columns {
+struct validated_columns {
     size_t source, place, framework, model, seq, args, metric, value, unit, predicted, error,
         status;
 };
 
-static enum status find_columns(struct page_columns *c, const struct table *t, struct diag *diag)
+static enum status find_columns(struct validated_columns *c, const struct table *t,
+                                struct diag *diag)
 {
     const struct {
         const char *name;
@@ -283,7 +284,7 @@ static enum status find_columns(struct page_columns *c, const struct table *t, s
     return status;
 }
 
-static size_t sum_metrics(const struct table *t, const struct page_columns *c,
+static size_t sum_metrics(const struct table *t, const struct validated_columns *c,
                           struct metric_errors *metric)
 {
     size_t count = 0;
@@ -309,13 +310,13 @@ static size_t sum_metrics(const struct table *t, const struct page_columns *c,
 }
 
 /* True if a row is shown and not counted: "ok: why". */
-static bool is_shown_but_not_counted(const struct table *t, const struct page_columns *c,
+static bool is_shown_but_not_counted(const struct table *t, const struct validated_columns *c,
                                      size_t row)
 {
     return strncmp(t->cell[row][c->status], "ok:", 3) == 0;
 }
 
-static void put_rows(struct page *page, const struct table *t, const struct page_columns *c)
+static void put_rows(struct page *page, const struct table *t, const struct validated_columns *c)
 {
     static const char *const heads[] = {"source",  "place",  "system",   "model",
                                         "tokens",  "metric", "measured", "predicted",
@@ -342,7 +343,7 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
                                struct diag *diag)
 {
     static const char *const heads[] = {"metric", "rows", "mean error %", "worst %", "at", NULL};
-    struct page_columns c;
+    struct validated_columns c;
     struct metric_errors metric[METRICS_MAX];
     struct text text = {0};
     enum status status = find_columns(&c, t, diag);

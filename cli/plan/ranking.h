@@ -8,9 +8,9 @@
 /* The configurations of one strategy, of all that a search examined. */
 struct strategy_results {
     const struct outcome *best; /* the best one that was simulated; NULL: none was */
-    /* of those that do not fit, the one that lacks least memory */
+    /* the configuration that lacks the least memory, of those that do not fit */
     const struct outcome *nearest_unfit;
-    /* the longest one of those for which longer lengths, which were not tried, may fit */
+    /* the configuration with the longest sequence, of those that may fit longer lengths, which were not tried */
     const struct outcome *open_ended;
     size_t member_count, slower_count, unsimulated_count;
     double rate_bound; /* a rate in tokens/s/GPU that no member exceeds */

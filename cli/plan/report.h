@@ -20,7 +20,7 @@ extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of its first row */
-    /* with which probability the winner fits, and a faster one that may not fit */
+    /* the probability with which the winner fits, and a faster configuration that fits with a lower one */
     const struct probable_choice *probable;
     struct setup *setup;        /* the setup that was searched */
     size_t shown_rows;          /* how many rows of the ranking are printed */
@@ -29,7 +29,7 @@ struct plan_report {
     /* A command with the options of the model, the cluster, the length and the batch. With the options of a row
      * appended, it predicts that row. */
     const char *base_command;
-    struct sensitivity sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
+    struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* filled only with `has_details`, for the best of each strategy that lost */
     struct loss_split split[PLAN_FAMILIES];
 };

@@ -107,8 +107,8 @@ static bool have_same_split(const struct request *a, const struct request *b)
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
-/* Returns whether outcome a represents their split better than b. Of two simulated outcomes the faster one does,
- * otherwise the one that came nearer to being simulated. */
+/* Returns whether outcome a represents the split into stages and tensor ranks that both share better than b does. Of
+ * two simulated outcomes the faster one does, otherwise the one that came nearer to being simulated. */
 static bool represents_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
@@ -119,7 +119,8 @@ static bool represents_better(const struct outcome *a, const struct outcome *b)
     return a->missing_bytes < b->missing_bytes;
 }
 
-/* Appends the line of a split: "tp 16 x pp 2, best of 4 with 64 subsequences: 310.2 tokens/s/GPU, ...". */
+/* Appends the line for one split of the ranks into tensor ranks and stages: "tp 16 x pp 2, best of 4 with 64
+ * subsequences: 310.2 tokens/s/GPU, ...". */
 static void put_split_line(struct text *out, const struct plan_report *r, const struct outcome *o,
                            size_t members)
 {

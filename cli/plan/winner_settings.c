@@ -35,7 +35,8 @@ enum status plan_settings_print(struct text *out, enum framework framework,
     return put_settings(out, framework, request, diag);
 }
 
-/* Appends the best outcome by what the goal asks for: "768K tokens, 310.2 tokens/s/GPU: --strategy ...". */
+/* Appends the best outcome with the figure that its goal maximises: "768K tokens, 310.2 tokens/s/GPU: --strategy
+ * ...". */
 static void put_outcome(struct text *out, const struct best *best)
 {
     const struct outcome *o = &best->row[0];

@@ -46,7 +46,8 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     const struct sim_peak *peak = prediction_device_peak(p);
     struct text piece = {0};
     struct text line = {0};
-    if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
+    /* The offsets of a recorded step are those of the allocator. */
+    if (!prediction_is_recorded(p)) {
         text_puts(&piece, "arena ");
         units_put_gib(&piece, (double)p->ir.planned_bytes[MEMORY_HBM]);
         report_put_comma_piece(&line, &piece);

@@ -37,14 +37,14 @@ const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT] = {
     [REPORT_LATE] = {"late", late_columns, ARRAY_LEN(late_columns)},
 };
 
-static double percent(double part, double whole)
+static double percent_of(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
 }
 
 static double padding_percent(const struct packed_batch *b)
 {
-    return percent((double)b->padding_tokens, (double)(b->document_tokens + b->padding_tokens));
+    return percent_of((double)b->padding_tokens, (double)(b->document_tokens + b->padding_tokens));
 }
 
 /* Appends a rank with its place: "rank 5 (dp=1 cp=2)". */
@@ -128,7 +128,7 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
         text_puts(&line, "; ");
     text_printf(&line,
                 "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
-                percent(b->pairs, b->causal_pairs), 100 * b->squared_length_ratio);
+                percent_of(b->visible_pairs, b->causal_pairs), 100 * b->squared_length_ratio);
     if (r->prediction->choices.dp > 1)
         text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
                     b->fullest_rank, b->fullest_over_mean);
@@ -195,7 +195,7 @@ static void put_packed_batch(struct rows *rows, const struct packed_batch *b,
     rows_put_number(rows, padding_percent(b) / 100);
     rows_put_number(rows, (double)b->cut_count);
     rows_put_number(rows, (double)b->dropped_tokens);
-    rows_put_number(rows, b->pairs / b->causal_pairs);
+    rows_put_number(rows, b->visible_pairs / b->causal_pairs);
     rows_put_number(rows, b->squared_length_ratio);
     rows_put_number(rows, b->fullest_rank);
     rows_put_number(rows, b->fullest_over_mean);

@@ -314,7 +314,8 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_device_peak(p);
     json_begin_object(w, "memory");
-    if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
+    /* The offsets of a recorded step are those of the allocator. */
+    if (!prediction_is_recorded(p)) {
         json_put_count(w, "arena_bytes", p->ir.planned_bytes[MEMORY_HBM]);
         json_put_count(w, "pinned_arena_bytes", p->ir.planned_bytes[MEMORY_PINNED]);
         json_put_count(w, "pageable_arena_bytes", p->ir.planned_bytes[MEMORY_PAGEABLE]);

@@ -136,9 +136,9 @@ void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *p)
     recorded_modules_make(&m, p);
     text_printf(&value, "%.1f %%", 100 * mfu);
     text_puts(&line, " (convention longhaul");
-    if (m.flops > m.repeated_flops)
+    if (m.model_flops > m.repeated_flops)
         text_printf(&line, "; %.1f %% by PyTorch's flop counter",
-                    100 * (m.flops - m.repeated_flops) / peak / p->sim.step_s);
+                    100 * (m.model_flops - m.repeated_flops) / peak / p->sim.step_s);
     text_puts(&line, ")");
     if (mfu > 0)
         sheet_labelled_value(sheet, "MFU", value.data, line.data);
@@ -187,7 +187,7 @@ static void put_operators(struct json_out *w, const struct prediction *p)
         rows_put_name(&rows, row->key.op);
         rows_put_name(&rows, row->key.inputs);
         rows_put_name(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
-        rows_put_number(&rows, (double)row->calls);
+        rows_put_number(&rows, (double)row->call_count);
         rows_put_number(&rows, row->predicted_s);
     }
     rows_end(&rows);
@@ -221,7 +221,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_number(w, "unknown_kernels_s", m.unknown_kernel_s);
     json_put_number(w, "collectives_s", m.collectives_s);
     json_put_number(w, "mfu", recorded_modules_mfu(p));
-    json_put_number(w, "counted_flops", m.flops);
+    json_put_number(w, "counted_flops", m.model_flops);
     json_put_number(w, "repeated_flops", m.repeated_flops);
     json_put_number(w, "measured_kernels_s", m.measured_kernel_s);
     json_put_count(w, "measured_kernels", p->measured.measured_kernels);

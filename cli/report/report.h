@@ -64,7 +64,7 @@ struct report {
 
     /* ---- a whole training run ---- */
     double total_tokens;       /* 0: not given */
-    double price_per_gpu_hour; /* of a GPU-hour; 0: not given */
+    double price_per_gpu_hour; /* 0: not given */
 
     /* ---- texts ---- */
     const char *profile;                 /* the profile's name in the request: "published" */
@@ -125,7 +125,8 @@ void report_print_recorded_next(struct sheet *sheet, const struct report *report
 /* Appends the whole report as one JSON object. */
 void report_print_json(struct text *out, const struct report *report);
 
-/* Fills a row of REPORT_PRODUCTS, the times of products in 8 or 4 bits. */
+/* Fills a row of the table REPORT_PRODUCTS: the seconds of products in 8 or 4 bits, of the same products in the dtype
+ * of the step, and of the casts. */
 void report_fill_products(struct rows *rows, const struct prediction_products *products);
 
 /* Writes the member "documents" into the open object, if documents were given. */

@@ -184,7 +184,7 @@ static void put_gib(struct text *out, double bytes, double whole)
     units_put_gib(out, bytes);
 }
 
-/* Prints the parts of a GPU's memory, at the moment that needs most. */
+/* Prints what is in the memory of a GPU at the moment at which the step needs most. */
 static void print_memory(struct sheet *sheet, const struct report *r)
 {
     enum { PARTS = CATEGORY_COUNT + RESERVED_PART_COUNT };

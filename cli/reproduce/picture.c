@@ -268,7 +268,7 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     struct figure_layout l;
     struct text title = {0};
     figure_layout_init(&l, r, e);
-    figure->script = "reproduce";
+    figure->script_name = "reproduce";
     set_size(figure, &l);
     int wide = figure->width, high = figure->height;
     put_point_rows(&figure->csv, r, e, &l);

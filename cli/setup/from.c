@@ -55,8 +55,8 @@ static bool is_named_before(const struct launch *launch, size_t i)
 static void put_remark_place(struct text *out, const struct launch_remark *remark)
 {
     text_puts(out, remark->name);
-    if (remark->at.line > 0)
-        text_printf(out, " (line %u)", remark->at.line);
+    if (remark->place.line > 0)
+        text_printf(out, " (line %u)", remark->place.line);
 }
 
 static bool has_text(const struct launch_remark *remark, const char *text)
@@ -328,9 +328,9 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
             put_option(&from->replaced_options, option);
         } else {
             put_option(&from->applied_options, option);
-            if (option->value != NULL && option->at.line > 0)
+            if (option->value != NULL && option->place.line > 0)
                 status = check_value(options_find(options->sets, option->name), option->value,
-                                     option->at, "", diag);
+                                     option->place, "", diag);
             if (status == STATUS_OK)
                 status = options_supply(options, option->name, option->value, diag);
         }

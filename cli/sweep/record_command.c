@@ -111,7 +111,7 @@ static void set_rank(const struct record_command *run, int64_t rank)
         setenv("LONGHAUL_RECORD_RANK", text, 1);
 }
 
-/* Becomes the command that records a rank. Its output goes to `log`. */
+/* Replaces the child process by the command that records a rank. The output of the command goes to `log`. */
 static void exec_command(const struct record_command *run, int64_t rank, const char *output,
                          int log)
 {

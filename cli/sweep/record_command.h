@@ -13,7 +13,7 @@
 struct record_command {
     const char *command;     /* for sh */
     uint64_t digest;         /* record_command_digest() of the command */
-    const char *folder;      /* in which recordings are kept */
+    const char *folder;      /* the folder in which recordings are kept */
     int64_t world_size;      /* LONGHAUL_RECORD_WORLD_SIZE */
     int64_t stage_count;     /* LONGHAUL_RECORD_STAGES; 0: one recording stands for all ranks */
     int64_t sequence_tokens; /* LONGHAUL_RECORD_LENGTH, tokens of a sequence */

@@ -98,7 +98,7 @@ struct remote_worker {
     const struct sweep_grid *grid;
     const struct launcher_calls *calls;
     struct pool pool;
-    uint64_t *queue; /* points that rank 0 has sent and that no worker has begun */
+    uint64_t *point_queue; /* points that rank 0 has sent and that no worker has begun */
     size_t queued_points, asked_ranks, most_queued;
     /* [points]: whether the point's process has died once; it is tried once more */
     bool *has_died_once;
@@ -122,7 +122,7 @@ static void receive_messages(struct remote_worker *s)
         if (tag == TAG_STOP) {
             s->is_stopped = true;
         } else {
-            s->queue[s->queued_points++] = point;
+            s->point_queue[s->queued_points++] = point;
             s->asked_ranks--;
         }
     }
@@ -146,7 +146,7 @@ static void handle_pool_event(struct remote_worker *s, const struct pool_event *
                  event->answer->size - 1);
     } else if (event->kind == POOL_DEATH && !s->has_died_once[event->job]) {
         s->has_died_once[event->job] = true;
-        s->queue[s->queued_points++] = event->job;
+        s->point_queue[s->queued_points++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
         sweep_put_failed(&row, &s->grid->axes, (size_t)event->job, event->answer->data);
@@ -165,7 +165,7 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
                                   heap_zalloc(grid->point_count, sizeof *s.has_died_once)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
     s.most_queued = 2 * workers;
-    s.queue = heap_alloc(s.most_queued + workers + 1, sizeof *s.queue);
+    s.point_queue = heap_alloc(s.most_queued + workers + 1, sizeof *s.point_queue);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
         status = pool_start(&s.pool, workers, predict_point, &predictor, diag);
@@ -180,8 +180,8 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
         receive_messages(&s);
         while (status == STATUS_OK && s.queued_points > 0 &&
                s.pool.busy_workers < s.pool.worker_count) {
-            status = pool_submit_job(&s.pool, s.queue[0], diag);
-            memmove(s.queue, s.queue + 1, --s.queued_points * sizeof *s.queue);
+            status = pool_submit_job(&s.pool, s.point_queue[0], diag);
+            memmove(s.point_queue, s.point_queue + 1, --s.queued_points * sizeof *s.point_queue);
         }
         if (status == STATUS_OK)
             status = pool_wait(&s.pool, LOOK_EVERY_MS, &event, diag);
@@ -191,7 +191,7 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
     if (status == STATUS_OK)
         launcher->calls->finish();
     pool_release(&s.pool);
-    free(s.queue);
+    free(s.point_queue);
     free(s.has_died_once);
     sweep_predictor_release(&predictor);
     return status;

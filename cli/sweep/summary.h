@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The fastest point of a workload in JSON, which the text has as a sentence. */
+/* The columns that JSON has for the fastest point of a workload. */
 extern const struct row_table sweep_point_table;
 
 struct sweep_summary {

@@ -22,7 +22,7 @@ static void predict_point(void *context, uint64_t job, struct text *answer)
 /* The points that are left, in the order of the grid. Points whose process died are appended. */
 struct point_queue {
     size_t *point;
-    size_t count, next;
+    size_t point_count, next;
     bool *has_died_once; /* [points of the grid] the process of the point has died once */
 };
 
@@ -32,11 +32,11 @@ static void queue_make(struct point_queue *queue, const struct sweep_journal *jo
     size_t points = journal->grid->point_count;
     queue->point = heap_alloc(2 * points + 1, sizeof *queue->point);
     queue->has_died_once = heap_zalloc(points, sizeof *queue->has_died_once);
-    queue->count = queue->next = 0;
+    queue->point_count = queue->next = 0;
     for (size_t i = 0; i < points; i++)
         if (!journal->is_complete && journal->row[i].text == NULL &&
-            (options->parts == 0 || i % options->parts == options->part - 1))
-            queue->point[queue->count++] = i;
+            (options->parts == 0 || i % options->parts == options->part_number - 1))
+            queue->point[queue->point_count++] = i;
 }
 
 struct sweep_run {
@@ -66,7 +66,7 @@ static void show_progress(struct sweep_run *run)
 static bool may_start_next_point(const struct sweep_run *run)
 {
     const struct point_queue *queue = &run->queue;
-    if (queue->next == queue->count || run->pool.busy_workers == run->pool.worker_count)
+    if (queue->next == queue->point_count || run->pool.busy_workers == run->pool.worker_count)
         return false;
     if (queue->has_died_once[queue->point[queue->next]])
         return run->pool.busy_workers == 0;
@@ -78,7 +78,7 @@ static enum status handle_worker_death(struct sweep_run *run, size_t point, cons
 {
     if (!run->queue.has_died_once[point]) {
         run->queue.has_died_once[point] = true;
-        run->queue.point[run->queue.count++] = point;
+        run->queue.point[run->queue.point_count++] = point;
         return STATUS_OK;
     }
     struct text row = {0};
@@ -117,7 +117,7 @@ static enum status exchange_with_remote(struct sweep_run *run, struct diag *diag
         status =
             sweep_journal_add(run->journal, row.point, &row.row, row.outcome == SWEEP_FAILED, diag);
     }
-    while (run->queue.next < run->queue.count &&
+    while (run->queue.next < run->queue.point_count &&
            !run->queue.has_died_once[run->queue.point[run->queue.next]] &&
            sweep_remote_has_waiting_rank(&run->remote))
         sweep_remote_send_point(&run->remote, run->queue.point[run->queue.next++]);
@@ -130,7 +130,7 @@ static enum status run_local_points(struct sweep_run *run, struct diag *diag)
     enum status status = STATUS_OK;
     int wait_ms = run->remote.launcher->process_count > 1 ? 2 : 1000;
     while (status == STATUS_OK && interrupt_signal() == 0 &&
-           (run->queue.next < run->queue.count || run->pool.busy_workers > 0 ||
+           (run->queue.next < run->queue.point_count || run->pool.busy_workers > 0 ||
             run->remote.outstanding_points > 0)) {
         struct pool_event event;
         if (run->remote.launcher->process_count > 1)
@@ -156,16 +156,16 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
                             .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
-    size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();
-    if (jobs > run.queue.count)
-        jobs = run.queue.count;
+    size_t jobs = options->worker_count > 0 ? options->worker_count : pool_cores();
+    if (jobs > run.queue.point_count)
+        jobs = run.queue.point_count;
     interrupt_catch(&interrupt);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
         status = pool_start(&run.pool, jobs, predict_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
-    progress_begin(&run.progress, journal->known_row_count + run.queue.count,
+    progress_begin(&run.progress, journal->known_row_count + run.queue.point_count,
                    journal->known_row_count);
     if (status == STATUS_OK)
         status = run_local_points(&run, diag);

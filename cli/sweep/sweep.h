@@ -15,9 +15,9 @@
 
 struct sweep_options {
     /* number of worker processes; 0: one for each core that the process may use */
-    size_t jobs;
+    size_t worker_count;
     /* only points with point % parts == part - 1 are predicted; 0 of 0: all points */
-    size_t part, parts;
+    size_t part_number, parts;
 };
 
 /* Predicts the points for which the journal has no row. If the process of a point dies, the point is repeated once,

@@ -36,13 +36,13 @@ static bool closed_form_error(const struct validation *v, size_t i, double share
     }
 }
 
-struct error_sum {
+struct error_sums {
     struct error_means closed_form, simulated; /* their errors */
 };
 
-static struct error_sum sum_errors_of_table(const struct validation *v, size_t table, double share)
+static struct error_sums sum_errors_of_table(const struct validation *v, size_t table, double share)
 {
-    struct error_sum sum = {0};
+    struct error_sums sum = {0};
     for (size_t i = 0; i < v->rows->row_count; i++) {
         double error;
         bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
@@ -59,7 +59,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
     double share = 0, least = INFINITY;
     for (int step = 40; step < 200; step++) { /* shares from 20 % to 99.5 % */
         double s = step / 200.0;
-        struct error_sum sum = sum_errors_of_table(v, SIZE_MAX, s);
+        struct error_sums sum = sum_errors_of_table(v, SIZE_MAX, s);
         if (sum.closed_form.count > 0 && sum.closed_form.absolute_sum < least) {
             least = sum.closed_form.absolute_sum;
             share = s;
@@ -81,7 +81,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
             continue;
         for (size_t k = i; k < v->rows->row_count; k++)
             done[k] |= validation_same_table(v, i, k);
-        struct error_sum sum = sum_errors_of_table(v, i, share);
+        struct error_sums sum = sum_errors_of_table(v, i, share);
         const struct external_run *row = &v->rows->rows[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->cells[EXTERNAL_SOURCE], row->cells[EXTERNAL_PLACE],

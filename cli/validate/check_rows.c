@@ -186,8 +186,8 @@ static void check_fields(struct row_checker *c, const struct external_run *row)
 
 /* ---- the file ---- */
 
-/* Reads one row by itself. The reader of files gets a text that has only the line of columns and this row, which is on
- * its own line number. */
+/* Reads one row by itself. The reader of files is given a text with the line of columns and this row only; empty lines
+ * keep the number of the row. */
 static enum status read_single_row(struct row_checker *c, const struct record *record,
                                    struct diag *diag)
 {

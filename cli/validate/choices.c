@@ -24,9 +24,9 @@ static int better_sign(enum measurement_metric metric)
 }
 
 struct choice_tally {
-    /* best_predicted_groups: groups whose best choice is predicted; close_groups: groups in which the predicted choice is
+    /* best_predicted_groups: groups whose best choice is predicted; nearly_best_groups: groups in which the predicted choice is
      * within 2 % of the best */
-    size_t group_count, best_predicted_groups, close_groups;
+    size_t group_count, best_predicted_groups, nearly_best_groups;
     /* the largest share by which a choice that is predicted to be best is slower than the best */
     double worst_loss;
 };
@@ -54,7 +54,7 @@ static void count_group(const struct validation *v, const char *choice, size_t i
     double loss = fabs(row[ours].value / row[best].value - 1);
     tally->group_count++;
     tally->best_predicted_groups += loss == 0;
-    tally->close_groups += loss <= 0.02;
+    tally->nearly_best_groups += loss <= 0.02;
     tally->worst_loss = loss > tally->worst_loss ? loss : tally->worst_loss;
 }
 
@@ -79,7 +79,7 @@ void validation_print_choices(struct text *out, const struct validation *v)
             text_printf(out, "  %s %s %s, %s: %zu of %zu the same, %zu within 2 %%",
                         row->cells[EXTERNAL_SOURCE], row->cells[EXTERNAL_PLACE],
                         row->cells[EXTERNAL_METRIC], choices[c], tally.best_predicted_groups,
-                        tally.group_count, tally.close_groups);
+                        tally.group_count, tally.nearly_best_groups);
             if (tally.worst_loss > 0)
                 text_printf(out, "; the worst loses %.1f %%", 100 * tally.worst_loss);
             text_putc(out, '\n');

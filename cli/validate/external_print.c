@@ -23,7 +23,7 @@ static void put_memory(struct text *out, const struct external_run *row,
                        const struct external_result *result)
 {
     bool scored;
-    double measured; /* in the unit of the column */
+    double measured; /* the measured memory, in the unit of the column */
     const char *what = external_compared_memory(row->second_metric, &scored);
     const char *value = column_text(row, EXTERNAL_SECOND_VALUE);
     if (what == NULL || !parse_double(value, strlen(value), &measured))

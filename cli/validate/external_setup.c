@@ -28,7 +28,7 @@ static const char *path_beside(struct arena *arena, const char *csv, const char 
     return arena_printf(arena, "%.*s/%s", (int)(slash - csv), csv, name);
 }
 
-/* Finds the files that options name. */
+/* Replaces the names of files in options by their paths, as path_beside() finds them. */
 static void resolve_file_options(struct options *options, struct arena *arena, const char *csv)
 {
     static const char *const files[] = {"model", "cluster", "costs"};

@@ -9,7 +9,7 @@
 
 static const char *table_name_of_row(const struct leave_one_out *r, size_t row)
 {
-    return r->rows.rows[row].cells[EXTERNAL_PLACE];
+    return r->counted_rows.rows[row].cells[EXTERNAL_PLACE];
 }
 
 /* Appends the mean error and the worst error over all rows that have the table and metric of this row. */
@@ -17,8 +17,8 @@ static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t
                          const double *error)
 {
     struct error_means means = {0};
-    for (size_t i = 0; i < r->rows.row_count; i++) {
-        if (!r->is_used[i] || r->rows.rows[i].metric != r->rows.rows[row].metric ||
+    for (size_t i = 0; i < r->counted_rows.row_count; i++) {
+        if (!r->is_used[i] || r->counted_rows.rows[i].metric != r->counted_rows.rows[row].metric ||
             strcmp(table_name_of_row(r, i), table_name_of_row(r, row)) != 0)
             continue;
         error_means_add(&means, error[i]);
@@ -31,7 +31,7 @@ static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t
 static bool is_first_of_metric(const struct leave_one_out *r, size_t row)
 {
     for (size_t i = 0; i < row; i++)
-        if (r->is_used[i] && r->rows.rows[i].metric == r->rows.rows[row].metric &&
+        if (r->is_used[i] && r->counted_rows.rows[i].metric == r->counted_rows.rows[row].metric &&
             strcmp(table_name_of_row(r, i), table_name_of_row(r, row)) == 0)
             return false;
     return r->is_used[row];
@@ -39,7 +39,7 @@ static bool is_first_of_metric(const struct leave_one_out *r, size_t row)
 
 static void put_report(struct text *out, const struct leave_one_out *r)
 {
-    size_t count = r->rows.row_count;
+    size_t count = r->counted_rows.row_count;
     text_puts(out, "leave one out: mean of absolute errors and worst, % (as shipped; the numbers "
                    "fitted to all tables; to the others)\n");
     for (size_t i = 0; i < count; i++) {
@@ -49,7 +49,7 @@ static void put_report(struct text *out, const struct leave_one_out *r)
         while (!leave_one_out_table_has_row(r, table, i))
             table++;
         text_printf(out, "  %-7s %-17s", table_name_of_row(r, i),
-                    r->rows.rows[i].cells[EXTERNAL_METRIC]);
+                    r->counted_rows.rows[i].cells[EXTERNAL_METRIC]);
         size_t rows = put_errors(out, r, i, r->shipped_error);
         put_errors(out, r, i, r->refit_error + r->table_count * count);
         put_errors(out, r, i, r->refit_error + table * count);

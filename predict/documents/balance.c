@@ -12,7 +12,7 @@ const char *const balance_names[BALANCE_COUNT] = {"none", "pairs", "ranks", "dyn
 static int more_pairs_first(const void *a, const void *b)
 {
     const struct packed_sequence *x = a, *y = b;
-    return (x->pairs < y->pairs) - (x->pairs > y->pairs);
+    return (x->visible_pairs < y->visible_pairs) - (x->visible_pairs > y->visible_pairs);
 }
 
 /* Returns the sum of the pairs of a group of `size` sequences. */
@@ -20,7 +20,7 @@ static double sum_pairs(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
     for (uint32_t i = 0; i < size; i++)
-        pairs += sequence[i].pairs;
+        pairs += sequence[i].visible_pairs;
     return pairs;
 }
 
@@ -51,7 +51,7 @@ static void distribute_sequences(struct packed_sequence *sequence, uint32_t grou
             if (held[g] < size && (to == groups || pairs[g] < pairs[to]))
                 to = g;
         dealt[(size_t)to * size + held[to]++] = sorted[i];
-        pairs[to] += sorted[i].pairs;
+        pairs[to] += sorted[i].visible_pairs;
     }
     if (largest_group_pairs(dealt, groups, size) < largest_group_pairs(sequence, groups, size))
         memcpy(sequence, dealt, count * sizeof *sequence);
@@ -94,5 +94,5 @@ void packing_apply_balance(struct packed_batch *batch, const struct packing_opti
             batch->fullest_rank = r;
         }
     }
-    batch->fullest_over_mean = most * o->data_parallel_ranks / batch->pairs;
+    batch->fullest_over_mean = most * o->data_parallel_ranks / batch->visible_pairs;
 }

@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step is estimated from a step with few layers if more than LONG_STEP_OPS of its ops would be simulated, summed over
- * all classes of ranks. The few layers are as many as have about that many ops, but at least LEAST_LAYERS. */
+/* A step is estimated from a step with fewer layers if more than LONG_STEP_OPS of its ops would be simulated, summed
+ * over all classes of ranks. The number of layers is then chosen so that about LONG_STEP_OPS ops remain, but at least
+ * LEAST_LAYERS layers. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
 struct batch_job {
     const struct prediction *first;
-    const struct packed_batch *batch; /* of the first job; that of job i comes i after it */
-    int64_t simulated_layers;         /* number of layers that are simulated; 0: all */
+    /* the batch of job 0; job i has the batch that is i places after it */
+    const struct packed_batch *batch;
+    int64_t simulated_layers; /* number of layers that are simulated; 0: all */
 };
 
 struct batch_answer {

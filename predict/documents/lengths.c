@@ -16,8 +16,8 @@ static const struct loc here = {.name = "--documents"};
 
 void lengths_release(struct lengths *l)
 {
-    free(l->length);
-    free(l->batch_of);
+    free(l->length_tokens);
+    free(l->batch_number);
     if (l->rng != NULL)
         gsl_rng_free(l->rng);
     if (l->table != NULL)
@@ -29,19 +29,20 @@ void lengths_release(struct lengths *l)
 
 struct lengths_reading {
     struct lengths *lengths;
-    size_t rows, capacity;
+    size_t row_count, capacity;
 };
 
 static void add_length(struct lengths_reading *reading, int64_t batch, int64_t length)
 {
     struct lengths *l = reading->lengths;
-    if (l->count == reading->capacity) {
+    if (l->length_count == reading->capacity) {
         reading->capacity = reading->capacity > 0 ? 2 * reading->capacity : 1024;
-        l->length = heap_realloc(l->length, reading->capacity, sizeof *l->length);
-        l->batch_of = heap_realloc(l->batch_of, reading->capacity, sizeof *l->batch_of);
+        l->length_tokens =
+            heap_realloc(l->length_tokens, reading->capacity, sizeof *l->length_tokens);
+        l->batch_number = heap_realloc(l->batch_number, reading->capacity, sizeof *l->batch_number);
     }
-    l->length[l->count] = length;
-    l->batch_of[l->count++] = batch;
+    l->length_tokens[l->length_count] = length;
+    l->batch_number[l->length_count++] = batch;
 }
 
 static bool is_heading(struct lengths *l, const struct record *record)
@@ -59,7 +60,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     struct lengths_reading *reading = context;
     struct lengths *l = reading->lengths;
     int64_t batch = 0, length = 0;
-    if (reading->rows++ == 0 && is_heading(l, record))
+    if (reading->row_count++ == 0 && is_heading(l, record))
         return STATUS_OK;
     size_t last = l->kind == LENGTHS_BATCHES ? 1 : 0;
     if (record->field_count != last + 1)
@@ -77,10 +78,10 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (last > 0 && !parse_i64(record->fields[0], record->field_sizes[0], &batch))
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "'%s' is not the number of a batch", record->fields[0]);
-    if (last > 0 && l->count > 0 && batch < l->batch_of[l->count - 1])
+    if (last > 0 && l->length_count > 0 && batch < l->batch_number[l->length_count - 1])
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "batch %lld comes after batch %lld; batches are in ascending order",
-                          (long long)batch, (long long)l->batch_of[l->count - 1]);
+                          (long long)batch, (long long)l->batch_number[l->length_count - 1]);
     add_length(reading, batch, length);
     return STATUS_OK;
 }
@@ -100,7 +101,7 @@ static enum status read_length_file(struct lengths *l, const char *path, struct 
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
         status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
-    if (status == STATUS_OK && l->count == 0)
+    if (status == STATUS_OK && l->length_count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "has no length of a document");
     text_release(&text);
@@ -162,8 +163,8 @@ static enum status open_zipf(struct lengths *l, const char *text, struct diag *d
 
 struct histogram_bins {
     struct lengths *lengths;
-    double *share; /* heap, [capacity] */
-    size_t rows, capacity;
+    double *document_share; /* heap, [capacity] */
+    size_t bin_count, capacity;
 };
 
 static enum status read_bin(void *context, const struct record *record, struct diag *diag)
@@ -174,7 +175,7 @@ static enum status read_bin(void *context, const struct record *record, struct d
     bool is_heading = record->field_count == ARRAY_LEN(heading);
     for (size_t i = 0; i < ARRAY_LEN(heading) && is_heading; i++)
         is_heading = strcmp(record->fields[i], heading[i]) == 0;
-    if (bins->rows++ == 0)
+    if (bins->bin_count++ == 0)
         return is_heading ? STATUS_OK
                           : diag_error(diag, record->place, STATUS_BAD_INPUT,
                                        "a histogram begins with the heading from,upto,share");
@@ -190,15 +191,16 @@ static enum status read_bin(void *context, const struct record *record, struct d
                           "FROM <= UPTO <= %lld, and the share of documents between them, 0 or "
                           "more",
                           (long long)LENGTH_MAX);
-    if (l->count == bins->capacity) {
+    if (l->length_count == bins->capacity) {
         bins->capacity = bins->capacity > 0 ? 2 * bins->capacity : 32;
-        l->length = heap_realloc(l->length, bins->capacity, sizeof *l->length);
-        l->batch_of = heap_realloc(l->batch_of, bins->capacity, sizeof *l->batch_of);
-        bins->share = heap_realloc(bins->share, bins->capacity, sizeof *bins->share);
+        l->length_tokens = heap_realloc(l->length_tokens, bins->capacity, sizeof *l->length_tokens);
+        l->batch_number = heap_realloc(l->batch_number, bins->capacity, sizeof *l->batch_number);
+        bins->document_share =
+            heap_realloc(bins->document_share, bins->capacity, sizeof *bins->document_share);
     }
-    bins->share[l->count] = share;
-    l->batch_of[l->count] = from;
-    l->length[l->count++] = upto;
+    bins->document_share[l->length_count] = share;
+    l->batch_number[l->length_count] = from;
+    l->length_tokens[l->length_count++] = upto;
     return STATUS_OK;
 }
 
@@ -212,14 +214,14 @@ static enum status open_histogram(struct lengths *l, const char *path, struct di
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
         status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
-    for (size_t i = 0; i < l->count; i++)
-        all += bins.share[i];
+    for (size_t i = 0; i < l->length_count; i++)
+        all += bins.document_share[i];
     if (status == STATUS_OK && !(all > 0 && isfinite(all)))
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "has no row with a share above 0");
     if (status == STATUS_OK)
-        l->table = gsl_ran_discrete_preproc(l->count, bins.share);
-    free(bins.share);
+        l->table = gsl_ran_discrete_preproc(l->length_count, bins.document_share);
+    free(bins.document_share);
     text_release(&text);
     return status;
 }
@@ -246,7 +248,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
     l->rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(l->rng, (unsigned long)(seed > 0 ? seed : 1));
     if (l->kind == LENGTHS_LIST && seed > 0)
-        gsl_ran_shuffle(l->rng, l->length, l->count, sizeof *l->length);
+        gsl_ran_shuffle(l->rng, l->length_tokens, l->length_count, sizeof *l->length_tokens);
     return STATUS_OK;
 }
 
@@ -258,9 +260,9 @@ static int64_t draw_length(struct lengths *l)
         return (int64_t)gsl_ran_discrete(l->rng, l->table) + 1;
     if (l->kind == LENGTHS_HISTOGRAM) {
         const size_t row = gsl_ran_discrete(l->rng, l->table);
-        const double low = (double)l->batch_of[row], high = (double)l->length[row] + 1;
+        const double low = (double)l->batch_number[row], high = (double)l->length_tokens[row] + 1;
         const int64_t drawn = (int64_t)(low * pow(high / low, gsl_rng_uniform(l->rng)));
-        return drawn < l->length[row] ? drawn : l->length[row];
+        return drawn < l->length_tokens[row] ? drawn : l->length_tokens[row];
     }
     double length = floor(l->median * exp(gsl_ran_gaussian(l->rng, l->sigma)) + 0.5);
     return length < 1 ? 1 : length > (double)LENGTH_MAX ? LENGTH_MAX : (int64_t)length;
@@ -275,23 +277,23 @@ int64_t lengths_take_next(struct lengths *l)
     }
     if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_BATCHES)
         return draw_length(l);
-    if (l->kind == LENGTHS_LIST && l->next == l->count) {
+    if (l->kind == LENGTHS_LIST && l->next == l->length_count) {
         l->next = 0;
         l->times_begun_again++;
     }
     if (l->kind == LENGTHS_LIST)
-        return l->length[l->next++];
+        return l->length_tokens[l->next++];
     /* A sampled batch ends where the next row has another batch number. l->times_begun_again counts the ends that were
      * returned. */
-    if (l->next == l->count)
+    if (l->next == l->length_count)
         return 0;
-    if (l->next > 0 && l->batch_of[l->next] != l->batch_of[l->next - 1] &&
+    if (l->next > 0 && l->batch_number[l->next] != l->batch_number[l->next - 1] &&
         l->times_begun_again == 0) {
         l->times_begun_again = 1;
         return 0;
     }
     l->times_begun_again = 0;
-    return l->length[l->next++];
+    return l->length_tokens[l->next++];
 }
 
 void lengths_put_back(struct lengths *l, int64_t length)
@@ -302,5 +304,5 @@ void lengths_put_back(struct lengths *l, int64_t length)
 
 bool lengths_are_used_up(const struct lengths *l)
 {
-    return l->kind == LENGTHS_BATCHES && l->put_back_length == 0 && l->next == l->count;
+    return l->kind == LENGTHS_BATCHES && l->put_back_length == 0 && l->next == l->length_count;
 }

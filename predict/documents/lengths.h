@@ -31,11 +31,11 @@ enum { ZIPF_MAX = 1 << 22 };
 struct lengths {
     enum lengths_kind kind;
     const char *source_text; /* the text that lengths_open() was given, which it borrows */
-    int64_t *length,
+    int64_t *length_tokens,
         /* [count] of a file: the lengths, and, for sampled batches, their numbers; of a histogram: the columns `upto`
          * and `from` */
-        *batch_of;
-    size_t count, next; /* next: number of rows that were taken since the list began */
+        *batch_number;
+    size_t length_count, next; /* next: number of rows that were taken since the list began */
     /* how often a list has begun again; for sampled batches: 1 after the end of one was returned */
     size_t times_begun_again;
     double median, sigma;

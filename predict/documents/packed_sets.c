@@ -30,7 +30,7 @@ static bool have_same_sizes(const struct packing_options *a, const struct packin
 
 static double largest_rank_pairs(const struct packed_batch *batch)
 {
-    return batch->pairs * batch->fullest_over_mean;
+    return batch->visible_pairs * batch->fullest_over_mean;
 }
 
 /* Returns the typical batch: the one whose largest rank has the median number of pairs. As many batches have fewer, or
@@ -68,13 +68,13 @@ static enum status pack_set(struct packed_set *packed_set, struct packed_sets *p
     while (status == STATUS_OK && packed_set->batch_count < asked->batch_count &&
            (packed_set->batch_count == 0 || !lengths_are_used_up(&lengths)))
         status = packing_pack_next_step(&packed_set->batch[packed_set->batch_count++], &lengths,
-                                        &packed_set->sizes, diag);
+                                        &packed_set->packing_options, diag);
     lengths_release(&lengths);
     if (status != STATUS_OK)
         return status;
     packed_set->typical_batch = find_typical_batch(packed_set);
     packed_batch_documents(&packed_set->batch[packed_set->typical_batch],
-                           packed_set->sizes.sequence_tokens, &packed_set->documents,
+                           packed_set->packing_options.sequence_tokens, &packed_set->documents,
                            &packed_sets->arena);
     return STATUS_OK;
 }
@@ -86,33 +86,33 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
     struct packing_options sizes = {.policy = packed_sets->request.policy,
                                     .balance = packed_sets->request.balance};
     enum status status = packing_sizes(&sizes, request, choices, diag);
-    for (size_t i = 0; status == STATUS_OK && i < packed_sets->count; i++)
-        if (have_same_sizes(&packed_sets->packed_set[i]->sizes, &sizes)) {
+    for (size_t i = 0; status == STATUS_OK && i < packed_sets->set_count; i++)
+        if (have_same_sizes(&packed_sets->packed_set[i]->packing_options, &sizes)) {
             *found = packed_sets->packed_set[i];
             return STATUS_OK;
         }
     if (status != STATUS_OK)
         return status;
     struct packed_set *packed_set = heap_zalloc(1, sizeof *packed_set);
-    packed_set->sizes = sizes;
+    packed_set->packing_options = sizes;
     status = pack_set(packed_set, packed_sets, diag);
     if (status != STATUS_OK) {
         packed_set_free(packed_set);
         return status;
     }
     packed_sets->packed_set =
-        heap_realloc(packed_sets->packed_set, packed_sets->count + 1,
+        heap_realloc(packed_sets->packed_set, packed_sets->set_count + 1,
                      /* an array that grows by one is fast enough, since there are few packed
                                             * sets */
                      sizeof(struct packed_set *));
-    packed_sets->packed_set[packed_sets->count++] = packed_set;
+    packed_sets->packed_set[packed_sets->set_count++] = packed_set;
     *found = packed_set;
     return STATUS_OK;
 }
 
 void packed_sets_release(struct packed_sets *packed_sets)
 {
-    for (size_t i = 0; i < packed_sets->count; i++)
+    for (size_t i = 0; i < packed_sets->set_count; i++)
         packed_set_free(packed_sets->packed_set[i]);
     free((void *)packed_sets->packed_set);
     arena_release(&packed_sets->arena);

@@ -11,7 +11,8 @@
 
 #include <stddef.h>
 
-/* What is sampled. The members mean the same as in lengths_open() and struct packing_options. */
+/* The distribution of documents and how they are packed. The members mean the same as in lengths_open() and struct
+ * packing_options. */
 struct packed_sets_request {
     const char *lengths_text;
     uint64_t seed;
@@ -22,7 +23,7 @@ struct packed_sets_request {
 };
 
 struct packed_set {
-    struct packing_options sizes;
+    struct packing_options packing_options;
     struct packed_batch *batch; /* [count], heap */
     size_t batch_count, typical_batch;
     struct documents documents; /* the documents of the typical batch */
@@ -32,7 +33,7 @@ struct packed_set {
 struct packed_sets {
     struct packed_sets_request request;
     struct packed_set **packed_set; /* [count] on the heap; each packed set is on the heap, too */
-    size_t count;
+    size_t set_count;
     struct arena arena;
 };
 

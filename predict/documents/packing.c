@@ -11,7 +11,7 @@ const char *const packing_names[PACKING_COUNT] = {"first-fit", "best-fit", "buck
 void packed_batch_release(struct packed_batch *batch)
 {
     for (uint32_t s = 0; s < batch->sequence_count; s++)
-        free(batch->sequence[s].length);
+        free(batch->sequence[s].document_tokens);
     free(batch->sequence);
     *batch = (struct packed_batch){0};
 }
@@ -38,12 +38,12 @@ static int64_t length_class_of(int64_t length)
 static void add_document(struct packed_batch *batch, struct packed_sequence *sequence,
                          int64_t tokens, int64_t padded)
 {
-    if (sequence->count == sequence->capacity) {
+    if (sequence->document_count == sequence->capacity) {
         sequence->capacity = sequence->capacity > 0 ? 2 * sequence->capacity : 8;
-        sequence->length =
-            heap_realloc(sequence->length, sequence->capacity, sizeof *sequence->length);
+        sequence->document_tokens = heap_realloc(sequence->document_tokens, sequence->capacity,
+                                                 sizeof *sequence->document_tokens);
     }
-    sequence->length[sequence->count++] = padded;
+    sequence->document_tokens[sequence->document_count++] = padded;
     sequence->used_tokens += padded;
     batch->document_count++;
     batch->document_tokens += tokens;
@@ -114,12 +114,13 @@ static void count_pairs(struct packed_batch *batch, const struct packing_options
     double squares = 0;
     for (uint32_t s = 0; s < batch->sequence_count; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
-        for (uint32_t i = 0; i < sequence->count; i++) {
-            sequence->pairs += causal_pairs_of_length(sequence->length[i]);
-            squares += (double)sequence->length[i] * (double)sequence->length[i];
+        for (uint32_t i = 0; i < sequence->document_count; i++) {
+            sequence->visible_pairs += causal_pairs_of_length(sequence->document_tokens[i]);
+            squares += (double)sequence->document_tokens[i] * (double)sequence->document_tokens[i];
         }
-        sequence->pairs += causal_pairs_of_length(o->sequence_tokens - sequence->used_tokens);
-        batch->pairs += sequence->pairs;
+        sequence->visible_pairs +=
+            causal_pairs_of_length(o->sequence_tokens - sequence->used_tokens);
+        batch->visible_pairs += sequence->visible_pairs;
     }
     batch->causal_pairs = batch->sequence_count * causal_pairs_of_length(o->sequence_tokens);
     batch->squared_length_ratio =
@@ -150,7 +151,7 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "batch %lld of %s does not fit into %u sequences of %lld tokens with "
                           "--packing %s: document %llu, of %lld tokens, finds no place",
-                          (long long)lengths->batch_of[lengths->next - 1], lengths->source_text,
+                          (long long)lengths->batch_number[lengths->next - 1], lengths->source_text,
                           o->sequence_count, (long long)o->sequence_tokens,
                           packing_names[o->policy], (unsigned long long)batch->document_count + 1,
                           (long long)length);
@@ -184,10 +185,10 @@ void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
     documents_init(documents, arena, batch->sequence_count);
     for (uint32_t s = 0; s < batch->sequence_count; s++) {
         const struct packed_sequence *sequence = &batch->sequence[s];
-        int64_t *length = heap_alloc(sequence->count + 1, sizeof *length);
-        uint32_t count = sequence->count;
+        int64_t *length = heap_alloc(sequence->document_count + 1, sizeof *length);
+        uint32_t count = sequence->document_count;
         if (count > 0)
-            memcpy(length, sequence->length, count * sizeof *length);
+            memcpy(length, sequence->document_tokens, count * sizeof *length);
         if (sequence->used_tokens < seq)
             length[count++] = seq - sequence->used_tokens;
         documents_set_lengths(documents, arena, s, length, count);

@@ -60,11 +60,12 @@ struct packing_options {
 };
 
 struct packed_sequence {
-    int64_t *length; /* the length of each document, rounded up to the multiple; on the heap */
-    uint32_t count, capacity;
+    /* the length of each document, rounded up to the multiple; on the heap */
+    int64_t *document_tokens;
+    uint32_t document_count, capacity;
     int64_t used_tokens;  /* the sum of the lengths */
     int64_t length_class; /* the class of lengths that the sequence takes; -1: not decided yet */
-    double pairs;
+    double visible_pairs;
 };
 
 /* All-zero is empty. */
@@ -77,7 +78,7 @@ struct packed_batch {
     int64_t padding_tokens;  /* tokens and padding together fill the step */
     int64_t dropped_tokens;  /* tokens of the ends that documents lost */
     /* causal_pairs: as many as there were if each sequence were one document */
-    double pairs, causal_pairs;
+    double visible_pairs, causal_pairs;
     /* the sum of the squared lengths of documents, divided by that of sequences */
     double squared_length_ratio;
     /* the data-parallel rank with the most pairs; of several, the first */

@@ -29,7 +29,7 @@ static bool is_listed(const char *list, const char *name, const char *value)
 
 static bool has_key_of(const struct launch_format *format, const struct settings *settings)
 {
-    for (size_t i = 0; i < settings->count; i++) {
+    for (size_t i = 0; i < settings->setting_count; i++) {
         const struct setting *setting = &settings->row[i];
         if (setting->kind == SETTING_PROGRAM &&
             is_listed(setting->name[0] == '-' ? format->arguments : format->keys, setting->name,

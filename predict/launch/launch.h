@@ -35,7 +35,7 @@ struct launch_value {
     double real_number;       /* also counts */
     const char *text;         /* the value as the file has it */
     const char *setting_name; /* the name of the setting that gives the field */
-    struct loc at;
+    struct loc place;
 };
 
 enum launch_framework {
@@ -69,7 +69,7 @@ enum launch_use {
 
 struct launch_row {
     const char *setting_pattern; /* a '*' at its end stands for anything */
-    enum launch_use use;
+    enum launch_use meaning;
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
@@ -100,12 +100,12 @@ struct launch_remark {
     enum launch_remark_kind kind;
     const char *name;
     const char *text; /* NULL: none */
-    struct loc at;
+    struct loc place;
 };
 
 struct launch_option {
     const char *name, *value; /* an option of the command: "seq" and "8192"; value NULL: a flag */
-    struct loc at;            /* the place of the setting that it comes from */
+    struct loc place;         /* the place of the setting that it comes from */
     /* another setting implies it, so a setting that gives it directly replaces it */
     bool is_implied;
 };
@@ -126,7 +126,7 @@ struct launch {
     /* the table file of the framework whose file was read; NULL: it has none */
     const struct launch_table_file *table_file;
     struct launch_value field_value[LAUNCH_FIELD_COUNT];
-    bool has_framework[LAUNCH_FRAMEWORK_COUNT]; /* which kinds of files were read */
+    bool has_framework[LAUNCH_FRAMEWORK_COUNT]; /* the kinds of files that were read */
     struct launch_remark *remark;               /* heap */
     size_t remark_count, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];

@@ -18,7 +18,8 @@ static const char *put_open_part(struct text *out, const char *text)
     return text + (*text != '\0');
 }
 
-/* Appends a word of JSON, of which the beginning is in `out` already, as a string. Returns the text after it. */
+/* Appends the rest of a word of JSON as a string; its beginning is in `out` already. Returns the text after the
+ * word. */
 static const char *put_open_word(struct text *out, const char *text)
 {
     size_t word = out->size;

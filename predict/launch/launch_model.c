@@ -54,7 +54,7 @@ enum status launch_add_model_option(struct launch *launch, struct transformer *m
     const char *preset = NULL;
     enum status status = STATUS_OK;
     if (launch_has_option(launch, "model"))
-        return diag_error(diag, launch->field_value[LAUNCH_LAYERS].at, STATUS_BAD_INPUT,
+        return diag_error(diag, launch->field_value[LAUNCH_LAYERS].place, STATUS_BAD_INPUT,
                           "the sizes of a model are given here and by a second file, %s; leave one "
                           "of them out",
                           launch->option[0].value);

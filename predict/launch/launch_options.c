@@ -61,10 +61,10 @@ static void set_sequence_length(struct launch *launch)
     const struct launch_value *last = &launch->field_value[LAUNCH_ANSWER];
     if (launch_has_field(launch, LAUNCH_SEQ) || prompt <= 0 || answer <= 0)
         return;
-    struct loc at = last->at;
+    struct loc at = last->place;
     const char *name = last->setting_name;
     launch_set_count(launch, LAUNCH_SEQ, prompt + answer);
-    launch->field_value[LAUNCH_SEQ].at = at;
+    launch->field_value[LAUNCH_SEQ].place = at;
     launch->field_value[LAUNCH_SEQ].setting_name = name;
 }
 
@@ -91,7 +91,7 @@ static void set_global_batch(struct launch *launch, int64_t gpus)
         return;
     const struct launch_value from = launch->field_value[LAUNCH_ACCUMULATION];
     launch_set_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * (gpus / ranks));
-    launch->field_value[LAUNCH_GLOBAL_BATCH].at = from.at;
+    launch->field_value[LAUNCH_GLOBAL_BATCH].place = from.place;
     launch->field_value[LAUNCH_GLOBAL_BATCH].setting_name = from.setting_name;
 }
 
@@ -120,7 +120,7 @@ static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
         micro--;
     const struct launch_value from = launch->field_value[LAUNCH_MICRO_TOKENS];
     launch_set_count(launch, LAUNCH_MICRO_BATCH, micro);
-    launch->field_value[LAUNCH_MICRO_BATCH].at = from.at;
+    launch->field_value[LAUNCH_MICRO_BATCH].place = from.place;
     launch->field_value[LAUNCH_MICRO_BATCH].setting_name = from.setting_name;
     launch_remark_on_field(launch, REMARK_ASSUMED, LAUNCH_MICRO_TOKENS,
                            "micro-batches of %lld sequences as long as the longest",
@@ -275,7 +275,7 @@ static void drop_fused_loss(struct launch *launch)
     if (loss == NULL || !shared)
         return;
     launch_add_remark_printf(
-        launch, REMARK_UNMODELLED, "--loss fused", loss->at,
+        launch, REMARK_UNMODELLED, "--loss fused", loss->place,
         "a fused loss reads whole rows of logits, and tensor ranks share the vocabulary "
         "here: the loss of the profile is predicted, with its logits in memory");
     *loss = launch->option[--launch->option_count];
@@ -301,12 +301,12 @@ static void set_data_ranks(struct launch *launch)
     struct launch_value from = launch->field_value[LAUNCH_DP_SHARD];
     if (!launch_has_field(launch, LAUNCH_PROCESSES)) {
         launch_set_count(launch, LAUNCH_PROCESSES, ranks);
-        launch->field_value[LAUNCH_PROCESSES].at = from.at;
+        launch->field_value[LAUNCH_PROCESSES].place = from.place;
     }
     if (!launch_has_field(launch, LAUNCH_GLOBAL_BATCH) && micro > 0 && micro < 1 << 20 &&
         accumulation > 0 && accumulation < 1 << 20) {
         launch_set_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * dp);
-        launch->field_value[LAUNCH_GLOBAL_BATCH].at = from.at;
+        launch->field_value[LAUNCH_GLOBAL_BATCH].place = from.place;
         launch->field_value[LAUNCH_GLOBAL_BATCH].setting_name = from.setting_name;
     }
 }

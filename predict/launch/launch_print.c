@@ -10,7 +10,7 @@
 
 static bool writes_row(const struct launch *launch, const struct launch_row *row)
 {
-    return row->use == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
+    return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
 
 /* Appends arguments "--name value", one a line. */

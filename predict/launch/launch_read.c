@@ -117,7 +117,7 @@ static bool is_option(const char *word)
  * such name. */
 static size_t assigned_name_length(const char *word)
 {
-    size_t size = strspn(word, "+~"); /* of Hydra: adds or deletes */
+    size_t size = strspn(word, "+~"); /* a prefix of Hydra, which adds or deletes a setting */
     if (!c_is_alpha(word[size]))
         return 0;
     while (c_is_alnum(word[size]) || (word[size] != '\0' && strchr("_.-", word[size])))
@@ -164,7 +164,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
                (value.size == 0 || command->word[i].text[0] != SETTING_OPEN))
             text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
         any = any || value.size > 0;
-        if (kind == SETTING_LAUNCHER) /* which take both */
+        if (kind == SETTING_LAUNCHER) /* Launchers take both forms. */
             for (char *c = option.data + strspn(option.data, "-"); *c != '\0'; c++)
                 *c = *c == '-' ? '_' : *c;
         settings_add(settings, option.data, any ? value.data : NULL, at)->kind = kind;
@@ -187,7 +187,8 @@ static void add_run_train(struct settings *settings, const char *name,
         const char *name, *value;
         enum setting_kind kind;
     } rows[] = {
-        {"--nproc_per_node", command->gpus != NULL ? command->gpus : "8", SETTING_LAUNCHER},
+        {"--nproc_per_node", command->gpu_count != NULL ? command->gpu_count : "8",
+         SETTING_LAUNCHER},
         {"--job.config_file", command->config_file, SETTING_PROGRAM},
         {"--module", command->module, SETTING_PROGRAM},
         {"--config", command->recipe, SETTING_PROGRAM},
@@ -245,7 +246,7 @@ static size_t find_arguments(const struct shell_command *command)
                                          "cp", "ls", "cd",   "rm"};
     static const struct {
         const char *name;
-        size_t words; /* of its subcommand */
+        size_t words; /* the number of words before the arguments of the subcommand */
     } programs[] = {
         {"trl", 1}, {"swift", 1}, {"megatron", 1}, {"axolotl", 1}, {"llamafactory-cli", 1},
         {"nemo", 2}};
@@ -274,7 +275,7 @@ static size_t find_arguments(const struct shell_command *command)
  * names that their files use. */
 static void rename_as_file(struct settings *settings)
 {
-    for (size_t i = 0; i < settings->count; i++) {
+    for (size_t i = 0; i < settings->setting_count; i++) {
         struct setting *setting = &settings->row[i];
         if (setting->kind == SETTING_LAUNCHER)
             continue;
@@ -294,7 +295,7 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
 {
     bool deepspeed = settings_find(settings, "--deepspeed") != NULL ||
                      settings_find(settings, "--deepspeed_config") != NULL;
-    for (size_t i = 0; i < settings->count; i++)
+    for (size_t i = 0; i < settings->setting_count; i++)
         deepspeed = deepspeed || strncmp(settings->row[i].name, "--ds-sequence", 13) == 0;
     if (format->framework == LAUNCH_MEGATRON)
         return deepspeed ? LAUNCH_MEGATRON_DEEPSPEED : LAUNCH_MEGATRON;
@@ -322,12 +323,13 @@ static void add_visible_gpus(struct settings *settings, const char *name,
     bool starts = false; /* as many ranks as NPROC_PER_NODE says */
     for (size_t k = 0; k < ARRAY_LEN(starters); k++)
         starts = starts || strcmp(command->word[0].text, starters[k]) == 0;
-    if (starts && command->processes != NULL)
-        settings_add(settings, "--nproc_per_node", command->processes, at)->kind = SETTING_LAUNCHER;
-    if (starts && command->processes != NULL && command->nodes != NULL)
-        settings_add(settings, "--nnodes", command->nodes, at)->kind = SETTING_LAUNCHER;
-    if (command->devices != NULL && (each || strchr(command->devices, ',') == NULL))
-        settings_add(settings, "CUDA_VISIBLE_DEVICES", command->devices, at)->kind =
+    if (starts && command->processes_per_node != NULL)
+        settings_add(settings, "--nproc_per_node", command->processes_per_node, at)->kind =
+            SETTING_LAUNCHER;
+    if (starts && command->processes_per_node != NULL && command->node_count != NULL)
+        settings_add(settings, "--nnodes", command->node_count, at)->kind = SETTING_LAUNCHER;
+    if (command->visible_devices != NULL && (each || strchr(command->visible_devices, ',') == NULL))
+        settings_add(settings, "CUDA_VISIBLE_DEVICES", command->visible_devices, at)->kind =
             SETTING_LAUNCHER;
 }
 
@@ -409,9 +411,9 @@ static enum status read_script(struct launch *launch, const char *name, const ch
                           script.command[i].word_count, SETTING_PROGRAM);
     launch_note_files_of_arguments(launch, &settings);
     const char *missing = NULL;
-    if (settings.count == 0 && format == NULL)
+    if (settings.setting_count == 0 && format == NULL)
         missing = note_started_scripts(launch, name, &script);
-    if (status == STATUS_OK && settings.count == 0 && format == NULL &&
+    if (status == STATUS_OK && settings.setting_count == 0 && format == NULL &&
         launch->named_file_count == 0)
         status = diag_error(
             diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
@@ -427,7 +429,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     }
     bool known = format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT;
     if (status == STATUS_OK && !known &&
-        launch->named_file_count > 0) { /* which say what the program is */
+        launch->named_file_count > 0) { /* The named files say which program it is. */
         status = launch_set_fields(launch, LAUNCH_LAUNCHER, &settings, diag);
         settings_release(&settings);
         shell_release(&script);
@@ -513,7 +515,7 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     if (size > TEXT_CONFIGURATION_MAX)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "a launch file has at most 16 MiB");
-    text = arena_text(&launch->arena, text, size); /* which ends in NUL */
+    text = arena_text(&launch->arena, text, size); /* The copy ends in NUL. */
     const char *mark = first_significant_char(text);
     if (ends_with(name, ".yaml") || ends_with(name, ".yml") || is_yaml(mark))
         return read_settings_file(launch, name, text, size, settings_read_yaml, diag);
@@ -552,13 +554,13 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
                               : read_one_file(launch, path, diag);
     const struct launch_value *config = &launch->field_value[LAUNCH_DEEPSPEED_CONFIG];
     if (status == STATUS_OK && config->is_given && !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
-        launch_note_named_file(launch, config->text, config->at);
+        launch_note_named_file(launch, config->text, config->place);
     launch->is_reading_named_file = true;
     for (size_t i = before; i < launch->named_file_count && status == STATUS_OK; i++) {
         status = read_one_file(launch, launch->named_file[i], diag);
         if (status == STATUS_OK && config->is_given &&
             !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
-            launch_note_named_file(launch, config->text, config->at);
+            launch_note_named_file(launch, config->text, config->place);
     }
     launch->is_reading_named_file = false;
     launch->script_folder = NULL;

@@ -39,10 +39,10 @@ void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
     const struct launch_value *value = &launch->field_value[field];
     va_list args;
     va_start(args, format);
-    launch_add_remark(launch, (struct launch_remark){kind,
-                                                     arena_printf(&launch->arena, "%s %s",
-                                                                  value->setting_name, value->text),
-                                                     format_text(launch, format, args), value->at});
+    launch_add_remark(
+        launch, (struct launch_remark){
+                    kind, arena_printf(&launch->arena, "%s %s", value->setting_name, value->text),
+                    format_text(launch, format, args), value->place});
     va_end(args);
 }
 
@@ -57,7 +57,7 @@ enum status launch_field_error(const struct launch *launch, enum launch_field fi
     va_end(args);
     if (value->setting_name == NULL)
         return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT, "%s", text);
-    return diag_error(diag, value->at, STATUS_BAD_INPUT, "%s: %s", value->setting_name, text);
+    return diag_error(diag, value->place, STATUS_BAD_INPUT, "%s: %s", value->setting_name, text);
 }
 
 enum status launch_check_text_is_one_of(const struct launch *launch, enum launch_field field,
@@ -85,7 +85,7 @@ void launch_add_option(struct launch *launch, enum launch_field field, const cha
     launch->option[launch->option_count++] = (struct launch_option){
         .name = name,
         .value = value == NULL ? NULL : arena_text(&launch->arena, value, strlen(value)),
-        .at = field < LAUNCH_FIELD_COUNT ? launch->field_value[field].at : (struct loc){0},
+        .place = field < LAUNCH_FIELD_COUNT ? launch->field_value[field].place : (struct loc){0},
     };
 }
 

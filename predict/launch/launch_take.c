@@ -134,53 +134,55 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                              const struct setting *setting, struct diag *diag)
 {
     struct launch_value *value = &launch->field_value[row->field], before = *value;
-    struct launch_value read = {.is_given = true, .at = setting->at};
+    struct launch_value read = {.is_given = true, .place = setting->place};
     bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
-                      strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
+                      /* "gpu" of torchrun means as many ranks as a node has GPUs */
+                      strcmp(setting->value, "gpu") == 0;
     if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
         launch_add_remark(launch,
                           (struct launch_remark){
                               REMARK_IGNORED,
                               arena_printf(&launch->arena, "%s %s", setting->name, setting->value),
-                              NULL, setting->at});
+                              NULL, setting->place});
         return STATUS_OK;
     }
     if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_ON_IF_GIVEN)
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: its value, %s, is missing",
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: its value, %s, is missing",
                           setting->name, kind_names[row->kind]);
     if (setting->is_list && row->kind != LAUNCH_TEXT && row->kind != LAUNCH_ON_IF_GIVEN)
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT,
                           "%s: [%.80s] is a list, and %s is expected", setting->name,
                           setting->value, kind_names[row->kind]);
     if (!parse_value(row->kind, setting->value, &read))
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
                           setting->name, setting->value == NULL ? "" : setting->value,
                           kind_names[row->kind]);
     bool follows = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
                    read.whole_number == -1; /* torchtitan's: as follows from the rest */
     if (row->kind == LAUNCH_WHOLE_NUMBER && is_positive_count(row->field) &&
         read.whole_number < 1 && !follows)
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %lld is below 1", setting->name,
-                          (long long)read.whole_number);
-    const bool says_none = row->field == LAUNCH_CAPACITY; /* by a negative number */
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: %lld is below 1",
+                          setting->name, (long long)read.whole_number);
+    const bool says_none = row->field == LAUNCH_CAPACITY; /* A negative capacity means none. */
     if (row->kind == LAUNCH_REAL_NUMBER && read.real_number < 0 && !says_none)
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %g is below 0", setting->name,
-                          read.real_number);
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: %g is below 0",
+                          setting->name, read.real_number);
     read.text = setting->value == NULL
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
     read.setting_name = arena_text(&launch->arena, setting->name, strlen(setting->name));
     /* of an argument that is given twice in one file the last value counts; launch_set_fields() says so */
-    bool again = before.is_given && strcmp(before.at.name, read.at.name) == 0 &&
+    bool again = before.is_given && strcmp(before.place.name, read.place.name) == 0 &&
                  strcmp(before.setting_name, read.setting_name) == 0;
     if (launch->is_reading_named_file && before.is_given && !before.is_implied && !again)
         return STATUS_OK;
     if (before.is_given && !before.is_implied && !again &&
         (before.whole_number != read.whole_number || before.real_number != read.real_number ||
          (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT,
                           "%s is '%.60s', and %s:%u says '%.60s'; leave one of them out",
-                          setting->name, read.text, before.at.name, before.at.line, before.text);
+                          setting->name, read.text, before.place.name, before.place.line,
+                          before.text);
     *value = read;
     return STATUS_OK;
 }
@@ -196,15 +198,16 @@ static int compare_settings(const void *a, const void *b)
 /* Adds a remark on each argument that is given twice with different values: programs take the last one. */
 static void remark_repeated(struct launch *launch, const struct settings *settings)
 {
-    const struct setting **sorted = heap_alloc(settings->count + 1, sizeof(const struct setting *));
-    for (size_t i = 0; i < settings->count; i++)
+    const struct setting **sorted =
+        heap_alloc(settings->setting_count + 1, sizeof(const struct setting *));
+    for (size_t i = 0; i < settings->setting_count; i++)
         sorted[i] = &settings->row[i];
-    qsort(sorted, settings->count, sizeof(const struct setting *), compare_settings);
-    for (size_t i = 1; i < settings->count; i++) {
+    qsort(sorted, settings->setting_count, sizeof(const struct setting *), compare_settings);
+    for (size_t i = 1; i < settings->setting_count; i++) {
         const char *before = sorted[i - 1]->value, *value = sorted[i]->value;
         bool same = before == value || (before != NULL && value != NULL && !strcmp(before, value));
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 && !same)
-            launch_add_remark_printf(launch, REMARK_ASSUMED, sorted[i]->name, sorted[i]->at,
+            launch_add_remark_printf(launch, REMARK_ASSUMED, sorted[i]->name, sorted[i]->place,
                                      "it is given twice, and the last one counts");
     }
     free(sorted);
@@ -215,13 +218,13 @@ static void remark_setting(struct launch *launch, const struct launch_row *row,
                            const struct setting *setting, const char *open, const char *name)
 {
     struct launch_remark remark = {.name = arena_text(&launch->arena, name, strlen(name)),
-                                   .at = setting->at};
-    if (open != NULL && row != NULL && row->use != LAUNCH_IGNORED) {
+                                   .place = setting->place};
+    if (open != NULL && row != NULL && row->meaning != LAUNCH_IGNORED) {
         remark.kind = REMARK_KNOWN_IN_RUN_ONLY;
         remark.text = open;
     } else if (row == NULL) {
         remark.kind = REMARK_UNKNOWN;
-    } else if (row->use == LAUNCH_UNMODELLED &&
+    } else if (row->meaning == LAUNCH_UNMODELLED &&
                !launch_is_predicted_value(row->predicted_values, setting->value)) {
         remark.kind = REMARK_UNMODELLED;
         remark.text = row->note;
@@ -256,7 +259,7 @@ static enum status apply_setting(struct launch *launch, enum launch_framework fr
         open = NULL;
     }
     const bool sets =
-        row != NULL && (row->use == LAUNCH_SETS_FIELD || row->use == LAUNCH_ALIAS_OF_FIELD);
+        row != NULL && (row->meaning == LAUNCH_SETS_FIELD || row->meaning == LAUNCH_ALIAS_OF_FIELD);
     if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_ON_IF_GIVEN)) {
         struct setting flag = setting; /* further arguments may follow a flag */
         flag.value = open == NULL ? setting.value : NULL;
@@ -275,7 +278,7 @@ enum status launch_set_fields(struct launch *launch, enum launch_framework frame
     launch->has_framework[framework] = true;
     enum status status = launch_check_frameworks(launch, diag);
     remark_repeated(launch, settings);
-    for (size_t i = 0; i < settings->count && status == STATUS_OK; i++)
+    for (size_t i = 0; i < settings->setting_count && status == STATUS_OK; i++)
         status = apply_setting(launch, framework, settings->row[i], diag);
     return status;
 }

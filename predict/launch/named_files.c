@@ -73,16 +73,16 @@ static bool argument_names_file(const char *name)
 void launch_note_files_of_arguments(struct launch *launch, struct settings *settings)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < settings->count; i++) {
+    for (size_t i = 0; i < settings->setting_count; i++) {
         const struct setting *setting = &settings->row[i];
         bool deepspeed = strcmp(setting->name, "--deepspeed") == 0 ||
                          strcmp(setting->name, "--deepspeed_config") == 0;
         bool named = argument_names_file(setting->name) &&
-                     launch_note_named_file(launch, setting->value, setting->at);
+                     launch_note_named_file(launch, setting->value, setting->place);
         if (!named || deepspeed) /* which tell programs apart */
             settings->row[kept++] = *setting;
     }
-    settings->count = kept;
+    settings->setting_count = kept;
 }
 
 /* Returns the format of a settings file; NULL: it is of none that is known, or cannot be read. */

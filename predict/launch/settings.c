@@ -15,20 +15,20 @@ void settings_release(struct settings *settings)
 struct setting *settings_add(struct settings *settings, const char *name, const char *value,
                              struct loc at)
 {
-    settings->row =
-        heap_grow(settings->row, &settings->capacity, settings->count + 1, sizeof *settings->row);
-    struct setting *setting = &settings->row[settings->count++];
+    settings->row = heap_grow(settings->row, &settings->capacity, settings->setting_count + 1,
+                              sizeof *settings->row);
+    struct setting *setting = &settings->row[settings->setting_count++];
     *setting = (struct setting){
         .name = arena_text(&settings->arena, name, strlen(name)),
         .value = value == NULL ? NULL : arena_text(&settings->arena, value, strlen(value)),
-        .at = at,
+        .place = at,
     };
     return setting;
 }
 
 const struct setting *settings_find(const struct settings *settings, const char *name)
 {
-    for (size_t i = settings->count; i-- > 0;)
+    for (size_t i = settings->setting_count; i-- > 0;)
         if (strcmp(settings->row[i].name, name) == 0)
             return &settings->row[i];
     return NULL;
@@ -155,7 +155,7 @@ static enum status add_json_settings(struct json_flattening *w, struct json_node
     else if (node.value != NULL)
         status = put_scalar(w, node, &value);
     struct loc at = {.name = w->root.document->name, .line = json_loc(node).line};
-    if (status == STATUS_OK && w->settings->count == SETTINGS_MAX)
+    if (status == STATUS_OK && w->settings->setting_count == SETTINGS_MAX)
         status = settings_refuse_more(at, w->diag);
     if (status == STATUS_OK && node.value != NULL)
         settings_add(w->settings, w->path.data, value.data, at)->is_list = json_is_array(node);

@@ -29,7 +29,7 @@ enum setting_kind {
 struct setting {
     const char *name;
     const char *value; /* NULL: an argument without one, a flag */
-    struct loc at;
+    struct loc place;
     enum setting_kind kind;
     bool is_list; /* the value is an array of TOML, JSON or YAML */
 };
@@ -41,7 +41,7 @@ enum { SETTINGS_MAX = 1 << 14 };
 struct settings {
     struct arena arena;
     struct setting *row; /* heap */
-    size_t count, capacity;
+    size_t setting_count, capacity;
 };
 
 void settings_release(struct settings *settings);

@@ -8,75 +8,75 @@
 
 enum { DEPTH_MAX = 32 };
 
-struct toml {
+struct toml_reader {
     struct settings *settings;
     const char *name;
-    const char *at, *end, *line_start;
+    const char *next_char, *end, *line_start;
     uint32_t line;
-    unsigned depth;
-    struct text path; /* of the present key, with its table */
+    unsigned nesting_depth;
+    struct text path; /* the name of the present key, preceded by that of its table */
     struct diag *diag;
 };
 
-static struct loc location(const struct toml *t)
+static struct loc present_location(const struct toml_reader *t)
 {
     return (struct loc){
-        .name = t->name, .line = t->line, .column = (uint32_t)(t->at - t->line_start) + 1};
+        .name = t->name, .line = t->line, .column = (uint32_t)(t->next_char - t->line_start) + 1};
 }
 
-static enum status bad_toml(const struct toml *t, const char *what)
+static enum status bad_toml(const struct toml_reader *t, const char *what)
 {
-    return diag_error(t->diag, location(t), STATUS_BAD_INPUT, "%s", what);
+    return diag_error(t->diag, present_location(t), STATUS_BAD_INPUT, "%s", what);
 }
 
-static char peek_char(const struct toml *t, size_t ahead)
+static char peek_char(const struct toml_reader *t, size_t ahead)
 {
-    return (size_t)(t->end - t->at) > ahead ? t->at[ahead] : '\0';
+    return (size_t)(t->end - t->next_char) > ahead ? t->next_char[ahead] : '\0';
 }
 
-static bool begins_with(const struct toml *t, const char *word)
+static bool begins_with(const struct toml_reader *t, const char *word)
 {
     size_t size = strlen(word);
-    return (size_t)(t->end - t->at) >= size && memcmp(t->at, word, size) == 0;
+    return (size_t)(t->end - t->next_char) >= size && memcmp(t->next_char, word, size) == 0;
 }
 
 /* Moves over one character, and counts lines. */
-static void take_char(struct toml *t)
+static void take_char(struct toml_reader *t)
 {
-    if (*t->at++ == '\n') {
+    if (*t->next_char++ == '\n') {
         t->line++;
-        t->line_start = t->at;
+        t->line_start = t->next_char;
     }
 }
 
-static void skip_blanks(struct toml *t)
+static void skip_blanks(struct toml_reader *t)
 {
-    while (t->at < t->end && (*t->at == ' ' || *t->at == '\t'))
-        t->at++;
+    while (t->next_char < t->end && (*t->next_char == ' ' || *t->next_char == '\t'))
+        t->next_char++;
 }
 
 /* Skips blanks, comments and, with lines, line ends. */
-static void skip_blanks_and_comments(struct toml *t, bool lines)
+static void skip_blanks_and_comments(struct toml_reader *t, bool lines)
 {
     for (;;) {
         skip_blanks(t);
-        if (t->at < t->end && *t->at == '#')
-            while (t->at < t->end && *t->at != '\n')
-                t->at++;
-        if (t->at >= t->end || !lines || (*t->at != '\n' && *t->at != '\r'))
+        if (t->next_char < t->end && *t->next_char == '#')
+            while (t->next_char < t->end && *t->next_char != '\n')
+                t->next_char++;
+        if (t->next_char >= t->end || !lines || (*t->next_char != '\n' && *t->next_char != '\r'))
             return;
         take_char(t);
     }
 }
 
-static enum status read_line_end(struct toml *t)
+static enum status read_line_end(struct toml_reader *t)
 {
     skip_blanks_and_comments(t, false);
-    if (t->at < t->end && *t->at == '\r')
-        t->at++;
-    if (t->at < t->end && *t->at != '\n')
+    if (t->next_char < t->end && *t->next_char == '\r')
+        t->next_char++;
+    if (t->next_char < t->end && *t->next_char != '\n')
         return bad_toml(t, "the line should end here");
-    if (t->at < t->end)
+    if (t->next_char < t->end)
         take_char(t);
     return STATUS_OK;
 }
@@ -102,13 +102,13 @@ static void put_utf8(struct text *out, uint32_t code)
     }
 }
 
-static enum status read_unicode_escape(struct toml *t, int digits, struct text *out)
+static enum status read_unicode_escape(struct toml_reader *t, int digits, struct text *out)
 {
     uint32_t code = 0;
     for (int i = 0; i < digits; i++) {
         if (!c_is_hex(peek_char(t, 0)))
             return bad_toml(t, "\\u takes 4 and \\U 8 hexadecimal digits");
-        char c = *t->at++;
+        char c = *t->next_char++;
         code = code << 4 | (uint32_t)(c_is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
@@ -117,22 +117,22 @@ static enum status read_unicode_escape(struct toml *t, int digits, struct text *
     return STATUS_OK;
 }
 
-static enum status read_escape(struct toml *t, bool lines, struct text *out)
+static enum status read_escape(struct toml_reader *t, bool lines, struct text *out)
 {
     static const char from[] = "btnfr\"\\e", to[] = "\b\t\n\f\r\"\\\033";
     char c = peek_char(t, 0);
     const char *known = c == '\0' ? NULL : strchr(from, c);
     if (known != NULL) {
-        t->at++;
+        t->next_char++;
         text_putc(out, to[known - from]);
         return STATUS_OK;
     }
     if (c == 'u' || c == 'U') {
-        t->at++;
+        t->next_char++;
         return read_unicode_escape(t, c == 'u' ? 4 : 8, out);
     }
     if (lines && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) {
-        while (t->at < t->end && c_is_space(*t->at))
+        while (t->next_char < t->end && c_is_space(*t->next_char))
             take_char(t);
         return STATUS_OK;
     }
@@ -140,35 +140,35 @@ static enum status read_escape(struct toml *t, bool lines, struct text *out)
 }
 
 /* Reads the string that begins at the current position, of any of the four kinds. */
-static enum status read_string(struct toml *t, struct text *out)
+static enum status read_string(struct toml_reader *t, struct text *out)
 {
-    char quote = *t->at;
+    char quote = *t->next_char;
     char three[4] = {quote, quote, quote, '\0'};
     bool lines = begins_with(t, three);
-    t->at += lines ? 3 : 1;
+    t->next_char += lines ? 3 : 1;
     if (lines && peek_char(t, 0) == '\r')
-        t->at++;
+        t->next_char++;
     if (lines && peek_char(t, 0) == '\n')
         take_char(t);
-    while (t->at < t->end) {
-        if (lines ? begins_with(t, three) : *t->at == quote) {
-            t->at += lines ? 3 : 1;
+    while (t->next_char < t->end) {
+        if (lines ? begins_with(t, three) : *t->next_char == quote) {
+            t->next_char += lines ? 3 : 1;
             for (int more = 0; lines && more < 2 && peek_char(t, 0) == quote; more++)
-                text_putc(out, *t->at++);
+                text_putc(out, *t->next_char++);
             return STATUS_OK;
         }
-        if (*t->at == '\0')
+        if (*t->next_char == '\0')
             return bad_toml(t, "a string holds no NUL");
-        if (!lines && *t->at == '\n')
+        if (!lines && *t->next_char == '\n')
             break;
-        if (quote == '"' && *t->at == '\\') {
-            t->at++;
+        if (quote == '"' && *t->next_char == '\\') {
+            t->next_char++;
             enum status status = read_escape(t, lines, out);
             if (status != STATUS_OK)
                 return status;
             continue;
         }
-        text_putc(out, *t->at);
+        text_putc(out, *t->next_char);
         take_char(t);
     }
     return bad_toml(t, "the string has no end");
@@ -182,7 +182,7 @@ static bool is_bare_key_char(char c)
 }
 
 /* Appends a key, which may be dotted, to the path. */
-static enum status read_key(struct toml *t)
+static enum status read_key(struct toml_reader *t)
 {
     do {
         skip_blanks(t);
@@ -194,13 +194,13 @@ static enum status read_key(struct toml *t)
             if (status != STATUS_OK)
                 return status;
         } else {
-            while (t->at < t->end && is_bare_key_char(*t->at))
-                text_putc(&t->path, *t->at++);
+            while (t->next_char < t->end && is_bare_key_char(*t->next_char))
+                text_putc(&t->path, *t->next_char++);
         }
         if (t->path.size == before)
             return bad_toml(t, "a key is expected here: letters, digits, _ and -");
         skip_blanks(t);
-    } while (peek_char(t, 0) == '.' && t->at++ != NULL);
+    } while (peek_char(t, 0) == '.' && t->next_char++ != NULL);
     return STATUS_OK;
 }
 
@@ -245,15 +245,15 @@ static bool put_prefixed_number(struct text *out, const char *word)
 }
 
 /* Reads a number or a word: true, 8192, 1_000, 3e-4, inf. */
-static enum status read_number_or_word(struct toml *t, struct text *out)
+static enum status read_number_or_word(struct toml_reader *t, struct text *out)
 {
-    struct toml start = *t;
+    struct toml_reader start = *t;
     struct text text = {0};
     enum status status = STATUS_OK;
     text_puts(&text, "");
-    while (t->at < t->end &&
-           (is_bare_key_char(*t->at) || *t->at == '+' || *t->at == '.' || *t->at == ':'))
-        text_putc(&text, *t->at++);
+    while (t->next_char < t->end && (is_bare_key_char(*t->next_char) || *t->next_char == '+' ||
+                                     *t->next_char == '.' || *t->next_char == ':'))
+        text_putc(&text, *t->next_char++);
     const char *word = text.data;
     bool is_word = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
     if (is_word) {
@@ -278,15 +278,15 @@ static enum status read_number_or_word(struct toml *t, struct text *out)
     return status;
 }
 
-static enum status read_table(struct toml *t);
-static enum status read_value(struct toml *t, struct text *out, bool nested);
+static enum status read_table(struct toml_reader *t);
+static enum status read_value(struct toml_reader *t, struct text *out, bool nested);
 
 /* Reads an array as its elements, separated by blanks; those of a nested array stand between brackets. */
-static enum status read_array(struct toml *t, struct text *out, bool nested)
+static enum status read_array(struct toml_reader *t, struct text *out, bool nested)
 {
     enum status status = STATUS_OK;
     bool first = true;
-    t->at++;
+    t->next_char++;
     if (nested)
         text_putc(out, '[');
     for (skip_blanks_and_comments(t, true); status == STATUS_OK && peek_char(t, 0) != ']';
@@ -299,21 +299,21 @@ static enum status read_array(struct toml *t, struct text *out, bool nested)
             return status;
         skip_blanks_and_comments(t, true);
         if (peek_char(t, 0) == ',')
-            t->at++;
+            t->next_char++;
         else if (peek_char(t, 0) != ']')
             return bad_toml(t, "',' or ']' is expected in an array");
     }
-    t->at++;
+    t->next_char++;
     if (nested)
         text_putc(out, ']');
     return status;
 }
 
 /* Reads a value; nested: within an array. An inline table makes settings of its own. */
-static enum status read_value(struct toml *t, struct text *out, bool nested)
+static enum status read_value(struct toml_reader *t, struct text *out, bool nested)
 {
     enum status status;
-    if (++t->depth > DEPTH_MAX)
+    if (++t->nesting_depth > DEPTH_MAX)
         return bad_toml(t, "nested too deep");
     if (peek_char(t, 0) == '"' || peek_char(t, 0) == '\'') {
         status = read_string(t, out);
@@ -326,7 +326,7 @@ static enum status read_value(struct toml *t, struct text *out, bool nested)
     } else {
         status = read_number_or_word(t, out);
     }
-    t->depth--;
+    t->nesting_depth--;
     return status;
 }
 
@@ -337,7 +337,7 @@ static void truncate_text(struct text *text, size_t size)
 }
 
 /* Reads "name = value"; the path already has the name's table. */
-static enum status read_key_and_value(struct toml *t)
+static enum status read_key_and_value(struct toml_reader *t)
 {
     size_t before = t->path.size;
     struct loc at = {.name = t->name, .line = t->line};
@@ -346,12 +346,12 @@ static enum status read_key_and_value(struct toml *t)
     if (status == STATUS_OK && peek_char(t, 0) != '=')
         status = bad_toml(t, "'=' is expected after a key");
     if (status == STATUS_OK) {
-        t->at++;
+        t->next_char++;
         skip_blanks(t);
         text_puts(&value, "");
         bool table = peek_char(t, 0) == '{', list = peek_char(t, 0) == '[';
         status = read_value(t, &value, false);
-        if (status == STATUS_OK && t->settings->count == SETTINGS_MAX)
+        if (status == STATUS_OK && t->settings->setting_count == SETTINGS_MAX)
             status = settings_refuse_more(at, t->diag);
         if (status == STATUS_OK && !table && settings_find(t->settings, t->path.data) != NULL)
             status = diag_error(t->diag, at, STATUS_BAD_INPUT, "%s is given twice", t->path.data);
@@ -363,45 +363,45 @@ static enum status read_key_and_value(struct toml *t)
     return status;
 }
 
-static enum status read_table(struct toml *t)
+static enum status read_table(struct toml_reader *t)
 {
-    t->at++;
+    t->next_char++;
     for (skip_blanks(t); peek_char(t, 0) != '}'; skip_blanks(t)) {
         enum status status = read_key_and_value(t);
         if (status != STATUS_OK)
             return status;
         skip_blanks(t);
         if (peek_char(t, 0) == ',')
-            t->at++;
+            t->next_char++;
         else if (peek_char(t, 0) != '}')
             return bad_toml(t, "',' or '}' is expected in a table on one line");
     }
-    t->at++;
+    t->next_char++;
     return STATUS_OK;
 }
 
-static enum status read_header(struct toml *t)
+static enum status read_header(struct toml_reader *t)
 {
     if (begins_with(t, "[["))
         return bad_toml(t, "arrays of tables ([[name]]) are not read");
-    t->at++;
+    t->next_char++;
     truncate_text(&t->path, 0);
     enum status status = read_key(t);
     if (status == STATUS_OK && peek_char(t, 0) != ']')
         return bad_toml(t, "']' is expected after the name of a table");
     if (status != STATUS_OK)
         return status;
-    t->at++;
+    t->next_char++;
     return read_line_end(t);
 }
 
 enum status settings_read_toml(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag)
 {
-    struct toml t = {
+    struct toml_reader t = {
         .settings = settings,
         .name = name,
-        .at = text,
+        .next_char = text,
         .end = text + size,
         .line_start = text,
         .line = 1,
@@ -409,9 +409,9 @@ enum status settings_read_toml(struct settings *settings, const char *name, cons
     };
     enum status status = STATUS_OK;
     text_puts(&t.path, "");
-    for (skip_blanks_and_comments(&t, true); status == STATUS_OK && t.at < t.end;
+    for (skip_blanks_and_comments(&t, true); status == STATUS_OK && t.next_char < t.end;
          skip_blanks_and_comments(&t, true)) {
-        if (*t.at == '[') {
+        if (*t.next_char == '[') {
             status = read_header(&t);
         } else {
             status = read_key_and_value(&t);

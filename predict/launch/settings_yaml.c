@@ -7,7 +7,7 @@
 
 enum { DEPTH_MAX = 32 };
 
-struct yaml {
+struct yaml_reader {
     struct settings *settings;
     const char *name;
     struct diag *diag;
@@ -15,10 +15,10 @@ struct yaml {
     yaml_event_t event;
     bool has_event;
     struct text path;
-    unsigned depth;
+    unsigned nesting_depth;
 };
 
-static enum status next_event(struct yaml *y)
+static enum status next_event(struct yaml_reader *y)
 {
     if (y->has_event)
         yaml_event_delete(&y->event);
@@ -34,18 +34,18 @@ static enum status next_event(struct yaml *y)
     return STATUS_OK;
 }
 
-static struct loc location(const struct yaml *y)
+static struct loc present_location(const struct yaml_reader *y)
 {
     return (struct loc){.name = y->name, .line = (uint32_t)y->event.start_mark.line + 1};
 }
 
 /* Returns the text of a scalar event; a NUL ends it, as in every text here. */
-static const char *scalar_text(const struct yaml *y)
+static const char *scalar_text(const struct yaml_reader *y)
 {
     return (const char *)y->event.data.scalar.value;
 }
 
-static bool is_null(const struct yaml *y)
+static bool is_null(const struct yaml_reader *y)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
     if (y->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
@@ -57,7 +57,7 @@ static bool is_null(const struct yaml *y)
 }
 
 /* Appends the present scalar; a plain whole number as a decimal one. */
-static void put_scalar(const struct yaml *y, struct text *out)
+static void put_scalar(const struct yaml_reader *y, struct text *out)
 {
     const char *word = scalar_text(y), *digits = word + (*word == '-' || *word == '+');
     bool plain = y->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -76,29 +76,29 @@ static void put_scalar(const struct yaml *y, struct text *out)
     text_puts(out, word);
 }
 
-static enum status refuse_alias(const struct yaml *y)
+static enum status refuse_alias(const struct yaml_reader *y)
 {
-    return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
+    return diag_error(y->diag, present_location(y), STATUS_BAD_INPUT,
                       "aliases (*name) are not read: write the value out");
 }
 
-static enum status refuse_depth(const struct yaml *y)
+static enum status refuse_depth(const struct yaml_reader *y)
 {
-    return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
+    return diag_error(y->diag, present_location(y), STATUS_BAD_INPUT,
                       "mappings and sequences are nested deeper than %d levels, the most that are "
                       "read",
                       DEPTH_MAX);
 }
 
 /* Skips the value whose first event is the present one. libyaml takes time that grows with the square of the depth. */
-static enum status skip_value(struct yaml *y)
+static enum status skip_value(struct yaml_reader *y)
 {
     unsigned open = 0;
     do {
         yaml_event_type_t type = y->event.type;
         if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
             open++;
-        if (y->depth + open > DEPTH_MAX)
+        if (y->nesting_depth + open > DEPTH_MAX)
             return refuse_depth(y);
         if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT)
             open--;
@@ -109,7 +109,7 @@ static enum status skip_value(struct yaml *y)
 }
 
 /* Reads the elements of a sequence, separated by blanks; a nested sequence or mapping becomes "...". */
-static enum status read_sequence(struct yaml *y, struct text *value)
+static enum status read_sequence(struct yaml_reader *y, struct text *value)
 {
     enum status status = next_event(y);
     while (status == STATUS_OK && y->event.type != YAML_SEQUENCE_END_EVENT) {
@@ -129,10 +129,10 @@ static enum status read_sequence(struct yaml *y, struct text *value)
     return status;
 }
 
-static enum status read_mapping(struct yaml *y);
+static enum status read_mapping(struct yaml_reader *y);
 
 /* Reads the value of the key at the end of the path; its first event is the current one. */
-static enum status read_value(struct yaml *y, struct loc at)
+static enum status read_value(struct yaml_reader *y, struct loc at)
 {
     struct text value = {0};
     enum status status = STATUS_OK;
@@ -175,7 +175,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Fails if two keys are the same: readers of YAML take the last one, or refuse it. */
-static enum status check_keys(const struct yaml *y, struct yaml_keys *keys)
+static enum status check_keys(const struct yaml_reader *y, struct yaml_keys *keys)
 {
     if (keys->count > 1)
         qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
@@ -187,7 +187,7 @@ static enum status check_keys(const struct yaml *y, struct yaml_keys *keys)
     return STATUS_OK;
 }
 
-static void add_key(struct yaml *y, struct yaml_keys *keys, struct loc at)
+static void add_key(struct yaml_reader *y, struct yaml_keys *keys, struct loc at)
 {
     const char *name = scalar_text(y);
     keys->key = heap_grow(keys->key, &keys->capacity, keys->count + 1, sizeof *keys->key);
@@ -195,10 +195,10 @@ static void add_key(struct yaml *y, struct yaml_keys *keys, struct loc at)
         (struct yaml_key){arena_text(&y->settings->arena, name, strlen(name)), at};
 }
 
-static enum status read_keys(struct yaml *y, struct yaml_keys *keys);
+static enum status read_keys(struct yaml_reader *y, struct yaml_keys *keys);
 
 /* Reads a mapping from the event of its start to that of its end. */
-static enum status read_mapping(struct yaml *y)
+static enum status read_mapping(struct yaml_reader *y)
 {
     struct yaml_keys keys = {0};
     enum status status = read_keys(y, &keys);
@@ -208,21 +208,21 @@ static enum status read_mapping(struct yaml *y)
     return status;
 }
 
-static enum status read_keys(struct yaml *y, struct yaml_keys *keys)
+static enum status read_keys(struct yaml_reader *y, struct yaml_keys *keys)
 {
     size_t before = y->path.size;
-    if (++y->depth > DEPTH_MAX)
+    if (++y->nesting_depth > DEPTH_MAX)
         return refuse_depth(y);
     enum status status = next_event(y);
     while (status == STATUS_OK && y->event.type != YAML_MAPPING_END_EVENT) {
         if (y->event.type != YAML_SCALAR_EVENT)
-            return diag_error(y->diag, location(y), STATUS_BAD_INPUT,
+            return diag_error(y->diag, present_location(y), STATUS_BAD_INPUT,
                               "a key is expected here: a plain word");
-        struct loc at = location(y);
+        struct loc at = present_location(y);
         if (strcmp(scalar_text(y), "<<") == 0)
             return diag_error(y->diag, at, STATUS_BAD_INPUT,
                               "merge keys (<<) are not read: write the keys out");
-        if (y->settings->count == SETTINGS_MAX)
+        if (y->settings->setting_count == SETTINGS_MAX)
             return settings_refuse_more(at, y->diag);
         text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar_text(y));
         add_key(y, keys, at);
@@ -234,14 +234,14 @@ static enum status read_keys(struct yaml *y, struct yaml_keys *keys)
         if (status == STATUS_OK)
             status = next_event(y);
     }
-    y->depth--;
+    y->nesting_depth--;
     return status;
 }
 
 enum status settings_read_yaml(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag)
 {
-    struct yaml y = {.settings = settings, .name = name, .diag = diag};
+    struct yaml_reader y = {.settings = settings, .name = name, .diag = diag};
     if (yaml_parser_initialize(&y.parser) == 0)
         heap_out_of_memory();
     yaml_parser_set_input_string(&y.parser, (const unsigned char *)text, size);
@@ -252,7 +252,8 @@ enum status settings_read_yaml(struct settings *settings, const char *name, cons
     if (status == STATUS_OK && y.event.type == YAML_DOCUMENT_START_EVENT)
         status = next_event(&y);
     if (status == STATUS_OK && y.event.type != YAML_MAPPING_START_EVENT)
-        status = diag_error(diag, location(&y), STATUS_BAD_INPUT, "expected keys with values");
+        status =
+            diag_error(diag, present_location(&y), STATUS_BAD_INPUT, "expected keys with values");
     if (status == STATUS_OK)
         status = read_mapping(&y);
     if (status == STATUS_OK)
@@ -260,7 +261,7 @@ enum status settings_read_yaml(struct settings *settings, const char *name, cons
     if (status == STATUS_OK)
         status = next_event(&y);
     if (status == STATUS_OK && y.event.type != YAML_STREAM_END_EVENT)
-        status = diag_error(diag, location(&y), STATUS_BAD_INPUT,
+        status = diag_error(diag, present_location(&y), STATUS_BAD_INPUT,
                             "a second document begins here; a file has one");
     if (y.has_event)
         yaml_event_delete(&y.event);

@@ -27,16 +27,16 @@ struct shell_word {
 struct shell_command {
     struct shell_word *word;
     size_t word_count;
-    const char *devices;           /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
-    const char *processes, *nodes; /* NPROC_PER_NODE and NNODES, the same */
+    const char *visible_devices; /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
+    const char *processes_per_node, *node_count; /* NPROC_PER_NODE and NNODES, the same */
     /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh */
-    const char *config_file, *module, *recipe, *gpus;
+    const char *config_file, *module, *recipe, *gpu_count;
     uint32_t line;
     bool may_not_run; /* whether it runs depends on something open */
 };
 
 struct shell_document {
-    const char *text; /* of a here-document, with its variables filled in */
+    const char *text; /* the text of a here-document, with its variables expanded */
     /* the file into which its command writes; NULL: none is named, or its name is known only in a run */
     const char *file;
     uint32_t line; /* the line of the script at which `text` begins */

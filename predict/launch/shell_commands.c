@@ -34,44 +34,46 @@ static const char *open_mark(const struct shell_reader *s)
 /* Runs A=( ... ) or A+=( ... ); the text is after the '('. */
 static enum status assign_array(struct shell_reader *s, const char *name, size_t size, bool append)
 {
-    struct shell *shell = s->shell;
+    struct shell_state *shell = s->shell;
     struct shell_words words = {0};
     enum status status = STATUS_OK;
     for (;;) {
-        while (s->at < s->end && strchr(" \t\r\n", *s->at) != NULL && *s->at != '\0')
-            s->line += *s->at++ == '\n';
-        if (s->at < s->end && *s->at == '\\' && s->at + 1 < s->end && s->at[1] == '\n') {
-            s->at += 2;
+        while (s->next_char < s->end && strchr(" \t\r\n", *s->next_char) != NULL &&
+               *s->next_char != '\0')
+            s->line += *s->next_char++ == '\n';
+        if (s->next_char < s->end && *s->next_char == '\\' && s->next_char + 1 < s->end &&
+            s->next_char[1] == '\n') {
+            s->next_char += 2;
             s->line++;
             continue;
         }
-        if (s->at < s->end && *s->at == '#') {
-            while (s->at < s->end && *s->at != '\n')
-                s->at++;
+        if (s->next_char < s->end && *s->next_char == '#') {
+            while (s->next_char < s->end && *s->next_char != '\n')
+                s->next_char++;
             continue;
         }
-        if (s->at >= s->end || *s->at == ')' || status != STATUS_OK)
+        if (s->next_char >= s->end || *s->next_char == ')' || status != STATUS_OK)
             break;
         uint32_t lines = 0;
-        const char *begin = s->at, *end = shell_word_end(begin, s->end, &lines);
+        const char *begin = s->next_char, *end = shell_word_end(begin, s->end, &lines);
         if (end == NULL || end == begin) {
             status = shell_fault(s, "this array cannot be read: a quote or a bracket has no end");
             break;
         }
         status = shell_expand(shell, &words, begin, end, s->line);
         s->line += lines;
-        s->at = end;
+        s->next_char = end;
     }
-    if (status == STATUS_OK && s->at >= s->end)
+    if (status == STATUS_OK && s->next_char >= s->end)
         status = shell_fault(s, "an array has no end: ')' is missing");
-    s->at += s->at < s->end;
+    s->next_char += s->next_char < s->end;
     if (status == STATUS_OK && s->present_commands_run != ANSWER_NO) {
         struct shell_variable *variable = shell_find_or_add_variable(shell, name, size);
         if (!append && s->present_commands_run == ANSWER_YES)
-            variable->value.count = 0;
+            variable->value.word_count = 0;
         if (s->present_commands_run == ANSWER_OPEN)
             shell_add_word(shell, &variable->value, open_mark(s), strlen(open_mark(s)), s->line);
-        for (size_t i = 0; i < words.count && s->present_commands_run == ANSWER_YES; i++)
+        for (size_t i = 0; i < words.word_count && s->present_commands_run == ANSWER_YES; i++)
             shell_add_word(shell, &variable->value, words.word[i].text, strlen(words.word[i].text),
                            words.word[i].line);
         variable->is_array = true;
@@ -86,7 +88,7 @@ static enum status assign_variable(struct shell_reader *s, const char *name, siz
 {
     struct text value = {0};
     const struct shell_variable *old = shell_find_variable(s->shell, name, size);
-    const char *before = old != NULL && old->value.count > 0 ? old->value.word[0].text : "";
+    const char *before = old != NULL && old->value.word_count > 0 ? old->value.word[0].text : "";
     text_puts(&value, append ? before : "");
     enum status status = shell_expand_text(s->shell, &value, text, end, line, false);
     if (status == STATUS_OK && s->present_commands_run == ANSWER_OPEN &&
@@ -152,9 +154,9 @@ static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
 static void skip_command(struct shell_reader *s)
 {
     uint32_t lines = 0;
-    while (s->at < s->end && *s->at != '\n' && *s->at != ';') {
-        const char *end = shell_word_end(s->at, s->end, &lines);
-        s->at = end == NULL || end == s->at ? s->at + 1 : end;
+    while (s->next_char < s->end && *s->next_char != '\n' && *s->next_char != ';') {
+        const char *end = shell_word_end(s->next_char, s->end, &lines);
+        s->next_char = end == NULL || end == s->next_char ? s->next_char + 1 : end;
     }
     s->line += lines;
 }
@@ -163,25 +165,25 @@ static void skip_command(struct shell_reader *s)
 static void skip_to_in(struct shell_reader *s)
 {
     uint32_t lines = 0;
-    while (s->at < s->end && *s->at != '\n') {
-        const char *end = shell_word_end(s->at, s->end, &lines);
-        bool in = end != NULL && shell_is_word(s->at, (size_t)(end - s->at), "in");
-        s->at = end == NULL || end == s->at ? s->at + 1 : end;
+    while (s->next_char < s->end && *s->next_char != '\n') {
+        const char *end = shell_word_end(s->next_char, s->end, &lines);
+        bool in = end != NULL && shell_is_word(s->next_char, (size_t)(end - s->next_char), "in");
+        s->next_char = end == NULL || end == s->next_char ? s->next_char + 1 : end;
         if (in)
             break;
     }
     s->line += lines;
 }
 
-/* Reads the word that begins a command, if it is a keyword of the shell. *taken: it is one, and s->at is after it. */
+/* Reads the word that begins a command, if it is a keyword of the shell. *taken: it is one, and s->next_char is after it. */
 static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
-    const char *word = s->at;
+    const char *word = s->next_char;
     size_t size = (size_t)(end - word);
     struct shell_frame *frame = s->frame_count > 0 ? &s->frame[s->frame_count - 1] : NULL;
     enum status status = STATUS_OK;
     *taken = true;
-    s->at = end;
+    s->next_char = end;
     if (shell_is_word(word, size, "if")) {
         status = push_frame(s, FRAME_IF);
     } else if (shell_is_word(word, size, "while") || shell_is_word(word, size, "until")) {
@@ -215,7 +217,7 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
         return STATUS_OK;
     } else if (!shell_is_word(word, size, "{") && !shell_is_word(word, size, "}") &&
                !shell_is_word(word, size, "time")) {
-        s->at = word;
+        s->next_char = word;
         *taken = false;
         return STATUS_OK;
     }
@@ -237,9 +239,9 @@ static enum status run_nested_script(struct shell_reader *s, const struct shell_
                                  .last_succeeds = ANSWER_YES,
                                  .open_line = s->open_line,
                                  .line = words->word[first].line};
-    for (size_t i = first; i < words->count && (joined || i == first); i++)
+    for (size_t i = first; i < words->word_count && (joined || i == first); i++)
         text_printf(&text, "%s%s", i > first ? " " : "", words->word[i].text);
-    inner.at = text.data;
+    inner.next_char = text.data;
     inner.end = text.data + text.size;
     enum status status = STATUS_OK;
     if (++s->shell->nesting_depth > SHELL_DEPTH_MAX)
@@ -261,18 +263,18 @@ static bool path_ends_in(const char *path, const char *name)
 static const char *variable_text(const struct shell_reader *s, const char *name)
 {
     const struct shell_variable *variable = shell_find_variable(s->shell, name, strlen(name));
-    return variable != NULL && variable->value.count > 0 ? variable->value.word[0].text : NULL;
+    return variable != NULL && variable->value.word_count > 0 ? variable->value.word[0].text : NULL;
 }
 
 /* Keeps a command, or runs the script that it is about. */
 static enum status keep_or_run_command(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
-    if (words->count == 0 || s->present_commands_run == ANSWER_NO)
+    if (words->word_count == 0 || s->present_commands_run == ANSWER_NO)
         return STATUS_OK;
-    if (path_ends_in(words->word[0].text, "eval") && words->count > 1)
+    if (path_ends_in(words->word[0].text, "eval") && words->word_count > 1)
         return run_nested_script(s, words, 1, true);
-    for (size_t i = 0; i + 2 < words->count; i++)
+    for (size_t i = 0; i + 2 < words->word_count; i++)
         if ((path_ends_in(words->word[i].text, "bash") ||
              path_ends_in(words->word[i].text, "sh")) &&
             words->word[i + 1].text[0] == '-' && strchr(words->word[i + 1].text, 'c') != NULL &&
@@ -282,14 +284,14 @@ static enum status keep_or_run_command(struct shell_reader *s, struct shell_word
                                 sizeof *script->command);
     script->command[script->command_count++] = (struct shell_command){
         .word = words->word,
-        .word_count = words->count,
-        .devices = variable_text(s, "CUDA_VISIBLE_DEVICES"),
-        .processes = variable_text(s, "NPROC_PER_NODE"),
-        .nodes = variable_text(s, "NNODES"),
+        .word_count = words->word_count,
+        .visible_devices = variable_text(s, "CUDA_VISIBLE_DEVICES"),
+        .processes_per_node = variable_text(s, "NPROC_PER_NODE"),
+        .node_count = variable_text(s, "NNODES"),
         .config_file = variable_text(s, "CONFIG_FILE"),
         .module = variable_text(s, "MODULE"),
         .recipe = variable_text(s, "CONFIG"),
-        .gpus = variable_text(s, "NGPU"),
+        .gpu_count = variable_text(s, "NGPU"),
         .line = words->word[0].line,
         .may_not_run = s->present_commands_run == ANSWER_OPEN,
     };
@@ -312,7 +314,7 @@ static bool is_assignment(const char *word, const char *end, size_t *size, bool 
 static bool is_declaration(const struct shell_words *words)
 {
     static const char *const names[] = {"export", "declare", "local", "readonly", "typeset"};
-    for (size_t i = 0; words->count > 0 && i < ARRAY_LEN(names); i++)
+    for (size_t i = 0; words->word_count > 0 && i < ARRAY_LEN(names); i++)
         if (strcmp(words->word[0].text, names[i]) == 0)
             return true;
     return false;
@@ -322,17 +324,17 @@ static bool is_declaration(const struct shell_words *words)
 static enum status read_word(struct shell_reader *s, struct shell_words *words)
 {
     uint32_t lines = 0, line = s->line;
-    const char *word = s->at, *begin, *end = shell_word_end(word, s->end, &lines);
+    const char *word = s->next_char, *begin, *end = shell_word_end(word, s->end, &lines);
     size_t size;
     bool append;
     if (end == NULL)
         return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
-    s->at = end;
+    s->next_char = end;
     s->shell->surely_runs = s->present_commands_run == ANSWER_YES;
-    bool sets = (words->count == 0 || is_declaration(words)) &&
+    bool sets = (words->word_count == 0 || is_declaration(words)) &&
                 is_assignment(word, end, &size, &append, &begin);
     if (sets && begin == end && end < s->end && *end == '(') {
-        s->at = end + 1;
+        s->next_char = end + 1;
         return assign_array(s, word, size, append);
     }
     s->line += lines;
@@ -365,24 +367,25 @@ static enum status read_command(struct shell_reader *s)
     s->present_commands_run = runs_after_operator(s);
     if (s->present_commands_run == ANSWER_OPEN && runs == ANSWER_YES)
         s->open_line = s->line;
-    while (status == STATUS_OK && s->at < s->end) {
-        char c = *s->at;
-        bool digits =
-            (size_t)(s->end - s->at) > 1 && c_is_digit(c) && (s->at[1] == '>' || s->at[1] == '<');
-        bool both = c == '&' && s->at + 1 < s->end && s->at[1] == '>';
+    while (status == STATUS_OK && s->next_char < s->end) {
+        char c = *s->next_char;
+        bool digits = (size_t)(s->end - s->next_char) > 1 && c_is_digit(c) &&
+                      (s->next_char[1] == '>' || s->next_char[1] == '<');
+        bool both = c == '&' && s->next_char + 1 < s->end && s->next_char[1] == '>';
         if (c == ' ' || c == '\t' || c == '\r') {
-            s->at++;
-        } else if (c == '\\' && s->at + 1 < s->end && (s->at[1] == '\n' || s->at[1] == '\r')) {
-            s->at += s->at[1] == '\r' && s->at + 2 < s->end ? 3 : 2;
+            s->next_char++;
+        } else if (c == '\\' && s->next_char + 1 < s->end &&
+                   (s->next_char[1] == '\n' || s->next_char[1] == '\r')) {
+            s->next_char += s->next_char[1] == '\r' && s->next_char + 2 < s->end ? 3 : 2;
             s->line++;
         } else if (c == '#') {
-            while (s->at < s->end && *s->at != '\n')
-                s->at++;
+            while (s->next_char < s->end && *s->next_char != '\n')
+                s->next_char++;
         } else if (bracket &&
                    (c == '&' || c == '|' || c == '(' || c == ')' || c == '<' || c == '>')) {
-            size_t size = s->at + 1 < s->end && s->at[1] == c ? 2 : 1;
-            shell_add_word(s->shell, &words, s->at, size, s->line);
-            s->at += size;
+            size_t size = s->next_char + 1 < s->end && s->next_char[1] == c ? 2 : 1;
+            shell_add_word(s->shell, &words, s->next_char, size, s->line);
+            s->next_char += size;
         } else if (digits || both || c == '<' || c == '>') {
             status = shell_read_redirection(s);
         } else if (strchr("\n;&|()", c) != NULL && c != '\0') {
@@ -391,16 +394,16 @@ static enum status read_command(struct shell_reader *s)
             status = shell_fault(s, "a NUL byte: this is no script");
         } else {
             status = read_word(s, &words);
-            bracket = words.count > 0 && strcmp(words.word[0].text, "[[") == 0 &&
-                      strcmp(words.word[words.count - 1].text, "]]") != 0;
+            bracket = words.word_count > 0 && strcmp(words.word[0].text, "[[") == 0 &&
+                      strcmp(words.word[words.word_count - 1].text, "]]") != 0;
         }
-        if (words.count > SHELL_WORDS_MAX)
+        if (words.word_count > SHELL_WORDS_MAX)
             status = shell_fault(s, "a command has too many words to be read");
     }
     for (; documents < s->here_document_count; documents++) {
-        s->here_document[documents].file = s->output_file;
-        if (words.count > 1 && strcmp(words.word[0].text, "read") == 0)
-            s->here_document[documents].variable = words.word[words.count - 1].text;
+        s->here_document[documents].output_file = s->output_file;
+        if (words.word_count > 1 && strcmp(words.word[0].text, "read") == 0)
+            s->here_document[documents].variable = words.word[words.word_count - 1].text;
     }
     if (status == STATUS_OK) {
         enum shell_answer end = shell_command_answer(&words);
@@ -430,7 +433,8 @@ static void read_batch_line(struct shell_reader *s, const char *end)
                 {"--gpus-per-node", "SLURM_GPUS_ON_NODE"},
                 {"--ntasks-per-node", "SLURM_NTASKS_PER_NODE"}};
     char line[128] = "", option[64], value[32];
-    snprintf(line, sizeof line, "%.*s", (int)(end - s->at < 127 ? end - s->at : 127), s->at);
+    snprintf(line, sizeof line, "%.*s", (int)(end - s->next_char < 127 ? end - s->next_char : 127),
+             s->next_char);
     if (sscanf(line, "#SBATCH %63[^= ]%*[= ]%31[0-9]", option, value) != 2)
         return;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -441,22 +445,22 @@ static void read_batch_line(struct shell_reader *s, const char *end)
 
 static void skip_comment(struct shell_reader *s)
 {
-    const char *end = memchr(s->at, '\n', (size_t)(s->end - s->at));
+    const char *end = memchr(s->next_char, '\n', (size_t)(s->end - s->next_char));
     end = end == NULL ? s->end : end;
     read_batch_line(s, end);
-    s->at = end;
+    s->next_char = end;
 }
 
 /* Reads a separator of commands: blanks, line ends, ; & | && || and brackets. */
 static enum status read_separator(struct shell_reader *s)
 {
-    char c = *s->at++;
+    char c = *s->next_char++;
     if (c == '\n') {
         s->line++;
         return shell_read_documents(s);
     }
-    if ((c == '&' || c == '|') && s->at < s->end && *s->at == c) {
-        s->at++;
+    if ((c == '&' || c == '|') && s->next_char < s->end && *s->next_char == c) {
+        s->next_char++;
         s->join_operator = c;
     } else if (c == ';') {
         s->join_operator = '\0';
@@ -467,10 +471,10 @@ static enum status read_separator(struct shell_reader *s)
 /* Skips a command (( ... )) without evaluating it. */
 static void skip_arithmetic(struct shell_reader *s)
 {
-    while (s->at < s->end && *s->at != '\n' && *s->at != ')')
-        s->at++;
-    while (s->at < s->end && *s->at == ')')
-        s->at++;
+    while (s->next_char < s->end && *s->next_char != '\n' && *s->next_char != ')')
+        s->next_char++;
+    while (s->next_char < s->end && *s->next_char == ')')
+        s->next_char++;
     s->last_succeeds = ANSWER_OPEN;
     s->join_operator = '\0';
 }
@@ -478,20 +482,20 @@ static void skip_arithmetic(struct shell_reader *s)
 static enum status run_script(struct shell_reader *s)
 {
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && s->at < s->end) {
-        char c = *s->at;
+    while (status == STATUS_OK && s->next_char < s->end) {
+        char c = *s->next_char;
         uint32_t lines = 0;
         bool taken = false;
         if (c == '#') {
             skip_comment(s);
             continue;
         }
-        if (c == '\\' && s->at + 1 < s->end && s->at[1] == '\n') {
-            s->at += 2;
+        if (c == '\\' && s->next_char + 1 < s->end && s->next_char[1] == '\n') {
+            s->next_char += 2;
             s->line++;
             continue;
         }
-        if (c == '(' && s->at + 1 < s->end && s->at[1] == '(') {
+        if (c == '(' && s->next_char + 1 < s->end && s->next_char[1] == '(') {
             skip_arithmetic(s);
             continue;
         }
@@ -499,8 +503,8 @@ static enum status run_script(struct shell_reader *s)
             status = read_separator(s);
             continue;
         }
-        const char *end = shell_word_end(s->at, s->end, &lines);
-        if (end != NULL && end > s->at)
+        const char *end = shell_word_end(s->next_char, s->end, &lines);
+        if (end != NULL && end > s->next_char)
             status = take_keyword(s, end, &taken);
         if (status == STATUS_OK && !taken)
             status = read_command(s);
@@ -511,9 +515,9 @@ static enum status run_script(struct shell_reader *s)
 enum status shell_read(struct shell_script *script, const char *name, const char *text, size_t size,
                        struct diag *diag)
 {
-    struct shell shell = {.script = script, .name = name, .diag = diag};
+    struct shell_state shell = {.script = script, .name = name, .diag = diag};
     struct shell_reader s = {.shell = &shell,
-                             .at = text,
+                             .next_char = text,
                              .end = text + size,
                              .line = 1,
                              .present_commands_run = ANSWER_YES,
@@ -526,7 +530,7 @@ enum status shell_read(struct shell_script *script, const char *name, const char
                        s.frame[s.frame_count - 1].kind == FRAME_IF     ? "an if"
                        : s.frame[s.frame_count - 1].kind == FRAME_LOOP ? "a loop"
                                                                        : "a case");
-    for (size_t i = 0; i < shell.count; i++)
+    for (size_t i = 0; i < shell.variable_count; i++)
         free(shell.variable[i].value.word);
     free(shell.variable);
     return status;

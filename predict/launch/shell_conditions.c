@@ -73,8 +73,8 @@ static enum shell_answer evaluate_test(const struct shell_word *word, size_t cou
 
 enum shell_answer shell_command_answer(const struct shell_words *words)
 {
-    const char *name = words->count > 0 ? words->word[0].text : "";
-    size_t count = words->count;
+    const char *name = words->word_count > 0 ? words->word[0].text : "";
+    size_t count = words->word_count;
     if (strcmp(name, "false") == 0)
         return ANSWER_NO;
     if (strcmp(name, "test") == 0)

@@ -12,13 +12,13 @@ enum status shell_read_documents(struct shell_reader *s)
         uint32_t first = s->line;
         text_puts(&body, "");
         text_puts(&filled, "");
-        while (s->at < s->end) {
-            const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
+        while (s->next_char < s->end) {
+            const char *newline = memchr(s->next_char, '\n', (size_t)(s->end - s->next_char));
             const char *line_end = newline == NULL ? s->end : newline;
-            const char *begin = s->at;
+            const char *begin = s->next_char;
             while (here->drops_tabs && begin < line_end && *begin == '\t')
                 begin++;
-            s->at = newline == NULL ? s->end : newline + 1;
+            s->next_char = newline == NULL ? s->end : newline + 1;
             s->line += newline != NULL;
             if (shell_is_word(begin, (size_t)(line_end - begin), here->end_mark))
                 break;
@@ -38,7 +38,7 @@ enum status shell_read_documents(struct shell_reader *s)
                                          script->document_count + 1, sizeof *script->document);
             script->document[script->document_count++] =
                 (struct shell_document){.text = arena_text(&script->arena, text->data, text->size),
-                                        .file = here->file,
+                                        .file = here->output_file,
                                         .line = first};
         }
         text_release(&body);
@@ -64,28 +64,29 @@ static enum status note_output(struct shell_reader *s, const char *word, const c
 
 enum status shell_read_redirection(struct shell_reader *s)
 {
-    char stream = *s->at >= '0' && *s->at <= '9' ? *s->at++ : '1';
-    const char *sign = s->at;
+    char stream = *s->next_char >= '0' && *s->next_char <= '9' ? *s->next_char++ : '1';
+    const char *sign = s->next_char;
     uint32_t lines = 0;
-    while (s->at < s->end && (*s->at == '<' || *s->at == '>' || *s->at == '&'))
-        s->at++;
-    bool output = stream == '1' && *sign == '>' && s->at[-1] == '>';
-    bool here = s->at - sign == 2 && sign[0] == '<' && sign[1] == '<';
-    bool tabs = here && s->at < s->end && *s->at == '-';
-    s->at += tabs;
-    if (s->at < s->end && *s->at == '(') { /* <( ... ) */
+    while (s->next_char < s->end &&
+           (*s->next_char == '<' || *s->next_char == '>' || *s->next_char == '&'))
+        s->next_char++;
+    bool output = stream == '1' && *sign == '>' && s->next_char[-1] == '>';
+    bool here = s->next_char - sign == 2 && sign[0] == '<' && sign[1] == '<';
+    bool tabs = here && s->next_char < s->end && *s->next_char == '-';
+    s->next_char += tabs;
+    if (s->next_char < s->end && *s->next_char == '(') { /* <( ... ) */
         const char *end;
-        for (end = s->at; end < s->end && *end != ')' && *end != '\n'; end++)
+        for (end = s->next_char; end < s->end && *end != ')' && *end != '\n'; end++)
             ;
-        s->at = end < s->end ? end + 1 : end;
+        s->next_char = end < s->end ? end + 1 : end;
         return STATUS_OK;
     }
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
-        s->at++;
-    const char *word = s->at, *end = shell_word_end(word, s->end, &lines);
+    while (s->next_char < s->end && (*s->next_char == ' ' || *s->next_char == '\t'))
+        s->next_char++;
+    const char *word = s->next_char, *end = shell_word_end(word, s->end, &lines);
     if (end == NULL)
         return shell_fault(s, "a quote has no end");
-    s->at = end;
+    s->next_char = end;
     s->line += lines;
     if (output && end > word)
         return note_output(s, word, end);

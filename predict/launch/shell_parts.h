@@ -10,7 +10,7 @@
 /* Words on the heap; their texts live in the script's arena. */
 struct shell_words {
     struct shell_word *word;
-    size_t count, capacity;
+    size_t word_count, capacity;
 };
 
 struct shell_variable {
@@ -21,26 +21,27 @@ struct shell_variable {
 
 enum { SHELL_DEPTH_MAX = 24, SHELL_WORD_MAX = 1 << 20, SHELL_WORDS_MAX = 1 << 16 };
 
-struct shell {
+struct shell_state {
     struct shell_script *script;
     const char *name;
     struct shell_variable *variable; /* heap */
-    size_t count, capacity;
-    unsigned nesting_depth; /* of nested expansions and scripts */
+    size_t variable_count, capacity;
+    unsigned nesting_depth; /* the number of expansions and scripts that contain the present text */
     size_t expanded_bytes;  /* bytes of all words so far */
     bool surely_runs;       /* the command that is read surely runs: ${A:=word} in it sets A */
     struct diag *diag;
 };
 
-void shell_add_word(struct shell *shell, struct shell_words *words, const char *text, size_t size,
-                    uint32_t line);
+void shell_add_word(struct shell_state *shell, struct shell_words *words, const char *text,
+                    size_t size, uint32_t line);
 /* Returns the variable of that name; NULL: the script does not set it. */
-struct shell_variable *shell_find_variable(struct shell *shell, const char *name, size_t size);
+struct shell_variable *shell_find_variable(struct shell_state *shell, const char *name,
+                                           size_t size);
 /* Returns the variable of that name; adds one if there is none. */
-struct shell_variable *shell_find_or_add_variable(struct shell *shell, const char *name,
+struct shell_variable *shell_find_or_add_variable(struct shell_state *shell, const char *name,
                                                   size_t size);
 /* Sets a variable to one word. */
-void shell_set_variable(struct shell *shell, const char *name, size_t size, const char *value,
+void shell_set_variable(struct shell_state *shell, const char *name, size_t size, const char *value,
                         uint32_t line);
 
 /* Returns the length of the variable name at the beginning of text; 0: there is none. */
@@ -51,11 +52,11 @@ size_t shell_variable_name_size(const char *text, const char *end);
 const char *shell_word_end(const char *text, const char *end, uint32_t *lines);
 
 /* Expands a raw word into any number of words. */
-enum status shell_expand(struct shell *shell, struct shell_words *words, const char *text,
+enum status shell_expand(struct shell_state *shell, struct shell_words *words, const char *text,
                          const char *end, uint32_t line);
 /* Expands the text of an assignment, or of a here-document (document), into one text, which is not split into
  * words. */
-enum status shell_expand_text(struct shell *shell, struct text *out, const char *text,
+enum status shell_expand_text(struct shell_state *shell, struct text *out, const char *text,
                               const char *end, uint32_t line, bool document);
 
 #endif

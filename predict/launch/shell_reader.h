@@ -21,8 +21,8 @@ struct shell_frame {
 };
 
 struct shell_here_document {
-    const char *end_mark; /* the line that ends it */
-    const char *file;     /* the file into which its command writes; NULL: none is known */
+    const char *end_mark;    /* the line that ends it */
+    const char *output_file; /* the file into which its command writes; NULL: none is known */
     /* the variable that its command sets (read -d '' NAME <<EOF); NULL: the command sets none */
     const char *variable;
     bool is_quoted;  /* its variables are not expanded */
@@ -30,9 +30,9 @@ struct shell_here_document {
 };
 
 struct shell_reader {
-    struct shell *shell;
-    const char *at, *end;                   /* the text that is left */
-    uint32_t line;                          /* of `at` */
+    struct shell_state *shell;
+    const char *next_char, *end;            /* the text that is left */
+    uint32_t line;                          /* the line of `at` */
     enum shell_answer present_commands_run; /* whether the commands at this point run */
     enum shell_answer last_succeeds;        /* whether the last command succeeds */
     char join_operator; /* '&' or '|' if && or || stands before the present command, else '\0' */
@@ -59,12 +59,12 @@ enum shell_answer shell_not(enum shell_answer answer);
 /* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
-/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->at: "<<EOF", "<<-'EOF'", "< file", ">
+/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->next_char: "<<EOF", "<<-'EOF'", "< file", ">
  * file", "2>&1". A here-document is noted in s->here_document, and the file of an output in s->output_file; any other
  * redirection is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
-/* Reads the pending here-documents, whose lines begin at s->at, into the script's list. */
+/* Reads the pending here-documents, whose lines begin at s->next_char, into the script's list. */
 enum status shell_read_documents(struct shell_reader *s);
 
 #endif

@@ -7,42 +7,43 @@
 #include <stdio.h>
 #include <string.h>
 
-void shell_add_word(struct shell *shell, struct shell_words *words, const char *text, size_t size,
-                    uint32_t line)
+void shell_add_word(struct shell_state *shell, struct shell_words *words, const char *text,
+                    size_t size, uint32_t line)
 {
-    words->word = heap_grow(words->word, &words->capacity, words->count + 1, sizeof *words->word);
-    words->word[words->count++] =
+    words->word =
+        heap_grow(words->word, &words->capacity, words->word_count + 1, sizeof *words->word);
+    words->word[words->word_count++] =
         (struct shell_word){arena_text(&shell->script->arena, text, size), line};
     shell->expanded_bytes += size + sizeof *words->word;
 }
 
-struct shell_variable *shell_find_variable(struct shell *shell, const char *name, size_t size)
+struct shell_variable *shell_find_variable(struct shell_state *shell, const char *name, size_t size)
 {
-    for (size_t i = 0; i < shell->count; i++)
+    for (size_t i = 0; i < shell->variable_count; i++)
         if (strlen(shell->variable[i].name) == size &&
             memcmp(shell->variable[i].name, name, size) == 0)
             return &shell->variable[i];
     return NULL;
 }
 
-struct shell_variable *shell_find_or_add_variable(struct shell *shell, const char *name,
+struct shell_variable *shell_find_or_add_variable(struct shell_state *shell, const char *name,
                                                   size_t size)
 {
     struct shell_variable *found = shell_find_variable(shell, name, size);
     if (found != NULL)
         return found;
-    shell->variable =
-        heap_grow(shell->variable, &shell->capacity, shell->count + 1, sizeof *shell->variable);
-    found = &shell->variable[shell->count++];
+    shell->variable = heap_grow(shell->variable, &shell->capacity, shell->variable_count + 1,
+                                sizeof *shell->variable);
+    found = &shell->variable[shell->variable_count++];
     *found = (struct shell_variable){.name = arena_text(&shell->script->arena, name, size)};
     return found;
 }
 
-void shell_set_variable(struct shell *shell, const char *name, size_t size, const char *value,
+void shell_set_variable(struct shell_state *shell, const char *name, size_t size, const char *value,
                         uint32_t line)
 {
     struct shell_variable *variable = shell_find_or_add_variable(shell, name, size);
-    variable->value.count = 0;
+    variable->value.word_count = 0;
     variable->is_array = false;
     shell_add_word(shell, &variable->value, value, strlen(value), line);
 }
@@ -151,62 +152,62 @@ const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
 /* ---- arithmetic ---- */
 
 /* Whole numbers of up to 53 bits; what is not known, or larger, is NAN. */
-struct shell_sum {
-    struct shell *shell;
-    const char *at, *end;
+struct shell_arithmetic {
+    struct shell_state *shell;
+    const char *next_char, *end;
     unsigned depth;
 };
 
-static double evaluate_sum(struct shell_sum *s);
+static double evaluate_sum(struct shell_arithmetic *s);
 
-static char next_operator(struct shell_sum *s)
+static char next_operator(struct shell_arithmetic *s)
 {
-    while (s->at < s->end && c_is_space(*s->at))
-        s->at++;
-    return s->at < s->end ? *s->at : '\0';
+    while (s->next_char < s->end && c_is_space(*s->next_char))
+        s->next_char++;
+    return s->next_char < s->end ? *s->next_char : '\0';
 }
 
-static double evaluate_primary(struct shell_sum *s)
+static double evaluate_primary(struct shell_arithmetic *s)
 {
     char c = next_operator(s);
     double value = NAN;
     if (++s->depth > SHELL_DEPTH_MAX)
         return NAN;
-    size_t size = shell_variable_name_size(s->at, s->end);
+    size_t size = shell_variable_name_size(s->next_char, s->end);
     if (c == '(') {
-        s->at++;
+        s->next_char++;
         value = evaluate_sum(s);
         if (next_operator(s) != ')')
             value = NAN;
-        s->at += s->at < s->end;
+        s->next_char += s->next_char < s->end;
     } else if (c == '-' || c == '+') {
-        s->at++;
+        s->next_char++;
         value = evaluate_primary(s) * (c == '-' ? -1 : 1);
     } else if (size > 0) {
-        struct shell_variable *variable = shell_find_variable(s->shell, s->at, size);
+        struct shell_variable *variable = shell_find_variable(s->shell, s->next_char, size);
         int64_t number;
         const char *text =
-            variable != NULL && variable->value.count > 0 ? variable->value.word[0].text : "";
+            variable != NULL && variable->value.word_count > 0 ? variable->value.word[0].text : "";
         if (parse_i64(text, strlen(text), &number))
             value = (double)number;
-        s->at += size;
+        s->next_char += size;
     } else {
-        const char *begin = s->at;
+        const char *begin = s->next_char;
         int64_t number;
-        while (s->at < s->end && c_is_alnum(*s->at))
-            s->at++;
-        if (parse_i64(begin, (size_t)(s->at - begin), &number))
+        while (s->next_char < s->end && c_is_alnum(*s->next_char))
+            s->next_char++;
+        if (parse_i64(begin, (size_t)(s->next_char - begin), &number))
             value = (double)number;
     }
     s->depth--;
     return value;
 }
 
-static double evaluate_product(struct shell_sum *s)
+static double evaluate_product(struct shell_arithmetic *s)
 {
     double value = evaluate_primary(s);
     for (char c = next_operator(s); c == '*' || c == '/' || c == '%'; c = next_operator(s)) {
-        s->at++;
+        s->next_char++;
         double by = evaluate_primary(s);
         if (c == '*')
             value *= by;
@@ -218,11 +219,11 @@ static double evaluate_product(struct shell_sum *s)
     return value;
 }
 
-static double evaluate_sum(struct shell_sum *s)
+static double evaluate_sum(struct shell_arithmetic *s)
 {
     double value = evaluate_product(s);
     for (char c = next_operator(s); c == '+' || c == '-'; c = next_operator(s)) {
-        s->at++;
+        s->next_char++;
         double by = evaluate_product(s);
         value += c == '+' ? by : -by;
     }
@@ -233,7 +234,7 @@ static double evaluate_sum(struct shell_sum *s)
 
 /* The target of expanded characters: words that are split at blanks, or one text. */
 struct expansion {
-    struct shell *shell;
+    struct shell_state *shell;
     struct shell_words *words; /* NULL: one text */
     struct text text;          /* the present word, or all of it */
     bool has_word;             /* there is a word, though it may be empty */
@@ -317,7 +318,7 @@ static enum status expand_default(struct expansion *sink, const char *name,
 {
     bool colon = *text == ':';
     char sign = text[colon];
-    bool empty = variable == NULL || variable->value.count == 0 ||
+    bool empty = variable == NULL || variable->value.word_count == 0 ||
                  (colon && variable->value.word[0].text[0] == '\0');
     const char *word = text + colon + 1;
     if (sign == '+')
@@ -340,7 +341,7 @@ static void expand_array(struct expansion *sink, const struct shell_variable *va
 {
     uint32_t line = sink->line;
     bool apart = sink->words != NULL && !joined;
-    for (size_t i = 0; variable != NULL && i < variable->value.count; i++) {
+    for (size_t i = 0; variable != NULL && i < variable->value.word_count; i++) {
         if (i > 0 && !apart)
             put_bytes(sink, " ", 1);
         else if (i > 0)
@@ -350,7 +351,7 @@ static void expand_array(struct expansion *sink, const struct shell_variable *va
         put_value(sink, variable->value.word[i].text, quoted);
         sink->has_word = sink->has_word || quoted;
     }
-    if (apart && variable != NULL && variable->value.count > 0)
+    if (apart && variable != NULL && variable->value.word_count > 0)
         end_word(sink);
     sink->line = line;
 }
@@ -377,7 +378,7 @@ static enum status expand_braces(struct expansion *sink, const char *text, const
         return expand_default(sink, name, variable, text, rest, close, quoted);
     if (size == 0 || rest != close || variable == NULL)
         put_open(sink, text, end);
-    else if (variable->value.count > 0)
+    else if (variable->value.word_count > 0)
         put_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
 }
@@ -389,7 +390,8 @@ static enum status expand_sum(struct expansion *sink, const char *text, const ch
     text_puts(&inner, "");
     enum status status =
         shell_expand_text(sink->shell, &inner, text + 3, end - 2, sink->line, true);
-    struct shell_sum s = {.shell = sink->shell, .at = inner.data, .end = inner.data + inner.size};
+    struct shell_arithmetic s = {
+        .shell = sink->shell, .next_char = inner.data, .end = inner.data + inner.size};
     double value = status == STATUS_OK ? evaluate_sum(&s) : NAN;
     char number[32];
     if (status == STATUS_OK && next_operator(&s) == '\0' && fabs(value) < 9e15)
@@ -421,7 +423,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
         shell_find_variable(sink->shell, next, shell_variable_name_size(next, end));
     if (variable == NULL)
         put_open(sink, text, end);
-    else if (variable->value.count > 0)
+    else if (variable->value.word_count > 0)
         put_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
 }
@@ -478,7 +480,7 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
     return status;
 }
 
-enum status shell_expand(struct shell *shell, struct shell_words *words, const char *text,
+enum status shell_expand(struct shell_state *shell, struct shell_words *words, const char *text,
                          const char *end, uint32_t line)
 {
     struct expansion sink = {.shell = shell, .words = words, .line = line};
@@ -488,7 +490,7 @@ enum status shell_expand(struct shell *shell, struct shell_words *words, const c
     return status;
 }
 
-enum status shell_expand_text(struct shell *shell, struct text *out, const char *text,
+enum status shell_expand_text(struct shell_state *shell, struct text *out, const char *text,
                               const char *end, uint32_t line, bool document)
 {
     struct expansion sink = {.shell = shell, .line = line};

@@ -104,10 +104,10 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
     if (setting->value != NULL && strlen(setting->value) < 60) {
         struct text name = {0};
         text_printf(&name, "%s %s", setting->name, setting->value);
-        launch_add_remark_printf(launch, kind, name.data, setting->at, "%s", note);
+        launch_add_remark_printf(launch, kind, name.data, setting->place, "%s", note);
         text_release(&name);
     } else {
-        launch_add_remark_printf(launch, kind, setting->name, setting->at, "%s", note);
+        launch_add_remark_printf(launch, kind, setting->name, setting->place, "%s", note);
     }
 }
 
@@ -118,7 +118,7 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
                                     struct diag *diag)
 {
     if (row->words[0] != '\0' && !matched)
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
                           setting->name, setting->value == NULL ? "" : setting->value, row->words);
     /* The settings are released before the options are used. */
     value = arena_text(&launch->arena, value, strlen(value));
@@ -131,20 +131,20 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
             return STATUS_OK;
         if (option->is_implied) {
             option->value = value;
-            option->at = setting->at;
+            option->place = setting->place;
             option->is_implied = false;
             return STATUS_OK;
         }
-        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+        return diag_error(diag, setting->place, STATUS_BAD_INPUT,
                           "%s means --%s %s, and line %u means --%s %s; leave one of them out",
-                          setting->name, row->option, value, option->at.line, option->name,
+                          setting->name, row->option, value, option->place.line, option->name,
                           option->value);
     }
     if (launch->table_option_count < LAUNCH_OPTIONS_MAX)
         launch->table_option[launch->table_option_count++] =
             (struct launch_option){.name = row->option,
                                    .value = value,
-                                   .at = setting->at,
+                                   .place = setting->place,
                                    .is_implied = row->use == TABLE_IMPLIES};
     return STATUS_OK;
 }
@@ -234,8 +234,8 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
         open = NULL;
     }
     if (open != NULL && row->use != TABLE_IGNORED) {
-        launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, setting->name, setting->at, "%s",
-                                 open);
+        launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, setting->name, setting->place,
+                                 "%s", open);
         return STATUS_OK;
     }
     bool effect = false;
@@ -254,7 +254,7 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
         }
     if (status == STATUS_OK && !effect)
         launch_add_remark_printf(launch, REMARK_IGNORED,
-                                 strchr(name, '{') != NULL ? setting->name : name, setting->at,
+                                 strchr(name, '{') != NULL ? setting->name : name, setting->place,
                                  "%s", "");
     return status;
 }
@@ -283,10 +283,10 @@ enum status launch_table_apply_unset(struct launch *launch, struct diag *diag)
                                     NULL};
         struct setting setting = {.name = launch_field_name(row->field),
                                   .value = row->words,
-                                  .at = {.name = file->path, .line = row->line}};
+                                  .place = {.name = file->path, .line = row->line}};
         status = launch_set_field(launch, &target, &setting, diag);
         launch->field_value[row->field].is_implied = true;
-        launch->field_value[row->field].at = (struct loc){0};
+        launch->field_value[row->field].place = (struct loc){0};
         if (status == STATUS_OK && row->note[0] != '\0') {
             struct text name = {0};
             text_printf(&name, "%s %s", launch_field_name(row->field), row->words);

@@ -247,7 +247,7 @@ static enum status count_sequences(struct launch *l, struct diag *diag)
                                       (long long)tokens, (long long)seq);
         struct launch_value from = l->field_value[pairs[i][0]];
         launch_set_count(l, pairs[i][1], tokens / seq);
-        l->field_value[pairs[i][1]].at = from.at;
+        l->field_value[pairs[i][1]].place = from.place;
         l->field_value[pairs[i][1]].setting_name = from.setting_name;
     }
     return STATUS_OK;

@@ -53,7 +53,8 @@ static const struct recipe {
 } recipes[] = {
     {"llama3_8b",     "llama3",  "8B",      8192, 1, 1, "selective", false},
     {"llama3_70b",    "llama3",  "70B",     8192, 8, 8, "full",      false},
-    {"llama3_405b",   "llama3",  "405B",    8192, 2, 8, "full",      true}, /* with products in 8 bits */
+    /* Its products are in 8 bits. */
+    {"llama3_405b",   "llama3",  "405B",    8192, 2, 8, "full",      true},
     {"qwen3_0_6b",    "qwen3",   "0.6B",    4096, 4, 1, "selective", false},
     {"qwen3_1_7b",    "qwen3",   "1.7B",    4096, 4, 1, "selective", false},
     {"qwen3_14b",     "qwen3",   "14B",     4096, 4, 1, "full",      false},
@@ -111,7 +112,8 @@ static int put_differences(struct text *out, const struct flavor *f, const struc
     return count;
 }
 
-/* Returns the flavor of torchtitan 0.2 whose model differs in the fewest fields; *differences: in which. */
+/* Returns the flavor of torchtitan 0.2 whose model differs from m in the fewest fields, and appends these fields to
+ * *differences. */
 static const struct flavor *find_flavor(const struct transformer *m, struct text *differences)
 {
     const struct flavor *nearest = NULL;
@@ -189,7 +191,7 @@ enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
     struct launch_value from = l->field_value[LAUNCH_RECIPE];
     if (!launch_has_field(l, LAUNCH_FLAVOR)) {
         launch_set_text(l, LAUNCH_FLAVOR, recipe->flavor);
-        l->field_value[LAUNCH_FLAVOR].at = from.at;
+        l->field_value[LAUNCH_FLAVOR].place = from.place;
         l->field_value[LAUNCH_FLAVOR].setting_name = from.setting_name;
     }
     launch_imply_count(l, LAUNCH_SEQ, recipe->seq);
@@ -220,7 +222,7 @@ enum status torchtitan_add_model_options(struct launch *l, struct launch_given g
             continue;
         struct arena arena = {0};
         struct transformer m;
-        l->field_value[LAUNCH_LAYERS].at = l->field_value[LAUNCH_FLAVOR].at;
+        l->field_value[LAUNCH_LAYERS].place = l->field_value[LAUNCH_FLAVOR].place;
         if (f->preset != NULL) {
             launch_add_option(l, LAUNCH_FLAVOR, "model", f->preset);
             return STATUS_OK;

@@ -214,7 +214,8 @@ static void explain_row(void *context, size_t job, void *result)
 
 static uint64_t explanation_key(const struct setup *setup, const struct outcome *row)
 {
-    static const char causes[] = "causes"; /* of the step, whose time has another key */
+    /* part of the key of the causes of a step; the time of the step has another key */
+    static const char causes[] = "causes";
     return digest_add(outcome_request_key(setup, &row->request, row->request.ranks), causes,
                       sizeof causes);
 }

@@ -39,8 +39,9 @@ struct best {
     size_t row_count;
     size_t count_of_kind[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.within_s ended the search */
-    /* TIMED: the best configuration that fits with a lower probability than the setup asks, but at least 0.5. With
-     * GOAL_GPUS it is the best on the fewest GPUs, less_probable_gpu_count. Not searched for GOAL_LONGEST or packed documents. */
+    /* OUTCOME_SIMULATED: the best configuration that fits with a lower probability than the setup asks, but at least
+     * 0.5; other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs, less_probable_gpu_count. Not
+     * searched for GOAL_LONGEST or packed documents. */
     struct outcome less_probable_best;
     size_t less_probable_gpu_count;
     size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
@@ -59,7 +60,7 @@ void best_release(struct best *best);
 const char *best_end_reason(const struct best *best);
 
 /* Returns by which share a configuration that was not simulated may be faster than the best row, at least 0. The best
- * row must be TIMED. */
+ * row must be OUTCOME_SIMULATED. */
 double best_possible_gain(const struct best *best);
 
 /* Sorts the rows, best first; of equal ones the one that was tried first. */

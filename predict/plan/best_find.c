@@ -20,13 +20,13 @@ struct candidate_round {
     struct setup *setup;
     const struct request *given_request;
     const struct space_open *open;
-    const struct candidate *candidate; /* of the round's first job */
-    const struct outcome *incumbent;   /* NULL: none yet */
+    const struct candidate *first_candidate; /* the candidate of the first job of the round */
+    const struct outcome *best_so_far;       /* NULL: none yet */
 };
 
 /* ---- one candidate, in a child ---- */
 
-/* What a candidate reaches with the repairs that were tried so far. */
+/* The longest sequence that a candidate reaches with the repairs that were tried so far. */
 struct longest_reached {
     bool is_built;          /* a repair allows some length */
     bool is_skipped;        /* a repair was not searched: it reaches no longer length than known */
@@ -35,9 +35,9 @@ struct longest_reached {
     struct request request; /* of that sequence */
     struct verdict verdict; /* of that sequence */
     bool open_ended;        /* longer sequences may fit than that */
-    /* of the shortest length with the last repair, if it does not fit */
+    /* the verdict on the shortest length with the last repair, if that length does not fit */
     struct verdict next_verdict;
-    struct length_ladder ladder; /* of the last repair */
+    struct length_ladder ladder; /* the lengths that are tried with the last repair */
     int64_t never_fits;          /* no repair makes this length fit, nor a longer one */
 };
 
@@ -116,7 +116,7 @@ static void fill_unsimulated_outcome(struct outcome *o, const struct longest_rea
  * candidate so far. */
 static void find_longest_of_candidate(const struct candidate_round *round, struct outcome *o)
 {
-    const int64_t beaten = round->incumbent != NULL ? round->incumbent->sequence_tokens : 0;
+    const int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
     struct repairs repairs = repairs_make(round->given_request, round->open, &o->request);
     struct longest_reached reached = {.never_fits = INT64_MAX};
     struct request request;
@@ -135,7 +135,7 @@ static void find_longest_of_candidate(const struct candidate_round *round, struc
 static void try_candidate(void *context, size_t job, void *result)
 {
     struct candidate_round *round = context;
-    const struct candidate *c = &round->candidate[job];
+    const struct candidate *c = &round->first_candidate[job];
     struct outcome *o = result;
     o->request = c->request;
     o->strategy = c->strategy;
@@ -145,7 +145,7 @@ static void try_candidate(void *context, size_t job, void *result)
 /* Returns a digest of all on which a candidate's outcome depends: what the longest so far is, too. */
 static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
 {
-    int64_t beaten = round->incumbent != NULL ? round->incumbent->sequence_tokens : 0;
+    int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
     return digest_add(outcome_key(round->setup, round->open, c), &beaten, sizeof beaten);
 }
 
@@ -187,7 +187,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
     size_t next = 0;
     if (best->limits.outcome_to_beat != NULL) {
         incumbent = *best->limits.outcome_to_beat;
-        round.incumbent = &incumbent;
+        round.best_so_far = &incumbent;
     }
     qsort(row, best->row_count, sizeof *row, smaller_need_first);
     progress_begin(&progress, best->row_count, 0);
@@ -209,7 +209,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
             best->row[next].missing_bytes = least - available;
         }
         progress.done_before_run = next - jobs;
-        round.candidate = batch;
+        round.first_candidate = batch;
         for (size_t i = 0; i < jobs && best->limits.kept_jobs.answer_file != NULL; i++)
             key[i] = candidate_digest(&round, &batch[i]);
         status = kept_jobs_run(&best->limits.kept_jobs, key, jobs, sizeof out[0], try_candidate,
@@ -222,9 +222,9 @@ static enum status find_longest(struct best *best, struct setup *setup,
             outcome_restore_pointers(&out[i], &batch[i]);
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_SIMULATED &&
-                (round.incumbent == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
+                (round.best_so_far == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
                 incumbent = out[i];
-                round.incumbent = &incumbent;
+                round.best_so_far = &incumbent;
             }
         }
     }

@@ -38,13 +38,13 @@ static void find_layers_of_candidate(struct rate_search *s, size_t i)
     struct layer_key key;
     struct choices c;
     node->least_layer_row = node->own_layer_row = SEARCH_NO_LAYER;
-    node->stage = STAGE_SHORT;
+    node->next_stage = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
     node->max_ops = step_max_ops(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
-    node->stage = STAGE_LAYER;
+    node->next_stage = STAGE_LAYER;
     node->least_layer_row = find_or_add_layer(s, &key);
     if (layer_key_make(&key, &c, request, false))
         node->own_layer_row = find_or_add_layer(s, &key);
@@ -62,8 +62,8 @@ static void lower_bound_by_layers(struct rate_search *s, size_t i)
     struct search_node *node = &s->node[i];
     const struct search_layer *least = &s->layer[node->least_layer_row],
                               *own = &s->layer[node->own_layer_row];
-    struct bound_layer layer = {least->time.kernels_s, own->time.issue_s,
-                                fmax(least->time.step_s, own->time.step_s)};
+    struct bound_layer layer = {least->layer_time.kernels_s, own->layer_time.issue_s,
+                                fmax(least->layer_time.step_s, own->layer_time.step_s)};
     struct resolved resolved;
     if (resolved_make(&resolved, s->setup, &candidate->request, NULL, NULL) == STATUS_OK &&
         layer.step_s > 0)
@@ -72,7 +72,7 @@ static void lower_bound_by_layers(struct rate_search *s, size_t i)
             rate_of_step(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
     resolved_release(&resolved);
     if (own->has_step)
-        node->stage = STAGE_SHORT;
+        node->next_stage = STAGE_SHORT;
 }
 
 /* ---- the search ---- */
@@ -82,14 +82,14 @@ static void finish_candidate(struct rate_search *s, size_t i, enum outcome_kind 
     struct outcome *o = &s->best->row[i];
     o->kind = kind;
     o->rate_bound = s->node[i].rate_bound;
-    s->node[i].stage = STAGE_DONE;
+    s->node[i].next_stage = STAGE_DONE;
 }
 
 /* ---- the same candidate with another placement of stages ---- */
 
 struct placement_key {
     uint64_t key;
-    size_t node;
+    size_t node_index;
 };
 
 static int compare_placement_keys(const void *left, const void *right)
@@ -97,7 +97,7 @@ static int compare_placement_keys(const void *left, const void *right)
     const struct placement_key *a = left, *b = right;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
-    return a->node < b->node ? -1 : 1;
+    return a->node_index < b->node_index ? -1 : 1;
 }
 
 /* Finds, for each candidate, the one that differs from it only in the placement of stages. Their schedules differ only
@@ -120,8 +120,8 @@ static void find_other_placements(struct rate_search *s)
     qsort(key, count, sizeof *key, compare_placement_keys);
     for (size_t k = 1; k < count; k++)
         if (key[k].key == key[k - 1].key) {
-            s->node[key[k].node].other_placement = key[k - 1].node;
-            s->node[key[k - 1].node].other_placement = key[k].node;
+            s->node[key[k].node_index].other_placement = key[k - 1].node_index;
+            s->node[key[k - 1].node_index].other_placement = key[k].node_index;
         }
     free(key);
 }
@@ -146,7 +146,7 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
     const size_t t = s->node[i].other_placement;
     struct search_node *other = &s->node[t];
     struct outcome *o = &s->best->row[t];
-    if (t == i || other->stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
+    if (t == i || other->next_stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
         a->less_probable_outcome.kind == OUTCOME_SIMULATED ||
         !other_placement_lacks(&a->outcome.verdict) ||
         (a->next_stage != STAGE_DONE && other->repair >= a->repair))
@@ -157,9 +157,9 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
     outcome_restore_pointers(o, candidate);
     other->repair = a->repair;
     if (a->next_stage == STAGE_DONE)
-        other->stage = STAGE_DONE;
-    else if (other->stage == STAGE_WHOLE)
-        other->stage = STAGE_SHORT;
+        other->next_stage = STAGE_DONE;
+    else if (other->next_stage == STAGE_WHOLE)
+        other->next_stage = STAGE_SHORT;
 }
 
 /* Makes a row and a node for each candidate. What has no room for its states is done. */
@@ -194,46 +194,46 @@ static void begin_search(struct rate_search *s)
 static void note_best_outcome(struct rate_search *s, const struct outcome *o)
 {
     double rate = o->rate_bound;
-    if (best_is_better(s->best->goal, o, &s->incumbent))
-        s->incumbent = *o;
+    if (best_is_better(s->best->goal, o, &s->best_so_far))
+        s->best_so_far = *o;
     for (size_t i = 0; i < COMPARED_ROWS; i++)
         if (rate > s->fastest_rates[i]) {
             double lower = s->fastest_rates[i];
             s->fastest_rates[i] = rate;
             rate = lower;
         }
-    s->rate_to_exceed = s->incumbent.rate_bound;
+    s->rate_to_exceed = s->best_so_far.rate_bound;
     if (o->packed_set != NULL)
-        s->rate_to_exceed = fmax(s->incumbent.rate_bound / (1 + DOCUMENTS_MARGIN),
+        s->rate_to_exceed = fmax(s->best_so_far.rate_bound / (1 + DOCUMENTS_MARGIN),
                                  s->fastest_rates[COMPARED_ROWS - 1]);
 }
 
 static void apply_answer(struct rate_search *s, const struct search_job *job,
                          const struct candidate_answer *a)
 {
-    struct search_node *node = &s->node[job->node];
+    struct search_node *node = &s->node[job->node_index];
     if (job->stage == STAGE_LAYER) {
         struct search_layer *layer = &s->layer[job->layer_row];
         layer->has_step = layer->has_sums;
         layer->has_sums = true;
-        layer->time = a->layer_time;
+        layer->layer_time = a->layer_time;
         for (size_t i = 0; i < s->best->space.candidate_count; i++)
-            if (s->node[i].stage == STAGE_LAYER &&
+            if (s->node[i].next_stage == STAGE_LAYER &&
                 (s->node[i].least_layer_row == job->layer_row ||
                  s->node[i].own_layer_row == job->layer_row) &&
                 s->layer[s->node[i].least_layer_row].has_sums)
                 lower_bound_by_layers(s, i);
         return;
     }
-    apply_answer_to_other_placement(s, job->node, a);
-    node->stage = (uint8_t)a->next_stage;
+    apply_answer_to_other_placement(s, job->node_index, a);
+    node->next_stage = (uint8_t)a->next_stage;
     node->repair = a->repair;
     if (a->bound_s > 0)
         node->rate_bound =
-            fmin(node->rate_bound, rate_of_step(&s->best->space.row[job->node], a->bound_s));
+            fmin(node->rate_bound, rate_of_step(&s->best->space.row[job->node_index], a->bound_s));
     if (a->rate_bound > 0)
         node->rate_bound = fmin(node->rate_bound, a->rate_bound);
-    s->best->row[job->node] = a->outcome;
+    s->best->row[job->node_index] = a->outcome;
     if (a->outcome.kind == OUTCOME_SIMULATED)
         note_best_outcome(s, &a->outcome);
     if (a->less_probable_outcome.kind == OUTCOME_SIMULATED &&
@@ -266,7 +266,7 @@ static enum status run_round(struct rate_search *s, double above, struct progres
         kept_jobs_run(&s->best->limits.kept_jobs, s->job_digest, s->job_count, sizeof answer[0],
                       fastest_run_job, s, answer, progress, diag);
     for (size_t i = 0; i < s->job_count && status == STATUS_OK; i++) {
-        const struct candidate *c = &s->best->space.row[s->job[i].node];
+        const struct candidate *c = &s->best->space.row[s->job[i].node_index];
         if (!answer[i].is_answered)
             continue;
         outcome_restore_pointers(&answer[i].outcome, c);
@@ -285,8 +285,8 @@ static void put_progress_note(const struct rate_search *s, char *note, size_t si
             most = s->node[i].rate_bound;
     if (fastest_has_answer(s))
         c_snprintf(note, size, "%.1f tokens/s/GPU (fits: %.0f %%), at most %.1f %% more",
-                   s->incumbent.rate_bound, 100 * s->incumbent.verdict.fits_probability,
-                   100 * fmax(0, most / s->incumbent.rate_bound - 1));
+                   s->best_so_far.rate_bound, 100 * s->best_so_far.verdict.fits_probability,
+                   100 * fmax(0, most / s->best_so_far.rate_bound - 1));
 }
 
 /* Lets rounds take steps until no candidate may be better by more than the gap, or a limit ends the search. Sets *above
@@ -316,13 +316,13 @@ static enum status search_until_gap(struct rate_search *s, double *above, struct
 static void begin_search_of_strategy(struct rate_search *s, int strategy)
 {
     s->only_strategy = strategy;
-    s->incumbent = (struct outcome){0};
+    s->best_so_far = (struct outcome){0};
     for (size_t i = 0; i < s->best->space.candidate_count; i++) {
         const struct outcome *o = &s->best->row[i];
-        if (o->strategy == strategy && best_is_better(s->best->goal, o, &s->incumbent))
-            s->incumbent = *o;
+        if (o->strategy == strategy && best_is_better(s->best->goal, o, &s->best_so_far))
+            s->best_so_far = *o;
     }
-    s->rate_to_exceed = s->incumbent.rate_bound;
+    s->rate_to_exceed = s->best_so_far.rate_bound;
 }
 
 /* Searches for the best of each strategy, for a few rounds at most, or until no other candidate of the strategy may be
@@ -367,11 +367,11 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     progress_begin(&progress, best->space.candidate_count, 0);
     enum status status = search_until_gap(&s, &above, &progress, diag);
     bool any = best->limits.rate_gap_share >= 1; /* any answer will do */
-    if (status == STATUS_OK && fastest_has_answer(&s) && s.incumbent.packed_set == NULL && !any)
+    if (status == STATUS_OK && fastest_has_answer(&s) && s.best_so_far.packed_set == NULL && !any)
         status = find_best_of_strategies(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.candidate_count; i++)
-        if (s.node[i].stage != STAGE_DONE)
+        if (s.node[i].next_stage != STAGE_DONE)
             finish_candidate(
                 &s, i, s.node[i].rate_bound <= above ? OUTCOME_NOT_BETTER : OUTCOME_NOT_SEARCHED);
     free(s.node);

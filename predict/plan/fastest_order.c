@@ -1,4 +1,4 @@
-/* Which candidates take the next step, of the search for the fastest (predict/plan/fastest_parts.h). */
+/* Chooses the candidates that take the next step in the search for the fastest (predict/plan/fastest_parts.h). */
 #include "base/arena.h"
 #include "predict/plan/fastest_parts.h"
 #include "schedule/choices/strategies.h"
@@ -17,14 +17,14 @@ enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 /* Returns the layer that a candidate's next step looks at; SEARCH_NO_LAYER: that step is another one. */
 static uint32_t layer_of_next_step(const struct rate_search *s, const struct search_node *node)
 {
-    if (node->stage != STAGE_LAYER)
+    if (node->next_stage != STAGE_LAYER)
         return SEARCH_NO_LAYER;
     return s->layer[node->least_layer_row].has_sums ? node->own_layer_row : node->least_layer_row;
 }
 
 static bool is_long_job(const struct rate_search *s, const struct search_job *job)
 {
-    return job->stage != STAGE_LAYER && s->node[job->node].max_ops > LONG_OPS;
+    return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_OPS;
 }
 
 /* Adds the next step of a candidate to the round, unless another job takes the same step, or a job for the other
@@ -32,7 +32,7 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct search_node *node = &s->node[i];
-    struct search_job job = {(enum search_stage)node->stage, i,
+    struct search_job job = {(enum search_stage)node->next_stage, i,
                              layers ? layer_of_next_step(s, node) : SEARCH_NO_LAYER};
     size_t whole = 0, many = 0;
     if (job.stage == STAGE_LAYER && !layers)
@@ -40,8 +40,8 @@ static bool add_job(struct rate_search *s, size_t i, bool layers)
     for (size_t k = 0; k < s->job_count; k++) {
         whole += s->job[k].stage == STAGE_WHOLE;
         many += is_long_job(s, &s->job[k]);
-        if (s->job[k].node == i ||
-            (s->job[k].node == node->other_placement && job.stage != STAGE_LAYER) ||
+        if (s->job[k].node_index == i ||
+            (s->job[k].node_index == node->other_placement && job.stage != STAGE_LAYER) ||
             (job.layer_row != SEARCH_NO_LAYER && s->job[k].layer_row == job.layer_row))
             return false;
     }
@@ -86,7 +86,7 @@ static bool least_memory_first(const struct rate_search *s, size_t a, size_t b)
 
 bool fastest_is_open(const struct rate_search *s, size_t i, double above)
 {
-    return s->node[i].stage != STAGE_DONE && s->node[i].rate_bound > above &&
+    return s->node[i].next_stage != STAGE_DONE && s->node[i].rate_bound > above &&
            (s->only_strategy < 0 || (s->best->space.row[i].strategy == s->only_strategy &&
                                      s->node[i].max_ops <= RUNNER_UP_OPS));
 }
@@ -145,7 +145,7 @@ static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, si
     struct first_candidates firsts = {.count = 0};
     size_t added = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (s->node[i].stage >= from && fastest_is_open(s, i, above))
+        if (s->node[i].next_stage >= from && fastest_is_open(s, i, above))
             insert_candidate(&firsts, s, before, layers, i);
     for (size_t k = 0; k < firsts.count && added < most; k++)
         added += add_job(s, firsts.node[k], layers);

@@ -16,16 +16,16 @@ enum { SEARCH_ROUND = 16 }; /* jobs of a round */
 
 enum { SEARCH_NO_LAYER = UINT32_MAX };
 
-/* What a candidate does next. */
+/* The next step of a candidate. */
 enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 struct search_node {
     double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
-    double max_ops;    /* of its schedule, one rank of each stage, at most */
+    double max_ops;    /* an upper bound of the ops of its schedule, on one rank of each stage */
     uint32_t least_layer_row,
         /* rows of rate_search.layer: least_layer_row of one that recomputes nothing, own_layer_row of its own */
         own_layer_row;
-    uint8_t stage, repair;
+    uint8_t next_stage, repair;
     /* the candidate that differs only in the placement of stages; itself: none */
     size_t other_placement;
 };
@@ -33,17 +33,17 @@ struct search_node {
 /* A layer that several candidates share. Members of `time` are 0 where they cannot be found. */
 struct search_layer {
     struct layer_key key;
-    struct bound_layer time;
+    struct bound_layer layer_time;
     bool has_sums, has_step; /* these have been looked for */
 };
 
 struct search_job {
     enum search_stage stage;
-    size_t node;
+    size_t node_index;
     uint32_t layer_row; /* STAGE_LAYER: its sums if these are not known, else its step */
 };
 
-/* What a child finds. All-zero: a signal ended it. */
+/* The answer of a child process. All-zero: a signal ended the child. */
 struct candidate_answer {
     bool is_answered;
     enum search_stage next_stage;
@@ -62,22 +62,23 @@ struct rate_search {
     struct search_layer *layer;
     uint32_t layer_count, capacity;
     struct search_job job[SEARCH_ROUND];
-    uint64_t job_digest[SEARCH_ROUND]; /* of the jobs' results, where these are kept */
+    uint64_t job_digest[SEARCH_ROUND]; /* the digest under which the result of each job is kept */
     size_t job_count;
     size_t strategy_in_turn; /* the strategy whose turn it is in add_least_memory_jobs() */
     int only_strategy;       /* only candidates of this row of strategies_list(); -1: all */
-    struct outcome incumbent;
+    struct outcome best_so_far;
     double began_s;
     /* for least_memory_first(): candidates that need no more than this come first */
     double little_memory_bytes;
-    double rate_to_exceed;               /* tokens/s/GPU: what is no faster is not simulated */
-    double fastest_rates[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
+    double rate_to_exceed; /* tokens/s/GPU: what is no faster is not simulated */
+    /* over packed documents: tokens/s/GPU of the fastest candidates; 0: none yet */
+    double fastest_rates[COMPARED_ROWS];
 };
 
 /* True if something was found that fits. */
 static inline bool fastest_has_answer(const struct rate_search *s)
 {
-    return s->incumbent.kind == OUTCOME_SIMULATED;
+    return s->best_so_far.kind == OUTCOME_SIMULATED;
 }
 
 /* True if a candidate is not done, and may be better than `above`. */

@@ -170,7 +170,7 @@ static bool resize_cluster(struct setup *setup, int64_t gpus)
 static void time_layer(const struct rate_search *s, const struct search_layer *layer,
                        const struct request *request, struct candidate_answer *a)
 {
-    a->layer_time = layer->time;
+    a->layer_time = layer->layer_time;
     if (!layer->has_sums)
         a->layer_time = layer_kernel_sums(s->setup, request, &layer->key);
     else
@@ -182,13 +182,13 @@ void fastest_run_job(void *context, size_t number, void *result)
 {
     struct rate_search *s = context;
     const struct search_job *job = &s->job[number];
-    const struct candidate *c = &s->best->space.row[job->node];
-    const struct search_node *node = &s->node[job->node];
+    const struct candidate *c = &s->best->space.row[job->node_index];
+    const struct search_node *node = &s->node[job->node_index];
     struct candidate_answer *a = result;
     a->is_answered = true;
     a->next_stage = STAGE_DONE;
     if (job->stage != STAGE_LAYER)
-        a->outcome = s->best->row[job->node];
+        a->outcome = s->best->row[job->node_index];
     s->setup->padding_tokens =
         c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding_tokens
                               : 0;
@@ -204,9 +204,9 @@ void fastest_run_job(void *context, size_t number, void *result)
 
 uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *job)
 {
-    const struct candidate *c = &s->best->space.row[job->node];
-    const struct search_node *node = &s->node[job->node];
-    const struct outcome *o = &s->best->row[job->node];
+    const struct candidate *c = &s->best->space.row[job->node_index];
+    const struct search_node *node = &s->node[job->node_index];
+    const struct outcome *o = &s->best->row[job->node_index];
     uint64_t key;
     if (job->stage == STAGE_LAYER) {
         const struct search_layer *layer = &s->layer[job->layer_row];

@@ -23,7 +23,7 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
     key->interleaved = c->ring_ranks_per_node;
     key->subsequences = c->subsequences;
     key->ffn_chunks = c->ffn_chunks;
-    key->partition = c->subsequences > 1 ? request->length_rule : 0;
+    key->partition_option = c->subsequences > 1 ? request->length_rule : 0;
     key->strategy = c->strategy;
     key->attention = c->attention;
     key->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;

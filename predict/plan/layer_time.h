@@ -19,7 +19,7 @@ struct layer_key {
     const char *core_plan; /* equal plans of a search are the same text */
     int64_t micro_batch, chunk;
     uint32_t cp, hp, tp, window, interleaved, subsequences, ffn_chunks;
-    int partition;
+    int partition_option;
     uint8_t strategy, attention, placement, ring_layout, rotation, activations, attention_impl,
         dtype;
 };

@@ -49,10 +49,12 @@ struct longest {
     /* the shortest length that is known not to fit: the one after `tokens`, unless `is_interrupted`; 0: none is
      * known, and unless `is_interrupted` all lengths of the ladder fit */
     int64_t next_tokens;
-    struct verdict verdict, next_verdict; /* of both; `verdict` is empty when tokens is 0 */
-    struct reserved reserved;             /* of tokens */
-    uint32_t built_count;                 /* lengths that were built */
-    bool is_interrupted; /* by an interrupt: lengths between tokens and next were not asked about */
+    /* verdict: on `tokens`, empty if that is 0; next_verdict: on next_tokens */
+    struct verdict verdict, next_verdict;
+    struct reserved reserved; /* the reserved memory at `tokens` */
+    uint32_t built_count;     /* lengths that were built */
+    /* an interrupt ended the search: lengths between tokens and next_tokens were not tried */
+    bool is_interrupted;
     char next_refusal[160]; /* why next_tokens cannot be built; empty: it can, and does not fit */
 };
 

@@ -19,13 +19,13 @@ enum { FLIPS_OPS_MAX = 100000 }; /* a search of each option takes too long beyon
 
 struct option_search {
     const struct setup *setup;
-    const struct longest_certificate *report;
+    const struct longest_certificate *certificate;
 };
 
 static void find_option_length(void *context, size_t job, void *result)
 {
     const struct option_search *flips = context;
-    const struct longest_certificate *report = flips->report;
+    const struct longest_certificate *report = flips->certificate;
     struct request request = report->request;
     struct length_ladder ladder;
     struct longest longest;

@@ -26,36 +26,39 @@ enum outcome_kind {
 /* It holds no pointers but those of the request and packed_set (outcome_restore_pointers()). */
 struct outcome {
     enum outcome_kind kind;
-    /* with the changes that made it fit: chunks, the optimizer on the host */
+    /* the request with the changes that made it fit: chunks, the optimizer on the host */
     struct request request;
     uint8_t strategy;
     struct verdict verdict;
     double missing_bytes; /* UNFIT: bytes by which it does not fit */
-    double rate_bound;    /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    /* tokens/s/GPU that it cannot exceed; of OUTCOME_SIMULATED: those that it reaches */
+    double rate_bound;
     double step_s,
-        step_sequences; /* of the step; of packed documents, the packed set's typical batch */
+        /* seconds and sequences of the step; with packed documents, those of the typical batch of the packed set */
+        step_sequences;
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
-    /* TIMED, with a packed set of documents: the step times of the batches that were predicted. `rate_bound` is then
-     * the rate of their mean tokens in a median step, or the best row's rate times the ratio of the two rows' rates
-     * on these batches */
+    /* OUTCOME_SIMULATED, with a packed set of documents: the step times of the batches that were predicted. rate_bound
+     * is then the rate of their mean tokens in a median step, or the rate of the best row times the ratio of the rates
+     * of the two rows on these batches. */
     struct step_spread spread;
     size_t won_batches;          /* in how many of these batches it is faster than the best row */
-    struct intervals intervals;  /* TIMED */
-    double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
+    struct intervals intervals;  /* of OUTCOME_SIMULATED only */
+    double cause_s[CAUSE_COUNT]; /* seconds of the step by cause, the mean over all ranks */
     /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
     bool are_causes_final;
-    struct prediction_products products; /* TIMED */
+    struct prediction_products products; /* of OUTCOME_SIMULATED only */
     double bubble_share,
         exposed_copy_share; /* shares of the step: stages idle; idle for copies to the host and back */
-    int64_t sequence_tokens;     /* of a sequence: the longest, or the one asked about */
+    /* tokens of a sequence: the longest that fits, or those that were asked for */
+    int64_t sequence_tokens;
     struct length_ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
     /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest length that it tries or at the
      * length that is to be beaten */
     bool is_open_ended;
 };
 
-/* Makes an outcome TIMED with the figures of a simulated prediction. */
+/* Fills an outcome with the figures of a simulated prediction and makes it OUTCOME_SIMULATED. */
 void outcome_fill_times(struct outcome *outcome, const struct prediction *prediction);
 
 /* Returns a digest of a request on `gpus` GPUs of the setup's cluster. Requests that differ in any member, or in what

@@ -71,7 +71,7 @@ static const struct {
     {"host issue twice as fast", "issue_2x", faster_host},
 };
 
-/* What child processes predict. Each has its own copy of the setup, which it may change. */
+/* The inputs of the child processes. Each has its own copy of the setup, which it may change. */
 struct sensitivity_trial {
     struct setup *setup;
     const struct request *request;
@@ -89,7 +89,7 @@ static bool trial_resizes(const struct sensitivity_trial *trial)
 static void try_change(void *context, size_t job, void *result)
 {
     struct sensitivity_trial *trial = context;
-    struct sensitivity *out = result;
+    struct machine_step *out = result;
     struct prediction p = {0};
     if (!trial_resizes(trial))
         return;
@@ -112,7 +112,7 @@ const char *sensitivity_key(int i)
     return changes[i].key;
 }
 
-enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
+enum status sensitivities_find(struct machine_step sensitivity[SENSITIVITIES], struct setup *setup,
                                const struct request *request, struct diag *diag)
 {
     struct sensitivity_trial trial = {setup, request};

@@ -8,7 +8,7 @@
 
 enum { SENSITIVITIES = 6 };
 
-struct sensitivity {
+struct machine_step {
     double step_s; /* 0: the prediction failed */
 };
 
@@ -22,7 +22,7 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
                                   const struct request *request, struct diag *diag);
 
 /* Simulates the request on a machine with each of the changes, in child processes; setup stays as it is. */
-enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
+enum status sensitivities_find(struct machine_step sensitivity[SENSITIVITIES], struct setup *setup,
                                const struct request *request, struct diag *diag);
 
 #endif

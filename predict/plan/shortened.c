@@ -188,8 +188,8 @@ static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
     return room_lacks(setup, c, verdict, share, odds);
 }
 
-/* Of a step of stages without subsequences only micro-batches are left out: the fullest stage is another one where
- * layers are few. */
+/* A step with stages but without subsequences is shortened only in its micro-batches: with few layers, another stage
+ * could be the fullest. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request, double odds)
 {

@@ -31,12 +31,13 @@ struct schedule_identity {
     const char *core_plan;
     double offload_ratio;
     uint32_t interleaved;
-    int attention, adaptive, jitters;
+    int attention_choice, is_adaptive, may_jitter;
 };
 
 /* True if jitter may delay the step: the step has more ranks than any on which the strategy was compared with
  * measurements, so its slowest rank is later (predict/prediction_time.c). */
-static bool jitters(const struct setup *setup, const struct choices *c, const struct strategy *row)
+static bool may_jitter(const struct setup *setup, const struct choices *c,
+                       const struct strategy *row)
 {
     return setup->cost.device_jitter > 0 && !setup->cost.is_ideal && c->ranks > 1 &&
            (int64_t)c->ranks > row->compared_ranks;
@@ -48,7 +49,7 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
 {
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
-    /* of one unit nothing is offloaded */
+    /* a step of one unit offloads nothing */
     const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
         simplest.activations = CHOICE_ACTIVATIONS_KEEP;
@@ -63,10 +64,10 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     choices_fill_identity(id->choice, &simplest);
     id->profile = c->profile;
     id->core_plan = c->core_plan;
-    id->attention = c->attention;
+    id->attention_choice = c->attention;
     id->interleaved = c->ring_ranks_per_node;
-    id->jitters = jitters(setup, c, row);
-    id->adaptive = by_ratio && request->offload_adaptive;
+    id->may_jitter = may_jitter(setup, c, row);
+    id->is_adaptive = by_ratio && request->offload_adaptive;
     id->offload_ratio = by_ratio ? c->offload_ratio : 0;
 }
 
@@ -82,7 +83,7 @@ struct space_walk {
     bool beyond_usual;
     /* only what degrees of 1 reduce to a simpler strategy (reduces_to_simpler()); else only the others */
     bool simpler_only;
-    struct schedule_identity *added_rows; /* of the rows that were added */
+    struct schedule_identity *added_rows; /* the identities of the rows that were added */
     size_t added_count, capacity;
 };
 
@@ -191,7 +192,7 @@ static void add_request(struct space_walk *w, const struct request *asked)
 
 /* The values of a field: the given one, or all from low to high (both included). */
 struct value_range {
-    int from, to;
+    int first, to;
 };
 
 static struct value_range range_if_open(int given, int count)
@@ -258,10 +259,10 @@ static void walk_policies(struct space_walk *w, struct request request)
     struct value_range weights = range_if_open(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
     struct value_range activations =
         range_if_open(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
-    for (request.weights = weights.from; request.weights <= weights.to; request.weights++)
-        for (request.activations = activations.from; request.activations <= activations.to;
+    for (request.weights = weights.first; request.weights <= weights.to; request.weights++)
+        for (request.activations = activations.first; request.activations <= activations.to;
              request.activations++)
-            if (!is_tried_only_if_asked(request.activations) || activations.from == activations.to)
+            if (!is_tried_only_if_asked(request.activations) || activations.first == activations.to)
                 add_request(w, &request);
 }
 
@@ -429,7 +430,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
         struct request request = setup->request;
         if (!w->open.strategy && strcmp(table[s].name, request.strategy) != 0)
             continue;
-        /* of several strategies, whole sequences and subsequences have one each */
+        /* if several strategies are searched, whole sequences and subsequences each have strategies of their own */
         if (!w->beyond_usual && request.subsequences > 0 &&
             table[s].fills_subsequences != (request.subsequences > 1))
             continue;

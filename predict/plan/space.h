@@ -19,7 +19,7 @@ struct candidate {
     struct request request;
     const struct packed_set *packed_set; /* NULL: each sequence is one document */
     uint8_t strategy;                    /* row of strategies_list() */
-    double step_tokens;                  /* of a step, without padding */
+    double step_tokens;                  /* tokens of a step, without padding */
     double step_lower_bound_s;           /* no step is shorter */
     double gpu_lower_bound_bytes;        /* no GPU needs less */
     /* the part of gpu_lower_bound_bytes that does not grow with the length */
@@ -41,7 +41,7 @@ struct space_open {
     /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); the request
      * names no core plan */
     bool core_plans;
-    /* of rings over packed documents: zigzag of sequences, and of each document */
+    /* rings over packed documents are tried with zigzag slices of whole sequences and with those of each document */
     bool ring_layout;
     struct packed_sets *packed_sets;      /* packs the documents of each size of step; NULL: none */
     const enum framework *only_framework; /* only what this framework expresses; NULL: all */

@@ -11,7 +11,9 @@
 /* The seconds of a sequence with profile ideal. 0: not known. */
 struct ideal_times {
     double common_kernels_s,
-        own_kernels_s; /* with the kernels that all have, and with those of its own profile */
+        /* common_kernels_s: with the attention kernels that all profiles have; own_kernels_s: with those of the profile
+         * of the configuration */
+        own_kernels_s;
 };
 
 struct split_trial {

@@ -10,8 +10,9 @@
 #include "predict/plan/best.h"
 
 struct loss_split {
-    bool is_known;                           /* false: a prediction could not be made */
-    double layout_s, kernels_s, framework_s; /* of a sequence; below 0: the loser takes less */
+    bool is_known; /* false: a prediction could not be made */
+    /* seconds per sequence by which the loser is slower; below 0: it is faster */
+    double layout_s, kernels_s, framework_s;
 };
 
 /* Fills loss_split[i] for loser[i], i < count. A loser that is NULL is skipped. */

@@ -37,9 +37,9 @@ struct placement_pattern {
 
 /* Selects rows of measurements.csv. */
 struct catalogue_rows {
-    const char *source, *table;
+    const char *source, *paper_table;
     const char *metric[CATALOGUE_LIST_MAX]; /* metrics to select; none: all metrics */
-    const char *system;                     /* framework to select; NULL: all */
+    const char *framework;                  /* framework to select; NULL: all */
     size_t metric_count;
     struct placement_pattern placement;
 };
@@ -48,12 +48,13 @@ struct catalogue_rows {
  * gives options of `predict`. */
 struct catalogue_grid {
     const char *args;
-    const char *name[CATALOGUE_LIST_MAX], *name_args[CATALOGUE_LIST_MAX]; /* of the cases */
-    size_t case_count; /* 0: there is one case, which has no name */
+    const char *name[CATALOGUE_LIST_MAX],
+        *name_args[CATALOGUE_LIST_MAX]; /* names and options of the cases */
+    size_t case_count;                  /* 0: there is one case, which has no name */
     struct grid_axes axes;
     enum measure measure;
     bool simulates_unfit;
-    double *published; /* a value for each combination; NULL: the paper gives no values */
+    double *published_values; /* a value for each combination; NULL: the paper gives no values */
     /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the
      * tokens, and the series named combined_series has its rate; NULL: it has none */
     double *token_share;
@@ -67,7 +68,8 @@ struct point_selector {
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
     size_t series_count, x_count;
-    bool takes_lowest; /* of several series or xs the lowest value counts, otherwise the highest */
+    /* among several series or xs the lowest value counts, otherwise the highest */
+    bool takes_lowest;
     bool compares_one_by_one; /* several series or xs are compared one by one */
 };
 

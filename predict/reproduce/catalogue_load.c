@@ -42,9 +42,9 @@ static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
     if (status == STATUS_OK)
         status = json_get_string(node, "source", &rows->source, diag);
     if (status == STATUS_OK)
-        status = json_get_string(node, "table", &rows->table, diag);
+        status = json_get_string(node, "table", &rows->paper_table, diag);
     if (status == STATUS_OK)
-        status = catalogue_read_text(node, "system", &rows->system, diag);
+        status = catalogue_read_text(node, "system", &rows->framework, diag);
     if (status == STATUS_OK)
         status = catalogue_read_texts(node, "metric", rows->metric, &rows->metric_count, diag);
     return status == STATUS_OK ? read_placement(&rows->placement, node, diag) : status;
@@ -107,9 +107,10 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
     if (json_element_count(list) != points)
         return json_error(list, diag, "has %zu values, and the grid has %zu points",
                           json_element_count(list), points);
-    grid->published = arena_array(&c->arena, points, sizeof *grid->published);
+    grid->published_values = arena_array(&c->arena, points, sizeof *grid->published_values);
     for (size_t i = 0; status == STATUS_OK && i < points; i++)
-        status = json_as_double(json_element(list, i), 0, DBL_MAX, &grid->published[i], diag);
+        status =
+            json_as_double(json_element(list, i), 0, DBL_MAX, &grid->published_values[i], diag);
     return status;
 }
 

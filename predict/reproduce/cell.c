@@ -147,8 +147,9 @@ static enum status pack_documents_of_cell(const struct packed_set **packed_set,
     if (status == STATUS_OK)
         status = packed_sets_find(packed_set, packed_sets, request, &choices, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&(*packed_set)->batch[0], (*packed_set)->sizes.sequence_tokens,
-                               first, &packed_sets->arena);
+        packed_batch_documents(&(*packed_set)->batch[0],
+                               (*packed_set)->packing_options.sequence_tokens, first,
+                               &packed_sets->arena);
         request->documents = first;
     }
     return status;

@@ -170,7 +170,7 @@ static void put_place(struct text *out, const struct reproduction *r,
 
 struct point_ratio {
     double ratio, left, right;
-    const struct reproduction_point *at;
+    const struct reproduction_point *point;
 };
 
 static void put_ratio(struct text *out, const struct reproduction *r,
@@ -183,12 +183,12 @@ static void put_ratio(struct text *out, const struct reproduction *r,
         text_printf(out, "%.3g", ratio->ratio);
     text_puts(out, " (");
     before = out->size;
-    put_place(out, r, &claim->left, ratio->at);
+    put_place(out, r, &claim->left, ratio->point);
     text_puts(out, out->size > before ? ": " : "");
-    put_value(out, ratio->at, ratio->left);
+    put_value(out, ratio->point, ratio->left);
     if (!claim->right_is_number) {
         text_puts(out, " to ");
-        put_value(out, ratio->at, ratio->right);
+        put_value(out, ratio->point, ratio->right);
     }
     text_putc(out, ')');
 }
@@ -253,32 +253,32 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
 /* The distinct texts of one coordinate among the points of an entry, in order of appearance. */
 struct distinct_texts {
     const char **text;
-    size_t count;
+    size_t text_count;
 };
 
-enum coordinate { OF_PANEL, OF_SERIES, OF_X };
+enum point_coordinate { OF_PANEL, OF_SERIES, OF_X };
 
-static const char *coordinate_of(const struct reproduction_point *point, enum coordinate of)
+static const char *coordinate_of(const struct reproduction_point *point, enum point_coordinate of)
 {
     return of == OF_PANEL ? point->panel : of == OF_SERIES ? point->series : point->x;
 }
 
 static void distinct_texts_of(struct distinct_texts *d, const struct reproduction *r, size_t entry,
-                              const struct point_selector *of, enum coordinate coordinate)
+                              const struct point_selector *of, enum point_coordinate coordinate)
 {
     d->text = heap_alloc(r->point_count + 1, sizeof *d->text);
-    d->count = 0;
+    d->text_count = 0;
     for (size_t i = 0; i < r->point_count; i++)
         if (selects_point(of, entry, &r->point[i]) &&
-            (d->count == 0 ||
-             !is_in_list(d->text, d->count, coordinate_of(&r->point[i], coordinate))))
-            d->text[d->count++] = coordinate_of(&r->point[i], coordinate);
+            (d->text_count == 0 ||
+             !is_in_list(d->text, d->text_count, coordinate_of(&r->point[i], coordinate))))
+            d->text[d->text_count++] = coordinate_of(&r->point[i], coordinate);
 }
 
 static size_t text_index(const struct distinct_texts *d, const char *text)
 {
     size_t i = 0;
-    while (i < d->count && strcmp(d->text[i], text) != 0)
+    while (i < d->text_count && strcmp(d->text[i], text) != 0)
         i++;
     return i;
 }
@@ -313,9 +313,9 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
     distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
     distinct_texts_of(&xs, r, e, &claim->left, OF_X);
-    for (size_t p = 0; p < panels.count; p++) {
+    for (size_t p = 0; p < panels.text_count; p++) {
         size_t at = 0, known = 0;
-        for (; at < xs.count; at++) {
+        for (; at < xs.text_count; at++) {
             const struct reproduction_point *left = point_at(r, e, &claim->left, panels.text[p],
                                                              NULL, xs.text[at]),
                                             *right = point_at(r, e, &claim->right, panels.text[p],
@@ -331,12 +331,12 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
             continue;
         enum claim_verdict verdict =
             crossover_verdict(at, text_index(&xs, claim->crossover_from),
-                              text_index(&xs, claim->crossover_to), xs.count);
+                              text_index(&xs, claim->crossover_to), xs.text_count);
         worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
         text_printf(out, "%s%s%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "",
-                    at < xs.count ? "crosses at " : "does not cross",
-                    at < xs.count ? xs.text[at] : "");
+                    at < xs.text_count ? "crosses at " : "does not cross",
+                    at < xs.text_count ? xs.text[at] : "");
     }
     free((void *)panels.text);
     free((void *)xs.text);
@@ -347,7 +347,7 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
 
 struct best_series {
     /* indices into the distinct series: the best predicted and the best published one; SIZE_MAX: not known */
-    size_t series, published;
+    size_t predicted_series, published;
     double value;
 };
 
@@ -358,7 +358,7 @@ static struct best_series best_series_at(const struct reproduction *r, size_t e,
 {
     struct best_series best = {SIZE_MAX, SIZE_MAX, NAN};
     double published = NAN;
-    for (size_t s = 0; s < series->count; s++) {
+    for (size_t s = 0; s < series->text_count; s++) {
         const struct reproduction_point *point =
             point_at(r, e, &claim->left, panel, series->text[s], x);
         if (point == NULL)
@@ -367,7 +367,7 @@ static struct best_series best_series_at(const struct reproduction *r, size_t e,
         if (!isnan(value) && (isnan(best.value) ||
                               (claim->lowest_is_best ? value < best.value : value > best.value))) {
             best.value = value;
-            best.series = s;
+            best.predicted_series = s;
         }
         if (!isnan(paper) &&
             (isnan(published) || (claim->lowest_is_best ? paper < published : paper > published))) {
@@ -404,15 +404,15 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
     distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
     distinct_texts_of(&series, r, e, &claim->left, OF_SERIES);
     distinct_texts_of(&xs, r, e, &claim->left, OF_X);
-    for (size_t p = 0; p < panels.count; p++) {
+    for (size_t p = 0; p < panels.text_count; p++) {
         size_t first = SIZE_MAX, last = SIZE_MAX;
         enum claim_verdict verdict = CLAIM_NOT_KNOWN;
         text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "");
-        for (size_t i = 0; i < xs.count; i++) {
+        for (size_t i = 0; i < xs.text_count; i++) {
             struct best_series best =
                 best_series_at(r, e, claim, &series, panels.text[p], xs.text[i]);
-            if (best.series == SIZE_MAX)
+            if (best.predicted_series == SIZE_MAX)
                 continue;
             enum claim_verdict here = CLAIM_HOLDS;
             double shortfall =
@@ -422,15 +422,16 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
                        : shortfall <= NEARLY_BEST ? CLAIM_HOLDS_BY_LESS
                                                   : CLAIM_DOES_NOT_HOLD;
             else if (last != SIZE_MAX &&
-                     (claim->direction == CLAIM_RISES ? best.series < last : best.series > last))
+                     (claim->direction == CLAIM_RISES ? best.predicted_series < last
+                                                      : best.predicted_series > last))
                 here = CLAIM_DOES_NOT_HOLD;
             verdict = verdict == CLAIM_NOT_KNOWN || here > verdict ? here : verdict;
             text_printf(out, "%s%s %s", first != SIZE_MAX ? ", " : "", xs.text[i],
-                        series.text[best.series]);
-            if (best.published != SIZE_MAX && best.published != best.series)
+                        series.text[best.predicted_series]);
+            if (best.published != SIZE_MAX && best.published != best.predicted_series)
                 text_printf(out, " (paper: %s)", series.text[best.published]);
-            first = first == SIZE_MAX ? best.series : first;
-            last = best.series;
+            first = first == SIZE_MAX ? best.predicted_series : first;
+            last = best.predicted_series;
         }
         /* the best series never moved against the claim, but it did not move at all */
         if (claim->direction != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
@@ -462,7 +463,7 @@ static enum claim_verdict judge_trend_of(struct text *out, const struct reproduc
     double first = NAN, last = NAN;
     bool monotone = true, rises = claim->direction == CLAIM_RISES;
     text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panel, panel[0] != '\0' ? ": " : "");
-    for (size_t i = 0; i < xs->count; i++) {
+    for (size_t i = 0; i < xs->text_count; i++) {
         const struct reproduction_point *left =
                                             point_at(r, e, &claim->left, panel, NULL, xs->text[i]),
                                         *right =
@@ -489,7 +490,7 @@ static enum claim_verdict judge_trend(struct text *out, const struct reproductio
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
     distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
     distinct_texts_of(&xs, r, e, &claim->left, OF_X);
-    for (size_t p = 0; p < panels.count; p++) {
+    for (size_t p = 0; p < panels.text_count; p++) {
         enum claim_verdict verdict = judge_trend_of(out, r, e, claim, panels.text[p], &xs);
         if (verdict != CLAIM_NOT_KNOWN)
             worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;

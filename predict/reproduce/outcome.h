@@ -28,7 +28,7 @@ struct entry_outcome {
     enum outcome_state state;
     /* numbers of points with published values: counted in the means, with a published 0, not predictable, and failed */
     size_t counted_points, zero_published_points, unpredictable_points, failed_points;
-    /* of the errors of the counted points; NAN: there are none */
+    /* figures of the errors of the counted points; NAN: there are none */
     double mean_error, worst_error, mean_signed_error;
     size_t verdict_count, right_verdicts;
     /* how many of the counted points have an error within OUTCOME_WORST_TOLERANCE */

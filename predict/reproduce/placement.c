@@ -40,7 +40,7 @@ static const char *row_value(const void *context, const char *key)
 
 struct cell_context {
     const struct catalogue_grid *grid;
-    size_t case_index, cell;
+    size_t case_index, cell_index;
 };
 
 static const char *cell_value(const void *context, const char *key)
@@ -50,7 +50,7 @@ static const char *cell_value(const void *context, const char *key)
         return c->grid->case_count > 0 ? c->grid->name[c->case_index] : NULL;
     for (size_t a = 0; a < c->grid->axes.axis_count; a++)
         if (strcmp(c->grid->axes.axis[a].key, key) == 0)
-            return grid_value_text(&c->grid->axes, c->cell, a);
+            return grid_value_text(&c->grid->axes, c->cell_index, a);
     return NULL;
 }
 

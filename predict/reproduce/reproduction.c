@@ -64,8 +64,8 @@ static struct reproduction_point *add_point(struct reproduction *r, size_t entry
 static bool selects_row(const struct catalogue_rows *rows, const struct external_run *row)
 {
     if (strcmp(row->cells[EXTERNAL_SOURCE], rows->source) != 0 ||
-        strcmp(row->cells[EXTERNAL_PLACE], rows->table) != 0 ||
-        (rows->system != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], rows->system) != 0))
+        strcmp(row->cells[EXTERNAL_PLACE], rows->paper_table) != 0 ||
+        (rows->framework != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], rows->framework) != 0))
         return false;
     for (size_t i = 0; i < rows->metric_count; i++)
         if (strcmp(rows->metric[i], row->cells[EXTERNAL_METRIC]) == 0)
@@ -139,8 +139,8 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     struct reproduction_point *point = add_point(r, entry, &at);
     point->job = added;
     point->measure = grid->measure;
-    if (grid->published != NULL)
-        point->published = grid->published[which * grid_point_count(&grid->axes) + cell];
+    if (grid->published_values != NULL)
+        point->published = grid->published_values[which * grid_point_count(&grid->axes) + cell];
     text_release(&args);
 }
 

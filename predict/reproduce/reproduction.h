@@ -23,12 +23,12 @@ enum job_kind {
 struct reproduction_job {
     enum job_kind kind;
     const char *key;  /* a text of all that the answer depends on, apart from the program */
-    const char *args; /* of CELL and TRACE: options of `predict` */
+    const char *args; /* for JOB_CELL and JOB_TRACE: options of `predict` */
     /* RUN: index of the validation's run; CELL: index in cell_answer[]; TRACE: number of the timeline in its entry */
     size_t index_in_kind;
     enum cell_question question;
     bool simulates_unfit;
-    size_t entry; /* of TRACE: the entry that shows the timeline */
+    size_t entry; /* for JOB_TRACE: the entry that shows the timeline */
     bool is_wanted, is_done;
 };
 
@@ -47,7 +47,7 @@ struct reproduction_point {
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */
     bool is_done;         /* its job, or those of its cases, have ended */
-    /* of a combined series: the grid, and the point of its first case; NULL, 0: the point is of no such series */
+    /* for a point of a combined series: its grid, and the point of its first case; NULL and 0: other points */
     const struct catalogue_grid *combined_grid;
     size_t first_case_point;
 };

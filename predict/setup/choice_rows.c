@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* in the order of enum dtype, whose first members these are */
+/* in the order of enum dtype, which has these three first */
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {

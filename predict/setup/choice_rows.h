@@ -52,7 +52,7 @@ struct choice_row {
     const struct option *option; /* NULL: the value follows from other choices */
     struct choice_member {
         uint16_t offset, size;
-    } request, chosen_member; /* of size 0: there is no member */
+    } request, chosen_member; /* size 0: the choice has no member */
     bool is_alias;
     int64_t print_if_above; /* the option is printed only if the value is larger */
     /* Reads the text of the option into setup->request. text NULL: the option was not given. */

@@ -41,8 +41,8 @@ double offload_copy_bytes_per_s(const struct cluster *c)
 
 /* Reduces the request to a smaller step: only the forward, of one micro-batch if that suffices, with one layer in each
  * chunk of layers. Returns how many layers of the first stage each of its remaining layers stands for, on average. */
-static double shorten_model(struct request *request, struct transformer *few_layers,
-                            const struct choices *choices)
+static double reduce_to_few_layers(struct request *request, struct transformer *few_layers,
+                                   const struct choices *choices)
 {
     *few_layers = *request->model;
     request->model = few_layers;
@@ -81,7 +81,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
     /* it has whole units; stages that share a unit divide its kernels and its copies alike */
     if (pipeline_of_choice((enum pipeline_choice)request.pipeline)->is_multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
-    double layers = shorten_model(&request, &few_layers, degrees);
+    double layers = reduce_to_few_layers(&request, &few_layers, degrees);
     request.tp = degrees->tp;
     request.pp = degrees->pp;
     request.subsequences = degrees->subsequences;

@@ -63,7 +63,7 @@ struct share_reading {
     const struct transformer *model;
     double *share;  /* [layers][experts] */
     bool *is_given; /* [layers][experts] */
-    size_t rows;
+    size_t row_count;
 };
 
 /* Reads a whole number below `most`. */
@@ -84,7 +84,7 @@ static enum status read_share(void *context, const struct record *record, struct
     const int64_t experts = reading->model->experts, layers = reading->model->layers;
     int64_t layer = 0, end = layers, expert;
     double share;
-    if (reading->rows++ == 0 && record->field_count == COUNT &&
+    if (reading->row_count++ == 0 && record->field_count == COUNT &&
         strcmp(record->fields[LAYER], "layer") == 0)
         return STATUS_OK;
     if (record->field_count != COUNT)

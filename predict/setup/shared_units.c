@@ -20,15 +20,15 @@
 
 struct sharing_costs {
     struct unit_rates unit;
-    /* of a token: the forward's collectives of tensor-parallel ranks */
+    /* collectives of tensor-parallel ranks in the forward */
     double tensor_collectives_s_per_token;
     /* those collectives go through the NICs that stages use for their messages */
     bool tensor_collectives_use_nics;
-    double send_keys_s_per_token; /* of a token: sending its keys and values to another stage */
-    /* of a layer: sending its weights to another stage; 0: every stage has them */
+    double send_keys_s_per_token; /* time to send the keys and values of a token to another stage */
+    /* time to send the weights of a layer to another stage; 0: every stage has them */
     double send_weights_s_per_layer;
-    double send_gradient_s_per_layer; /* of a layer: sending the gradient of its weights */
-    double head_s_per_token;          /* of a token, in the head */
+    double send_gradient_s_per_layer; /* time to send the gradients of the weights of a layer */
+    double head_s_per_token;          /* time of a token in the head */
 };
 
 static double rate_of_node(const struct cluster *c)

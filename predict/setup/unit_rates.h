@@ -8,8 +8,9 @@
 
 /* The seconds of one rank in one layer. */
 struct unit_rates {
-    double token_s; /* of a token in the products of the forward; the backward takes twice that */
-    double pair_s;  /* of a query and a key that it sees, in attention */
+    /* seconds of a token in the products of the forward; the backward takes twice that */
+    double token_s;
+    double pair_s; /* seconds of attention for a query and a key that it sees */
     double pair_backward_s;
 };
 

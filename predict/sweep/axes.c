@@ -53,7 +53,7 @@ static enum status parse_list(struct arena *arena, struct grid_axis *axis, struc
 /* ---- ranges ---- */
 
 struct axis_range {
-    double from, to, step;
+    double first, to, step;
     bool is_factor;
 };
 
@@ -84,7 +84,7 @@ static bool range_parse(struct axis_range *range, enum axis_values of, const cha
 {
     const char *dots = strstr(given, ".."), *colon = strchr(given, ':');
     const char *end = colon != NULL ? colon : given + strlen(given);
-    if (!parse_number(of, given, (size_t)(dots - given), &range->from) ||
+    if (!parse_number(of, given, (size_t)(dots - given), &range->first) ||
         !parse_number(of, dots + 2, (size_t)(end - dots - 2), &range->to))
         return false;
     range->step = 1;
@@ -108,8 +108,8 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",
                           axis->key, axis->values_text,
                           of == AXIS_WHOLE ? ", or A..B for every whole number" : "");
-    if (!(range.from <= range.to) || !(range.step > (range.is_factor ? 1 : 0)) ||
-        !(range.from > 0 || !range.is_factor) || !isfinite(range.to))
+    if (!(range.first <= range.to) || !(range.step > (range.is_factor ? 1 : 0)) ||
+        !(range.first > 0 || !range.is_factor) || !isfinite(range.to))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: the range '%s' does not grow: A..B needs A <= B and A > 0 with a "
                           "factor above 1, or A <= B with a summand above 0",
@@ -118,8 +118,8 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
     /* with rounding errors, 0.1..0.3:+0.1 still ends at 0.3 */
     double last = range.to * (1 + 1e-12);
     for (size_t i = 0;; i++) {
-        double value = range.is_factor ? range.from * pow(range.step, (double)i)
-                                       : range.from + range.step * (double)i;
+        double value = range.is_factor ? range.first * pow(range.step, (double)i)
+                                       : range.first + range.step * (double)i;
         if (value > last)
             return STATUS_OK;
         if (whole && value != floor(value))

@@ -19,14 +19,14 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fi
  * disagree. */
 struct row_cells {
     struct text *out;
-    bool prints_names, first;
+    bool prints_names, is_first;
 };
 
 static void begin_cell(struct row_cells *cells)
 {
-    if (!cells->first)
+    if (!cells->is_first)
         text_putc(cells->out, ',');
-    cells->first = false;
+    cells->is_first = false;
 }
 
 /* Puts a text cell. value NULL: it is not known, and the cell stays empty. */
@@ -82,11 +82,12 @@ static void put_times(struct row_cells *cells, const struct prediction *p,
     put_number(cells, "step_s", r->has_times, r->step_s);
     put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));
     put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
-    /* a recorded step does not say the tokens of all ranks */
+    /* Of a recorded step, the tokens of all ranks are not known. */
     put_number(cells, "tokens_per_s_gpu", r->has_times && !prediction_is_recorded(p),
                r->tokens_per_s_gpu);
     const bool recorded =
-        r->has_times && prediction_is_recorded(p); /* whose flops are known by kernel */
+        /* The flops of a recorded step are known by kernel. */
+        r->has_times && prediction_is_recorded(p);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
         put_number(cells, result_name_of_mfu((enum mfu_convention)i).text,
                    r->is_whole_step && (p->has_choices || (recorded && i == MFU_LONGHAUL)),
@@ -121,7 +122,7 @@ static void put_memory(struct row_cells *cells, const struct prediction *p,
 
 static void put_point(struct row_cells *cells, const struct grid_axes *axes, size_t point)
 {
-    cells->first = true;
+    cells->is_first = true;
     for (size_t a = 0; a < axes->axis_count; a++)
         put_text(cells, axes->axis[a].key,
                  cells->prints_names ? "" : grid_value_text(axes, point, a));

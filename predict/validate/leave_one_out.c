@@ -48,7 +48,7 @@ const char *leave_one_out_number_name(size_t i)
 
 static const char *table_name_of_row(const struct leave_one_out *r, size_t row)
 {
-    return r->rows.rows[row].cells[EXTERNAL_PLACE];
+    return r->counted_rows.rows[row].cells[EXTERNAL_PLACE];
 }
 
 bool leave_one_out_table_has_row(const struct leave_one_out *r, size_t table, size_t row)
@@ -69,8 +69,8 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
             .number_index = perturbation_find_number(fitted[i].number), .factor = exp(x[i])};
     struct validation v = {
         .load_setup = r->load_setup, .perturbation = perturbation, .perturbation_count = FITTED};
-    enum status status = validation_run(&v, &r->rows, diag);
-    for (size_t i = 0; i < r->rows.row_count && status == STATUS_OK; i++)
+    enum status status = validation_run(&v, &r->counted_rows, diag);
+    for (size_t i = 0; i < r->counted_rows.row_count && status == STATUS_OK; i++)
         error[i] = v.row[i].counts_in_means ? v.row[i].result.relative_error : NAN;
     validation_release(&v);
     return status;
@@ -78,7 +78,8 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
 
 static double expected_deviation(const struct leave_one_out *r, size_t row)
 {
-    return r->rows.rows[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation : row_deviation;
+    return r->counted_rows.rows[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation
+                                                                     : row_deviation;
 }
 
 /* Returns whether a step of the fit uses a row: the row counts, is not of the table that is left out, and was
@@ -96,13 +97,13 @@ static void take_gauss_newton_step(const struct leave_one_out *r, const double *
                                    size_t without, const double *error, double *x)
 {
     size_t count = FITTED, line = 0;
-    for (size_t i = 0; i < r->rows.row_count; i++)
+    for (size_t i = 0; i < r->counted_rows.row_count; i++)
         count += is_fitted(r, i, without, error);
     gsl_matrix *a = gsl_matrix_calloc(count, FITTED),
                *covariance = gsl_matrix_alloc(FITTED, FITTED);
     gsl_vector *b = gsl_vector_alloc(count), *move = gsl_vector_alloc(FITTED);
     gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(count, FITTED);
-    for (size_t i = 0; i < r->rows.row_count; i++) {
+    for (size_t i = 0; i < r->counted_rows.row_count; i++) {
         if (!is_fitted(r, i, without, error))
             continue;
         for (size_t k = 0; k < FITTED; k++)
@@ -130,7 +131,7 @@ static enum status refit_without(const struct leave_one_out *r, const double *ja
 {
     enum status status = STATUS_OK;
     memset(x, 0, FITTED * sizeof *x);
-    memcpy(error, r->shipped_error, r->rows.row_count * sizeof *error);
+    memcpy(error, r->shipped_error, r->counted_rows.row_count * sizeof *error);
     for (int i = 0; i < STEPS && status == STATUS_OK; i++) {
         take_gauss_newton_step(r, jacobian, without, error, x);
         status = predict_errors_at(r, x, error, diag);
@@ -147,7 +148,7 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
         enum status status = predict_errors_at(r, x, error, diag);
         if (status != STATUS_OK)
             return status;
-        for (size_t i = 0; i < r->rows.row_count; i++) {
+        for (size_t i = 0; i < r->counted_rows.row_count; i++) {
             jacobian[i * FITTED + k] =
                 (log1p(error[i]) - log1p(r->shipped_error[i])) / difference_step;
             r->is_used[i] = r->is_used[i] && isfinite(jacobian[i * FITTED + k]);
@@ -156,16 +157,16 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
     return STATUS_OK;
 }
 
-/* Copies the rows of the source that count into r->rows, and finds their tables. */
+/* Copies the rows of the source that count into r->counted_rows, and finds their tables. */
 static enum status choose_rows(struct leave_one_out *r, const struct validation *v,
                                struct diag *diag)
 {
     for (size_t i = 0; i < v->rows->row_count; i++) {
         const struct external_run *row = &v->rows->rows[i];
-        size_t at = r->rows.row_count, t = 0;
+        size_t at = r->counted_rows.row_count, t = 0;
         if (!v->row[i].counts_in_means || strcmp(row->cells[EXTERNAL_SOURCE], source) != 0)
             continue;
-        r->rows.rows[r->rows.row_count++] = *row;
+        r->counted_rows.rows[r->counted_rows.row_count++] = *row;
         r->shipped_error[at] = v->row[i].result.relative_error;
         r->is_used[at] = r->shipped_error[at] > -1; /* log(1 + error) must exist */
         while (t < r->table_count && !leave_one_out_table_has_row(r, t, at))
@@ -191,11 +192,11 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
                                struct diag *diag)
 {
     size_t all = v->rows->row_count + 1;
-    /* a row for each row of r->rows, a column for each number */
+    /* a row for each row of r->counted_rows, a column for each number */
     double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian);
-    *r = (struct leave_one_out){.load_setup = v->load_setup, .rows = *v->rows};
-    r->rows.row_count = 0;
-    r->rows.rows = heap_zalloc(all, sizeof *r->rows.rows);
+    *r = (struct leave_one_out){.load_setup = v->load_setup, .counted_rows = *v->rows};
+    r->counted_rows.row_count = 0;
+    r->counted_rows.rows = heap_zalloc(all, sizeof *r->counted_rows.rows);
     r->is_used = heap_zalloc(all, sizeof *r->is_used);
     r->shipped_error = heap_zalloc(all, sizeof *r->shipped_error);
     r->refit_error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->refit_error);
@@ -204,7 +205,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
         status = find_jacobian(r, jacobian, r->refit_error, diag);
     for (size_t t = 0; t <= r->table_count && status == STATUS_OK; t++)
         status = refit_without(r, jacobian, t, r->log_factor[t],
-                               r->refit_error + t * r->rows.row_count, diag);
+                               r->refit_error + t * r->counted_rows.row_count, diag);
     free(jacobian);
     return status;
 }
@@ -212,7 +213,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
 void leave_one_out_release(struct leave_one_out *r)
 {
     free(r->is_used);
-    free(r->rows.rows);
+    free(r->counted_rows.rows);
     free(r->refit_error);
     free(r->shipped_error);
     *r = (struct leave_one_out){0};

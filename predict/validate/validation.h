@@ -21,7 +21,8 @@
 struct run_answer {
     bool has_succeeded;
     char error[256];
-    struct verdict verdict; /* at the row's length; of a search: at the longest length that fits */
+    /* the verdict on the length of the row; if lengths are searched: on the longest that fits */
+    struct verdict verdict;
     struct reserved reserved;
     struct similarity similarity;
     double step_s, tokens_per_s_gpu;
@@ -36,8 +37,9 @@ struct run_answer {
     double saved_bytes_or_copy_s; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
     struct baseline baseline; /* the step by the closed form */
-    int64_t longest_tokens;   /* of a search: the longest length that fits; 0: none fits */
-    /* of a search: at the next longer length; of a speed-up: of the run in column `against` */
+    int64_t longest_tokens;   /* if lengths are searched: the longest that fits; 0: none fits */
+    /* if lengths are searched: the verdict on the next longer one; for a speed-up: that of the run in column
+     * `against` */
     struct verdict next_verdict;
 };
 

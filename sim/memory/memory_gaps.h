@@ -11,7 +11,7 @@
 struct memory_gap {
     size_t change_row; /* row of the first change after the copies; may be the number of changes */
     double shift_s;    /* seconds of all copies, by which that change comes later */
-    /* by which all copies together grow the live bytes */
+    /* the bytes by which all copies together grow the live bytes */
     int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];
 };
 

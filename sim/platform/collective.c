@@ -139,7 +139,7 @@ static double part_inside_domains_s(const struct collective_call *f)
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
     if (f->members->domain_count == 1 || !(channels > 0))
         return 0;
-    return f->bytes * f->members->largest_domain_size / f->members->count / channels;
+    return f->bytes * f->members->largest_domain_size / f->members->member_count / channels;
 }
 
 /* Returns the probability that `copies` of `experts`, drawn without repetition, have one among `own`. */
@@ -161,10 +161,10 @@ static double add_sends_once_per_rank(const struct collective_call *f)
     const struct work *work = f->work;
     const double tokens = (double)(work->all_to_all.ahead + work->all_to_all.back) *
                           (double)dtype_bytes((enum dtype)work->in);
-    const double own = (double)work->all_to_all.experts / m->count;
+    const double own = (double)work->all_to_all.experts / m->member_count;
     const double arriving =
         work->all_to_all.even
-            ? tokens * m->count *
+            ? tokens * m->member_count *
                   any_own_expert_probability(work->all_to_all.experts, work->all_to_all.once, own)
             : f->bytes;
     for (uint32_t d = 0; d < m->domain_count; d++)
@@ -199,7 +199,7 @@ static double add_all_to_all(const struct collective_call *f)
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
             uint32_t me = m->rank_by_domain[m->domain[d].begin + i];
-            double piece = f->bytes / m->count;
+            double piece = f->bytes / m->member_count;
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
@@ -216,9 +216,9 @@ struct exchange_load {
 /* Returns the index in the group of each member in the order of m->rank_by_domain, on the heap. */
 static uint32_t *group_indices(const struct members *m)
 {
-    uint32_t *index = heap_alloc(m->count, sizeof *index);
-    for (uint32_t i = 0; i < m->count; i++)
-        for (uint32_t k = 0; k < m->count; k++)
+    uint32_t *index = heap_alloc(m->member_count, sizeof *index);
+    for (uint32_t i = 0; i < m->member_count; i++)
+        for (uint32_t k = 0; k < m->member_count; k++)
             if (m->rank_by_index[k] == m->rank_by_domain[i])
                 index[i] = k;
     return index;
@@ -233,8 +233,8 @@ static struct exchange_load member_load(const struct collective_call *f, const u
     struct exchange_load load = {0};
     for (uint32_t e = 0; e < m->domain_count; e++)
         for (uint32_t i = m->domain[e].begin; i < m->domain[e].begin + m->domain[e].count; i++) {
-            double out = pair[(size_t)index[me] * m->count + index[i]],
-                   in = pair[(size_t)index[i] * m->count + index[me]];
+            double out = pair[(size_t)index[me] * m->member_count + index[i]],
+                   in = pair[(size_t)index[i] * m->member_count + index[me]];
             if (i == me || out + in <= 0)
                 continue;
             int class =
@@ -300,13 +300,13 @@ static double add_exchange(const struct collective_call *f)
     const struct members *m = f->members;
     const double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
     uint32_t *index = group_indices(m);
-    struct exchange_load *load = heap_alloc(m->count, sizeof *load);
+    struct exchange_load *load = heap_alloc(m->member_count, sizeof *load);
     double in_turn = 0;
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = m->domain[d].begin; i < m->domain[d].begin + m->domain[d].count; i++)
             load[i] = member_load(f, index, d, i);
     if (f->exchange->all_as_largest)
-        raise_loads_to_largest(load, m->count);
+        raise_loads_to_largest(load, m->member_count);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
             const struct exchange_load *own = &load[m->domain[d].begin + i];
@@ -348,12 +348,12 @@ static double add_gather_rings(const struct collective_call *f, double port_byte
 
 static double add_all_gather(const struct collective_call *f)
 {
-    return add_gather_rings(f, (f->members->count - 1) * f->bytes);
+    return add_gather_rings(f, (f->members->member_count - 1) * f->bytes);
 }
 
 static double add_reduce_scatter(const struct collective_call *f)
 {
-    double bytes = (f->members->count - 1) * f->bytes / f->members->count;
+    double bytes = (f->members->member_count - 1) * f->bytes / f->members->member_count;
     if (!f->platform->cluster->fabric.reduce_scatter_as_all_reduce)
         return add_gather_rings(f, bytes);
     rings_add_flows(f->platform, f->flows, f->members, 2 * bytes);
@@ -363,7 +363,7 @@ static double add_reduce_scatter(const struct collective_call *f)
 static double add_all_reduce(const struct collective_call *f)
 {
     const struct members *m = f->members;
-    double port_bytes = 2 * (m->count - 1) * f->bytes / m->count;
+    double port_bytes = 2 * (m->member_count - 1) * f->bytes / m->member_count;
     double ring_s = 2 * rings_latency_s(f->platform, m);
     double tree_s = 2 * rings_tree_latency_s(f->platform, m);
     double alone_s = rings_transfer_s(f->platform, m, port_bytes);
@@ -390,7 +390,7 @@ static double add_scatter(const struct collective_call *f)
 {
     const struct members *m = f->members;
     uint32_t root = f->members->rank_by_index[f->work->broadcast.root];
-    double piece = f->bytes / m->count;
+    double piece = f->bytes / m->member_count;
     for (uint32_t d = 0; d < m->domain_count; d++) {
         const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
         uint32_t at = 0;
@@ -412,11 +412,12 @@ static double add_shift(const struct collective_call *f)
 {
     const struct members *m = f->members;
     double latency_s = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        int64_t to = (i + f->work->p2p.by) % m->count;
-        latency_s = fmax(latency_s, message_add_flows(f->platform, f->flows, m->rank_by_index[i],
-                                                      m->rank_by_index[to < 0 ? to + m->count : to],
-                                                      f->bytes, m->count, f->key, i));
+    for (uint32_t i = 0; i < m->member_count; i++) {
+        int64_t to = (i + f->work->p2p.by) % m->member_count;
+        latency_s =
+            fmax(latency_s, message_add_flows(f->platform, f->flows, m->rank_by_index[i],
+                                              m->rank_by_index[to < 0 ? to + m->member_count : to],
+                                              f->bytes, m->member_count, f->key, i));
     }
     return latency_s;
 }
@@ -437,12 +438,12 @@ double collective_add_flows(struct platform *platform, struct flow_table *flows,
                             const struct work *work, const struct members *members, uint32_t key,
                             const struct exchange_bytes *exchanged)
 {
-    if (members->count < 2 || work->kind == WORK_BARRIER)
+    if (members->member_count < 2 || work->kind == WORK_BARRIER)
         return 0; /* no flows: the host's calls for a barrier are in its issue time */
     assert(forms[work->kind]);
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
         return loopback_add_collective_flows(platform, flows, work, members->rank_by_index,
-                                             members->count, exchanged);
+                                             members->member_count, exchanged);
     struct collective_call form = {
         platform, flows, work, members, key, (double)work_payload_bytes(work), exchanged};
     double latency_s = forms[work->kind](&form);

@@ -42,7 +42,7 @@ static void end_domain(struct ring_flow *ring)
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count)
 {
-    *m = (struct members){.count = count, .rank_by_index = member};
+    *m = (struct members){.member_count = count, .rank_by_index = member};
     m->rank_by_domain = heap_alloc(count, sizeof *m->rank_by_domain);
     m->domain = heap_alloc(count, sizeof *m->domain);
     uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
@@ -98,8 +98,8 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
                              double bytes)
 {
     bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
-    struct ring_flow ring = {flows, .is_per_domain = mesh || FABRIC_LINKS_PER_MEMBER * m->count >
-                                                                 RING_LINKS_MAX};
+    struct ring_flow ring = {
+        flows, .is_per_domain = mesh || FABRIC_LINKS_PER_MEMBER * m->member_count > RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
         if (count < 2 || !m->domain[d].is_planned)
@@ -207,7 +207,7 @@ void rings_add_flows(struct platform *p, struct flow_table *flows, const struct 
 
 double rings_latency_s(const struct platform *p, const struct members *m)
 {
-    return (m->count - m->domain_count) * platform_latency_s(p, false) +
+    return (m->member_count - m->domain_count) * platform_latency_s(p, false) +
            (m->domain_count - 1) * platform_latency_s(p, true);
 }
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 struct members {
-    uint32_t count;
-    const uint32_t *rank_by_index; /* in the order of their index; borrowed */
+    uint32_t member_count;
+    const uint32_t *rank_by_index; /* ranks in the order of their index in the group; borrowed */
     /* the members grouped by domain, in the order of their index inside each */
     uint32_t *rank_by_domain;
     uint32_t domain_count;

@@ -72,7 +72,7 @@ struct sim_result {
     uint32_t rank_count, class_count, node_count;
     uint32_t
         uniform_rank_count;   /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
-    uint32_t *uniform_guards; /* of uniform_mark_guards() */
+    uint32_t *uniform_guards; /* the array that uniform_mark_guards() returned */
     uint32_t *class_of_rank;  /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;

@@ -31,7 +31,7 @@ typedef void (*engine_done_fn)(void *context, int64_t tag);
  * until_s that need no flow. It may set timers, but must not start flows, since SimGrid's clock is still behind. */
 typedef bool (*engine_before_advance_fn)(void *context, double until_s);
 
-/* What the module provides: the functions of this header, and the version of SimGrid that it runs with. */
+/* The functions that the module provides for those of this header, and for the version of SimGrid that it runs with. */
 struct engine_calls {
     void (*init)(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);

@@ -114,7 +114,7 @@ static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
                 !traffic_rank_runs_op(traffic, r->rank, id))
                 continue;
             struct channel_side *side = &s->side[s->channel[r->send_channel[comm]].side_begin +
-                                                 (traffic->comm[comm].work == WORK_RECV)];
+                                                 (traffic->comm[comm].work_kind == WORK_RECV)];
             if (!r->p2p_position)
                 r->p2p_position = arena_array(&s->arena, p->op_count, sizeof *r->p2p_position);
             if (!filling)
@@ -135,7 +135,7 @@ static void build_channel_states(struct scheduler *s)
     uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         const struct channel *channel = &traffic->channel[fold->channel_of_class[k]];
-        const struct comm_class *comm = &traffic->comm[channel->comm];
+        const struct comm_class *comm = &traffic->comm[channel->comm_class];
         s->channel[k].side_begin = s->side_count;
         s->channel[k].taken_resources = channel->taken_resources;
         for (uint32_t i = 0; i < channel->participant_count; i++) {
@@ -143,7 +143,7 @@ static void build_channel_states(struct scheduler *s)
             if (comm->kind == COMM_COLLECTIVE && seen[c] == k + 1)
                 continue;
             seen[c] = k + 1;
-            add_channel_side(s, c, channel->comm);
+            add_channel_side(s, c, channel->comm_class);
         }
         s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
     }

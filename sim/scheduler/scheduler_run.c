@@ -238,7 +238,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
             finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_HOST_WORK:
-        finish_op(s, rank_index, op, date_s + traffic->host_s[shape]);
+        finish_op(s, rank_index, op, date_s + traffic->host_duration_s[shape]);
         break;
     case OP_EVENT:
         start_event_op(s, rank_index, op, date_s);

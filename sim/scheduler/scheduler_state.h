@@ -34,7 +34,7 @@ struct rank_state {
         double end_s; /* the date at which the op ends if no message starts or ends before */
         /* the resources that the running messages take */
         struct interference_share taken_resources;
-        uint32_t heap_place; /* in scheduler.ranks_by_kernel_end */
+        uint32_t heap_place; /* the place of the rank in scheduler.ranks_by_kernel_end */
     } kernel_overlap;
     /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
      * no sends or receives. */

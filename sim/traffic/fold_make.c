@@ -84,7 +84,7 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
         c->colour[RANKS][r] = mix_pair(RANKS, h);
     }
     for (uint32_t k = 0; k < traffic->channel_count; k++)
-        c->colour[CHANNELS][k] = mix_pair(CHANNELS, traffic->channel[k].comm);
+        c->colour[CHANNELS][k] = mix_pair(CHANNELS, traffic->channel[k].comm_class);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         uint64_t *channel = &c->colour[CHANNELS][of->channel];

@@ -201,8 +201,8 @@ static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t
 /* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
  * first and the last are checked. */
 struct start_check {
-    const struct steady *x;
-    struct steady_times t;
+    const struct steady *steady;
+    struct steady_times times;
     uint32_t rank, role;
     double host_s;  /* date at which the host issues the next op */
     double *last_s; /* [streams] date at which the stream's last op ends */
@@ -215,23 +215,23 @@ struct start_check {
  * `copy` of op `from`, which names the awaited op as `op`. */
 static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
-    const struct repeats *r = c->x->repeats;
+    const struct repeats *r = c->steady->repeats;
     struct repeat_place at = repeats_place_referred(r, from, copy, op);
     if (at.run == NULL)
-        return c->t.end_s[op] + whole_list_shift_s(c->x, c->role, op);
+        return c->times.end_s[op] + whole_list_shift_s(c->steady, c->role, op);
     uint32_t gap = at.run->gap_before_iteration,
              after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies_per_gap ? r->copies_per_gap : after;
     uint32_t row =
         at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
-    return c->t.end_s[row] + seconds_of_earlier_runs(c->x, at.run) +
-           after * period_of(c->x, at.run);
+    return c->times.end_s[row] + seconds_of_earlier_runs(c->steady, at.run) +
+           after * period_of(c->steady, at.run);
 }
 
 static uint64_t dependency_bit(const struct start_check *c, double start_s, double need_s,
                                uint32_t bit)
 {
-    return same_times(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
+    return same_times(c->steady, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
 /* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler_run.c.
@@ -240,12 +240,13 @@ static uint64_t dependency_bit(const struct start_check *c, double start_s, doub
 static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_t copy,
                                      uint64_t *needed)
 {
-    const struct ir *ir = c->x->traffic->ir;
-    const struct sim_costs *costs = c->x->traffic->costs;
+    const struct ir *ir = c->steady->traffic->ir;
+    const struct sim_costs *costs = c->steady->traffic->costs;
     uint32_t shape = ir->op.shape[op];
-    bool issues = traffic_rank_runs_op(c->x->traffic, c->rank, op), sync = traffic_is_sync(ir, op);
+    bool issues = traffic_rank_runs_op(c->steady->traffic, c->rank, op),
+         sync = traffic_is_sync(ir, op);
     double end_s = awaited_end_s(c, op, copy, op),
-           start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
+           start_s = end_s - c->times.end_s[op] + c->times.start_s[op];
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
@@ -261,7 +262,7 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
         *last_s = end_s;
     if (ir_blocks_host(ir, op))
         c->host_s = end_s + (costs->host_return_s && issues ? costs->host_return_s[shape] : 0);
-    return same_times(c->x, start_s, need_s);
+    return same_times(c->steady, start_s, need_s);
 }
 
 /* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
@@ -287,21 +288,21 @@ static bool copy_is_right(struct start_check *c, const struct repeat_run *run, u
 static void skip_copies(struct start_check *c, const struct repeat_run *run, uint32_t left_out,
                         double host_s)
 {
-    const struct ir *ir = c->x->traffic->ir;
+    const struct ir *ir = c->steady->traffic->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         touched[ir->op.stream[op]] |= !traffic_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
-    c->host_s += left_out * (holds ? period_of(c->x, run) : host_s);
+    c->host_s += left_out * (holds ? period_of(c->steady, run) : host_s);
     for (uint32_t s = 0; s < ir->stream_count; s++)
-        c->last_s[s] += touched[s] ? left_out * period_of(c->x, run) : 0;
+        c->last_s[s] += touched[s] ? left_out * period_of(c->steady, run) : 0;
 }
 
 static bool copies_are_right(struct start_check *c, const struct repeat_run *run)
 {
-    uint32_t copies = c->x->repeats->copies_per_gap;
+    uint32_t copies = c->steady->repeats->copies_per_gap;
     double host_s = c->host_s;
     if (!copy_is_right(c, run, 1))
         return false;
@@ -312,16 +313,16 @@ static bool copies_are_right(struct start_check *c, const struct repeat_run *run
 
 static bool starts_are_right(struct start_check *c)
 {
-    const struct ir *ir = c->x->traffic->ir;
+    const struct ir *ir = c->steady->traffic->ir;
     const struct role *role = &ir->role[c->role];
-    const struct repeat_run *run = find_run(c->x, c->role, 0);
+    const struct repeat_run *run = find_run(c->steady, c->role, 0);
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         if (run != NULL && op == iteration_begin_op(run, run->gap_before_iteration)) {
             if (!copies_are_right(c, run))
                 return false;
-            run = find_run(c->x, c->role, ++next);
+            run = find_run(c->steady, c->role, ++next);
         }
         if (!starts_with_dependencies(c, op, 0, &needed))
             return false;
@@ -332,8 +333,8 @@ static bool starts_are_right(struct start_check *c)
 static bool class_is_right(const struct steady *x, uint32_t class, double *step_s)
 {
     const struct ir *ir = x->traffic->ir;
-    struct start_check c = {.x = x,
-                            .t = times_of_class(x, class),
+    struct start_check c = {.steady = x,
+                            .times = times_of_class(x, class),
                             .rank = x->fold->rank_of_class[class],
                             .role = role_of_class(x, class)};
     const struct role *role = &ir->role[c.role];

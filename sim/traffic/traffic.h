@@ -40,13 +40,13 @@ enum op_class {
     OP_HOST_SYNC, /* syncs of the host */
     OP_FIXED,     /* takes the time in traffic.duration_s[shape] */
     OP_SLOWED_BY_MESSAGES, /* takes traffic.duration_s[shape] without messages, longer while messages run on the rank */
-    OP_HOST_WORK, /* takes the time in traffic.host_s[shape] */
+    OP_HOST_WORK, /* takes the time in traffic.host_duration_s[shape] */
     OP_EVENT      /* waits for other ranks, or uses links */
 };
 
 struct comm_class {
     uint8_t kind;           /* enum comm_kind */
-    uint8_t work;           /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
+    uint8_t work_kind;      /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
     uint8_t is_pageable;    /* for copies: the host's memory is pageable */
     uint16_t group;         /* IR_NONE16: none */
     int64_t distance;       /* distance in the group, for shifts, sends and receives */
@@ -77,7 +77,7 @@ struct transfer {
 
 struct channel {
     /* the channel's comm class; for a P2P channel, the first comm class that uses it */
-    uint32_t comm;
+    uint32_t comm_class;
     uint32_t participant_begin, participant_count;
     uint32_t transfer_begin; /* one per variant of the comm class */
     struct interference_share taken_resources;
@@ -121,8 +121,9 @@ struct traffic {
     uint16_t *op_variant; /* row in the comm class's variants */
     uint32_t *op_ordinal; /* row in the comm class's ops of the op's role */
 
-    const double *duration_s, *host_s; /* [shape_count] from sim_costs */
-    double slow_factor;                /* from sim_options */
+    const double *duration_s, *host_duration_s; /* [shape_count] from sim_costs */
+    /* copied from sim_options: kernels of rank slow_rank take this times as long */
+    double slow_factor;
     uint32_t slow_rank;
 
     /* all arrays but those that grow: comm classes and their variants, channels, participants */

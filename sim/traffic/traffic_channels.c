@@ -11,7 +11,7 @@ static uint32_t add_channel(struct traffic *traffic, uint32_t comm)
     traffic->channel = heap_grow(traffic->channel, &traffic->channel_capacity,
                                  traffic->channel_count + 1u, sizeof *traffic->channel);
     traffic->channel[traffic->channel_count] =
-        (struct channel){.comm = comm, .participant_begin = traffic->participant_count};
+        (struct channel){.comm_class = comm, .participant_begin = traffic->participant_count};
     return traffic->channel_count++;
 }
 
@@ -105,7 +105,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
 /* The key by which sends and receives share a channel: source, destination and channel number. */
 struct p2p_key {
     uint32_t from, to;
-    int64_t number;
+    int64_t channel_number;
     uint32_t comm, rank;
 };
 
@@ -116,8 +116,8 @@ static int compare_p2p(const void *left, const void *right)
         return a->from < b->from ? -1 : 1;
     if (a->to != b->to)
         return a->to < b->to ? -1 : 1;
-    if (a->number != b->number)
-        return a->number < b->number ? -1 : 1;
+    if (a->channel_number != b->channel_number)
+        return a->channel_number < b->channel_number ? -1 : 1;
     if (a->comm != b->comm)
         return a->comm < b->comm ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
@@ -125,7 +125,7 @@ static int compare_p2p(const void *left, const void *right)
 
 static bool is_same_p2p_channel(const struct p2p_key *a, const struct p2p_key *b)
 {
-    return a->from == b->from && a->to == b->to && a->number == b->number;
+    return a->from == b->from && a->to == b->to && a->channel_number == b->channel_number;
 }
 
 static enum status add_p2p_channels(struct traffic *traffic, const char *name, struct diag *diag)
@@ -147,7 +147,7 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
                 continue;
             }
             key = heap_grow(key, &capacity, count + 1, sizeof *key);
-            bool send = comm->work == WORK_SEND;
+            bool send = comm->work_kind == WORK_SEND;
             key[count++] =
                 (struct p2p_key){send ? r : peer, send ? peer : r, comm->channel_number, l, r};
         }

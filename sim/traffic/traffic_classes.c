@@ -10,22 +10,22 @@
 /* The comm class and variant of the last op that had a given shape; the next op of that shape shares them if its stream
  * and memory are the same. */
 struct last_of_shape {
-    uint16_t comm, variant; /* IR_NONE16: the shape's last op had no comm class */
+    uint16_t comm_class, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
     bool is_pageable, is_known; /* is_known: in this role */
 };
 
 struct op_reader {
     struct traffic *traffic;
-    struct last_of_shape *last; /* [shape_count] */
-    bool shares_processors;     /* the role has several compute streams */
+    struct last_of_shape *last_of_shape; /* [shape_count] */
+    bool shares_processors;              /* the role has several compute streams */
 };
 
 static uint16_t find_or_add_comm(struct traffic *traffic, const struct comm_class *key)
 {
     for (uint32_t l = 0; l < traffic->comm_count; l++) {
         const struct comm_class *comm = &traffic->comm[l];
-        if (comm->kind == key->kind && comm->work == key->work &&
+        if (comm->kind == key->kind && comm->work_kind == key->work_kind &&
             comm->is_pageable == key->is_pageable && comm->group == key->group &&
             comm->distance == key->distance && comm->channel_number == key->channel_number)
             return (uint16_t)l;
@@ -97,19 +97,19 @@ static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
     case WORK_SEND:
     case WORK_RECV:
         key->kind = COMM_P2P;
-        key->work = work->kind;
+        key->work_kind = work->kind;
         key->distance = work->p2p.by;
         key->channel_number = work->p2p.channel;
         return OP_EVENT;
     case WORK_H2D:
     case WORK_D2H:
         key->kind = COMM_COPY;
-        key->work = work->kind;
+        key->work_kind = work->kind;
         key->is_pageable = is_pageable(ir, op);
         return OP_EVENT;
     case WORK_BARRIER:
         /* barriers form a comm class of their own, apart from the group's collectives */
-        key->work = WORK_BARRIER;
+        key->work_kind = WORK_BARRIER;
         return OP_EVENT;
     default:
         break;
@@ -120,7 +120,7 @@ static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
         uint32_t shape = ir->op.shape[op];
         key->kind = COMM_HOST_WORK;
         return traffic->costs->host_memory_bytes && traffic->costs->host_memory_bytes[shape] > 0 &&
-                       traffic->host_s[shape] > 0
+                       traffic->host_duration_s[shape] > 0
                    ? OP_EVENT
                    : OP_HOST_WORK;
     }
@@ -166,7 +166,7 @@ static void bind_op(struct op_reader *reader, uint32_t role, uint32_t op)
 {
     struct traffic *traffic = reader->traffic;
     uint32_t shape = traffic->ir->op.shape[op];
-    struct last_of_shape *last = &reader->last[shape];
+    struct last_of_shape *last = &reader->last_of_shape[shape];
     uint8_t stream = traffic->ir->op.stream[op];
     bool pageable = is_pageable(traffic->ir, op);
     if (!last->is_known || last->stream != stream || last->is_pageable != pageable) {
@@ -176,16 +176,16 @@ static void bind_op(struct op_reader *reader, uint32_t role, uint32_t op)
         last->is_pageable = pageable;
         last->is_known = true;
         uint16_t comm = last->op_class == OP_EVENT ? find_or_add_comm(traffic, &key) : IR_NONE16;
-        if (comm != IR_NONE16 && last->comm != comm)
+        if (comm != IR_NONE16 && last->comm_class != comm)
             last->variant = find_or_add_variant(traffic, comm, shape);
-        last->comm = comm;
+        last->comm_class = comm;
     }
     traffic->op_class[op] = last->op_class;
-    traffic->op_comm[op] = last->comm;
+    traffic->op_comm[op] = last->comm_class;
     if (last->op_class != OP_EVENT)
         return;
     traffic->op_variant[op] = last->variant;
-    traffic->op_ordinal[op] = traffic->comm[last->comm].op_count[role]++;
+    traffic->op_ordinal[op] = traffic->comm[last->comm_class].op_count[role]++;
 }
 
 static bool shares_processors(const struct ir *ir, const struct role *role)
@@ -230,18 +230,18 @@ void traffic_add_comms(struct traffic *traffic)
     traffic->op_variant = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_variant);
     traffic->op_ordinal = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_ordinal);
     struct op_reader reader = {.traffic = traffic};
-    reader.last = heap_alloc(ir->shape_count + 1, sizeof *reader.last);
+    reader.last_of_shape = heap_alloc(ir->shape_count + 1, sizeof *reader.last_of_shape);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        reader.last[i].comm = IR_NONE16;
+        reader.last_of_shape[i].comm_class = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
         reader.shares_processors =
             shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->shape_count; i++)
-            reader.last[i].is_known = false;
+            reader.last_of_shape[i].is_known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             bind_op(&reader, r, ir->role[r].op_begin + i);
     }
-    free(reader.last);
+    free(reader.last_of_shape);
     for (uint32_t l = 0; l < traffic->comm_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
             traffic->comm[l].variant_shape = traffic->p2p_variants.variant_shape;

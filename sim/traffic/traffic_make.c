@@ -75,9 +75,9 @@ static void read_costs(struct traffic *traffic)
 {
     const struct sim_costs *costs = traffic->costs;
     traffic->duration_s = costs->work_s;
-    traffic->host_s = costs->host_work_s ? costs->host_work_s : costs->work_s;
+    traffic->host_duration_s = costs->host_work_s ? costs->host_work_s : costs->work_s;
     for (uint32_t s = 0; s < traffic->ir->shape_count; s++)
-        assert(traffic->duration_s[s] >= 0 && traffic->host_s[s] >= 0);
+        assert(traffic->duration_s[s] >= 0 && traffic->host_duration_s[s] >= 0);
 }
 
 /* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role. The scheduler

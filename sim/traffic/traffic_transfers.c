@@ -28,7 +28,7 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
                               struct members *members)
 {
     const struct mesh *mesh = &traffic->ir->mesh;
-    const struct group *group = &traffic->ir->group[traffic->comm[channel->comm].group];
+    const struct group *group = &traffic->ir->group[traffic->comm[channel->comm_class].group];
     uint32_t size = group_rank_count(mesh, group), instance, index;
     uint32_t *member = heap_alloc(size, sizeof *member);
     group_find_member(mesh, group,
@@ -47,7 +47,7 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
 /* The rows that the context ranks of a sequence need of each other, which equal channels and shapes share. */
 struct exchanged_rows {
     const struct document_list *list;
-    struct row_use use;
+    struct row_use row_use;
     /* (cp, cp) as row_use_rows_of_all_pairs() fills it, on the heap; NULL: none yet */
     int64_t *rows;
 };
@@ -59,7 +59,7 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     const struct ir *ir = traffic->ir;
     const double row =
         (double)(work->exchange.parts * work->exchange.width) * (double)dtype_bytes(work->in);
-    const size_t count = members->count;
+    const size_t count = members->member_count;
     double *pair = heap_alloc(count * count, sizeof *pair);
     struct document_list whole;
     const struct document_list *list =
@@ -68,11 +68,11 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     row_use_of_work(work, &use);
     assert(count == ir->layout.cp && "rule documents");
     if (known->rows == NULL || list == &whole || known->list != list ||
-        known->use.window != use.window || known->use.round != use.round ||
-        known->use.pass != use.pass || known->use.what != use.what) {
+        known->row_use.window != use.window || known->row_use.round != use.round ||
+        known->row_use.pass != use.pass || known->row_use.what != use.what) {
         known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
         known->list = list;
-        known->use = use;
+        known->row_use = use;
         row_use_rows_of_all_pairs(ir, &use, members->rank_by_index[0], known->rows);
     }
     for (size_t to = 0; to < count; to++)
@@ -95,14 +95,14 @@ static double make_collective(struct traffic *traffic, uint32_t channel,
     free(pair);
     if (work->kind == WORK_BARRIER) /* a barrier lasts until the hosts have issued it */
         return traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0;
-    return members->count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
+    return members->member_count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
 }
 
 /* Adds the flows of a message, copy or kernel of one rank; returns the latency. */
 static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &traffic->channel[channel];
-    const struct comm_class *comm = &traffic->comm[c->comm];
+    const struct comm_class *comm = &traffic->comm[c->comm_class];
     uint32_t shape = comm->variant_shape[v];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
@@ -120,12 +120,12 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
         break;
     case COMM_COPY:
         latency_s = copy_add_flows(&traffic->platform, &traffic->flows, rank, bytes,
-                                   comm->work == WORK_H2D, comm->is_pageable);
+                                   comm->work_kind == WORK_H2D, comm->is_pageable);
         break;
     case COMM_HOST_WORK:
         host_work_add_flows(&traffic->platform, &traffic->flows, rank,
-                            traffic->costs->host_memory_bytes[shape], traffic->host_s[shape],
-                            channel, v);
+                            traffic->costs->host_memory_bytes[shape],
+                            traffic->host_duration_s[shape], channel, v);
         break;
     case COMM_KERNEL:
         kernel_add_flows(&traffic->platform, &traffic->flows, rank,
@@ -150,12 +150,12 @@ static struct interference_share channel_interference(const struct traffic *traf
                                                       const struct members *members)
 {
     const struct cluster *cluster = traffic->platform.cluster;
-    const struct comm_class *comm = &traffic->comm[channel->comm];
+    const struct comm_class *comm = &traffic->comm[channel->comm_class];
     double sms = 0, bytes_per_s = 0;
     bool rings = false;
     bool shifts = comm->kind == COMM_COLLECTIVE &&
                   traffic->ir->shape[comm->variant_shape[0]].kind == WORK_SHIFT;
-    if (comm->kind == COMM_COLLECTIVE && !shifts && comm->work != WORK_BARRIER) {
+    if (comm->kind == COMM_COLLECTIVE && !shifts && comm->work_kind != WORK_BARRIER) {
         rings = true;
         double seconds = rings_transfer_s(&traffic->platform, members, 1);
         sms = rings_occupied_sms(&traffic->platform, members);
@@ -185,7 +185,7 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
                                   struct exchanged_rows *known)
 {
     struct channel *c = &traffic->channel[channel];
-    const struct comm_class *comm = &traffic->comm[c->comm];
+    const struct comm_class *comm = &traffic->comm[c->comm_class];
     struct members members = {0};
     uint32_t *member = NULL;
     if (comm->kind == COMM_COLLECTIVE)
@@ -210,7 +210,7 @@ void traffic_add_transfers(struct traffic *traffic)
     struct exchanged_rows known = {0};
     uint32_t count = 0;
     for (uint32_t c = 0; c < traffic->channel_count; c++)
-        count += traffic->comm[traffic->channel[c].comm].variant_count;
+        count += traffic->comm[traffic->channel[c].comm_class].variant_count;
     traffic->transfer = arena_array(&traffic->arena, count, sizeof *traffic->transfer);
     for (uint32_t c = 0; c < traffic->channel_count; c++)
         add_channel_transfers(traffic, c, &known);

@@ -9,14 +9,14 @@
 #include <string.h>
 
 /* The work of a guard's ops. */
-struct guarded {
+struct guard_ops {
     double flops;
     bool has_other_work; /* the guard has an op that is no computation */
 };
 
-static struct guarded *guarded_work(const struct ir *ir)
+static struct guard_ops *guarded_work(const struct ir *ir)
 {
-    struct guarded *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
+    struct guard_ops *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
     double *flops = ir_flops_of_shapes(ir, 0);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint16_t guard = ir->op.guard[op];
@@ -32,7 +32,7 @@ static struct guarded *guarded_work(const struct ir *ir)
 
 /* True if another guard passes exactly the ranks that guard g stops, and the flops that the two guards guard differ by
  * at most EVEN_FLOPS. */
-static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
+static bool is_paired(const struct ir *ir, const struct guard_ops *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
     if (guard->test == GUARD_EQ || guarded[g].has_other_work)
@@ -82,7 +82,7 @@ bool uniform_takes_fullest(const struct ir *ir, uint32_t above)
  * guards also guard communication, or name one rank, are not marked. */
 static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
 {
-    struct guarded *guarded = guarded_work(ir);
+    struct guard_ops *guarded = guarded_work(ir);
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
     uint32_t rank = visible_find_fullest(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
@@ -99,7 +99,7 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
 static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
 {
     bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);
-    struct guarded *guarded = guarded_work(ir);
+    struct guard_ops *guarded = guarded_work(ir);
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
             uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);

@@ -36,7 +36,7 @@ static void judge(enum launch_framework framework, const char *verdict, const ch
 {
     char label[160];
     const struct launch_row *row = launch_row_find(framework, key);
-    bool ignored = row != NULL && row->use == LAUNCH_IGNORED;
+    bool ignored = row != NULL && row->meaning == LAUNCH_IGNORED;
     snprintf(label, sizeof label, "%s: %s is ignored", lists[framework], key);
     CHECK_INT(label, ignored, strcmp(verdict, "none") == 0);
     if (row != NULL && met->count < ARRAY_LEN(met->row))
@@ -67,7 +67,7 @@ static void judge_all(enum launch_framework framework, struct met *met)
 static void check_rows(const char *label, const struct launch_table *table, const struct met *met)
 {
     for (size_t i = 0; i < table->row_count; i++)
-        if (table->row[i].use == LAUNCH_IGNORED && !is_met(met, &table->row[i]))
+        if (table->row[i].meaning == LAUNCH_IGNORED && !is_met(met, &table->row[i]))
             CHECK_TEXT(label, table->row[i].setting_pattern, "a key of the list");
 }
 
@@ -92,7 +92,7 @@ static void what_is_not_modelled_has_a_reason(void)
              table != NULL; table = table->shared_rows)
             for (size_t i = 0; i < table->row_count; i++)
                 CHECK(table->row[i].setting_pattern,
-                      (table->row[i].use == LAUNCH_UNMODELLED) == (table->row[i].note != NULL));
+                      (table->row[i].meaning == LAUNCH_UNMODELLED) == (table->row[i].note != NULL));
     }
 }
 

@@ -10,8 +10,10 @@
 /* Returns the lengths as if read from a file; the array remains the caller's. */
 static struct lengths list_of(int64_t *length, size_t count)
 {
-    return (struct lengths){
-        .kind = LENGTHS_LIST, .source_text = "list", .length = length, .count = count};
+    return (struct lengths){.kind = LENGTHS_LIST,
+                            .source_text = "list",
+                            .length_tokens = length,
+                            .length_count = count};
 }
 
 /* Writes the document lengths of each sequence, such as "4,4|2". */
@@ -20,13 +22,13 @@ static void put_batch(char *text, size_t size, const struct packed_batch *batch)
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t s = 0; s < batch->sequence_count; s++)
-        for (uint32_t i = 0; i <= batch->sequence[s].count && used < size; i++)
-            if (i == batch->sequence[s].count)
+        for (uint32_t i = 0; i <= batch->sequence[s].document_count && used < size; i++)
+            if (i == batch->sequence[s].document_count)
                 used += (size_t)snprintf(text + used, size - used, "%s",
                                          s + 1 < batch->sequence_count ? "|" : "");
             else
                 used += (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "",
-                                         (long long)batch->sequence[s].length[i]);
+                                         (long long)batch->sequence[s].document_tokens[i]);
 }
 
 /* Packings of two sequences of 16 tokens; lengths end with 0. */
@@ -140,7 +142,7 @@ static void counts_pairs(void)
     struct lengths lengths = list_of(length, ARRAY_LEN(length));
     struct packed_batch batch;
     CHECK_INT("packs", packing_pack_next_step(&batch, &lengths, &options, NULL), STATUS_OK);
-    CHECK_CLOSE("pairs", batch.pairs, 141, 1e-12);
+    CHECK_CLOSE("pairs", batch.visible_pairs, 141, 1e-12);
     CHECK_CLOSE("causal pairs", batch.causal_pairs, 272, 1e-12);
     CHECK_CLOSE("squares", batch.squared_length_ratio, (100 + 36 + 64 + 49) / 512.0, 1e-12);
     CHECK_INT("latest rank", batch.fullest_rank, 0);
@@ -155,7 +157,7 @@ static double most_pairs(const struct packed_batch *batch, uint32_t groups)
     for (uint32_t g = 0; g < groups; g++) {
         double pairs = 0;
         for (uint32_t i = 0; i < size; i++)
-            pairs += batch->sequence[g * size + i].pairs;
+            pairs += batch->sequence[g * size + i].visible_pairs;
         most = pairs > most ? pairs : most;
     }
     return most;
@@ -192,9 +194,10 @@ static void balance_never_raises_the_largest(void)
             rank[b] = most_pairs(&batch, o.data_parallel_ranks);
             micro[b] = most_pairs(&batch, units);
             all[b] = most_pairs(&batch, 1);
-            CHECK_CLOSE(label, all[b], batch.pairs, 1e-12);
+            CHECK_CLOSE(label, all[b], batch.visible_pairs, 1e-12);
             CHECK_CLOSE(label, all[b], all[BALANCE_NONE], 1e-12);
-            CHECK_CLOSE(label, batch.fullest_over_mean * batch.pairs / o.data_parallel_ranks,
+            CHECK_CLOSE(label,
+                        batch.fullest_over_mean * batch.visible_pairs / o.data_parallel_ranks,
                         rank[b], 1e-12);
             CHECK_INT(label, rank[b] <= rank[BALANCE_NONE] * (1 + 1e-12), 1);
             packed_batch_release(&batch);
