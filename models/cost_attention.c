@@ -7,7 +7,8 @@
 /* Columns that the mask cuts element by element take half as much again (docs/costs.md). */
 static const double MASKED_EXTRA = 0.5;
 
-/* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
+/* The columns over which the thread blocks of one op loop, in whole steps: a block skips steps that the mask hides
+ * completely, and does others as a whole. */
 struct attention_blocks {
     double block_count;                  /* number of blocks that have any work */
     double total_columns;                /* columns over which all blocks together loop */
@@ -31,8 +32,8 @@ static double clamped_sum(double first, double step, double n, double top)
 }
 
 /* The pairs that a mask leaves form a band of the score matrix: row i of `rows` sees columns j <= i + offset and, if
- * windowed, j > i + offset - window. A block owns `tile_rows` rows, and loops over the columns that any of them sees, in
- * whole steps. With 12 rows, 6 columns, offset -2, window 3, tile 2 and step 2, where x is a pair that is seen:
+ * windowed, j > i + offset - window. A block owns `tile_rows` rows, and loops over the columns that any of them sees,
+ * in whole steps. With 12 rows, 6 columns, offset -2, window 3, tile 2 and step 2, where x is a pair that is seen:
  *
  *     column     0 1 2 3 4 5
  *     block 0    . . . . . .    1 block before the band (unseeing_before)

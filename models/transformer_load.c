@@ -170,7 +170,7 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
             goto out;
         }
         status = read_schema(t, arena, root, diag);
-        /* as of a config.json, parts that are modelled become dense, too */
+        /* the caller wants a dense model: experts, latent attention and sinks, which are modelled, become dense too */
         if (status == STATUS_OK && dense &&
             (t->experts > 0 || t->kv_latent > 0 || t->attention_sinks))
             hf_proxy_make_dense(t, arena);

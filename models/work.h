@@ -238,7 +238,8 @@ struct work {
             int64_t scaling;          /* enum scaling, of a product */
             int64_t dtype, out_dtype; /* enum dtype of what is read and written */
             int64_t bytes;            /* read and written, of work that memory limits */
-            /* elements that a kernel touches at the device's rate of elements, if memory gives more */
+            /* elements that a kernel touches one by one, at the device's memory_element_rate, if that limits it more
+             * than its bytes do */
             int64_t slow;
             int64_t ps; /* measured picoseconds, which replace all costs; 0: none */
         } opaque;
@@ -381,7 +382,8 @@ int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row
  * `first_query` + i (i < query_count) sees the key of row `first_key` + j (j < key_count) iff j <= i + offset and, with
- * a window above 0, j > i + offset - window. A kernel for packed documents computes one or a few such pieces for each document. */
+ * a window above 0, j > i + offset - window. A kernel for packed documents computes one or a few such pieces for each
+ * document. */
 struct attention_piece {
     int64_t first_query, first_key, query_count, key_count, offset, window;
 };

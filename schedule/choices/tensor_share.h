@@ -30,7 +30,8 @@ int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;
-    /* the block is divided only over the tp / copies ranks that hold different heads */
+    /* several tensor ranks hold the same heads (tensor_kv_copies()): the block is divided only over the ranks that hold
+     * different ones */
     bool is_copied;
 };
 struct tensor_cut {

@@ -69,7 +69,8 @@ struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32
 uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint32_t copy,
                              uint32_t op);
 
-/* True if op `op` is to an iteration with value `value` what op `other` is to an iteration with value + step. */
+/* True if two references correspond: an iteration with value `value` refers to op `op` as an iteration with value +
+ * step refers to op `other`, by the same distance or to the same place. */
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 

@@ -194,7 +194,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count, first_buffer = out->buffer.count,
-             /* the list has at most so many buffers */
+             /* an upper limit of the buffers that the list uses */
         buffers = out->buffer.count + in->buffer.count;
     struct role_writer f = {
         .e = e,
