@@ -96,7 +96,7 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
 static const char *const refused_by_run[] = {"costs", NULL};
 
-/* The most files of a command that takes the recording of each stage of a pipeline. */
+/* The largest number of files of a command that reads one recording for each stage of a pipeline. */
 enum { STAGES_MAX = 256 };
 
 static const struct command commands[] = {

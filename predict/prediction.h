@@ -97,11 +97,11 @@ struct prediction {
     } products;
     /* with packed documents: the rank whose attention takes the longest */
     struct document_lateness lateness;
-    /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else
-     * 0 */
+    /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
+     * mean; else 0 */
     double fullest_pairs_over_mean;
-    /* the step if all ranks saw the mean of pairs, less what rank 0 then waits for keys and values of others; 0: not
-     * simulated */
+    /* seconds of the step in which every rank sees the mean number of pairs, less the time that rank 0 then waits for
+     * keys and values of other ranks; 0: not simulated */
     double even_step_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */

@@ -56,9 +56,10 @@ struct report {
 
     /* ---- packed documents ---- */
     const struct packed_batch *packed_batch; /* the documents of the step; NULL: none were given */
-    /* times of several steps, the first of which has `packed_batch`; NULL: of one */
+    /* the times of several packed steps, the first of which has the documents of packed_batch; NULL: only one step was
+     * predicted */
     const struct batch_times *batch_times;
-    const struct packed_batch *packed_batches; /* [batches->count] */
+    const struct packed_batch *packed_batches; /* [batch_times->batch_count] */
 
     const struct routing_draws *routing_draws; /* NULL, or not given: routing is even */
 

@@ -221,7 +221,8 @@ void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
     sweep_predictor_release(&predictor);
 }
 
-/* Refuses a file that can be read only once, where each point reads it. folder: a folder will do, too. */
+/* Refuses an option whose file can be read only once (a pipe), since each point reads it. folder: the option may also
+ * name a folder. */
 static enum status check_readable_again(const struct options *options, const char *option,
                                         bool folder, struct diag *diag)
 {

@@ -200,7 +200,7 @@ static void add_settings_of_table(struct printed_settings *items, const struct l
     }
 }
 
-/* Appends settings of YAML; those with dotted names are members of a mapping. */
+/* Appends settings as YAML; settings with dotted names become members of a mapping. */
 static void print_yaml(struct text *out, const struct printed_settings *items)
 {
     bool done[ITEMS_MAX] = {false};

@@ -80,7 +80,7 @@ static bool has_adapters(const struct choices *c)
     return c->model->adapter_rank > 0;
 }
 
-/* TransformerEngine refuses a window of keys where messages go from rank to rank. */
+/* True for windows of keys on a ring: TransformerEngine refuses them where messages go from rank to rank. */
 static bool has_windowed_ring(const struct choices *c)
 {
     return has_attention_windows(c) && c->cp > 1;

@@ -41,7 +41,8 @@ static bool has_head_ranks_with_tp_or_pp(const struct choices *c)
     return gaps_has_head_ranks(c) && (c->tp > 1 || c->pp > 1);
 }
 
-/* TransformerEngine's a2a requires that the key and value heads of a tensor rank divide over the head ranks. */
+/* True if the key and value heads of a tensor rank do not divide over the head ranks, as the a2a of TransformerEngine
+ * requires. */
 static bool has_kv_heads_copied_over_hp(const struct choices *c)
 {
     return gaps_has_head_ranks(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;
@@ -118,14 +119,15 @@ static bool counts_embedding_or_head_as_layer(const struct choices *c)
     return pipeline_layers_before(c) + pipeline_layers_after(c) > 0;
 }
 
-/* On one node all orders of ranks are equivalent. */
+/* True if stages are placed inside of data parallelism on several nodes; on one node all orders of ranks are
+ * equivalent. */
 static bool has_inner_stage_placement(const struct choices *c)
 {
     return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&
            (int64_t)c->ranks > c->gpus_per_node;
 }
 
-/* Norms of heads show that a model of torchtitan is a Qwen3: no other has them. */
+/* True for stages of a Qwen3 of torchtitan, which norms of heads show: no other of its models has them. */
 static bool has_stages_of_qwen3(const struct choices *c)
 {
     return c->pp > 1 && c->model->qk_norm;

@@ -86,7 +86,8 @@ static bool has_chosen_grad_sync(const struct choices *c)
     return has_grad_sync_other_than(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
 }
 
-/* DeepSpeed reduces in each micro-batch, FSDP under Trainer as the profile has it. */
+/* True if gradients are reduced at other times than under Trainer: DeepSpeed reduces them in each micro-batch, FSDP as
+ * the profile says. */
 static bool has_grad_sync_unlike_trainer(const struct choices *c)
 {
     return expressible_needs_zero(c) ? has_grad_sync_other_than(c, GRAD_SYNC_EACH)
@@ -123,7 +124,8 @@ static bool has_uncut_vocabulary(const struct choices *c)
     return c->tp > 1 && c->vocabulary != VOCABULARY_CUT;
 }
 
-/* Transformers gathers logits where the head is of its own and divides. */
+/* True if the vocabulary is not divided as Transformers does it: logits are gathered if the head has weights of its own
+ * and the vocabulary divides. */
 static bool has_vocabulary_unlike_transformers(const struct choices *c)
 {
     bool gathers = !c->model->tied_head && c->model->vocab % c->tp == 0;

@@ -80,7 +80,8 @@ static bool has_loss_unlike_titan(const struct choices *c)
     return has_chosen_loss(c) && c->loss != LOSS_COMPILED;
 }
 
-/* With FPDT, its code decides how many pieces the loss and the feed-forward part have. */
+/* True if the pieces of the loss are not those of the code: with FPDT its code decides how many pieces the loss and the
+ * feed-forward part have; without it there are none. */
 static bool has_loss_chunks_unlike_code(const struct choices *c)
 {
     return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_fpdt_pieces(c).loss_pieces
@@ -108,7 +109,8 @@ static bool is_not_torchtitan(const struct choices *c)
     return !has_profile(c, "torchtitan");
 }
 
-/* The rings and exchanges of Megatron-LM are TransformerEngine's. */
+/* True if the profile is not Megatron's. With rings and exchanges it has to be that with TransformerEngine, which
+ * provides them. */
 static bool is_not_megatron(const struct choices *c)
 {
     bool shared = gaps_has_ring(c) || gaps_has_head_ranks(c);
@@ -127,14 +129,14 @@ static bool has_chosen_tensor_plan(const struct choices *c)
              c->tensor_plan == TENSOR_PLAN_MEGATRON);
 }
 
-/* torchtitan's plan is its own, or async where its layers are compiled. */
+/* True if the tensor plan is neither that of torchtitan nor, where its layers are compiled, the async one. */
 static bool has_tensor_plan_unlike_titan(const struct choices *c)
 {
     return has_chosen_tensor_plan(c) &&
            !(c->tensor_plan == TENSOR_PLAN_ASYNC && c->kernels == KERNELS_COMPILED);
 }
 
-/* The plans of models of Transformers: all tokens on every tensor rank. */
+/* True if tensor ranks divide tokens; plans of Transformers keep all tokens on every tensor rank. */
 static bool tensor_ranks_divide_tokens(const struct choices *c)
 {
     return gaps_has_tensor_ranks(c) && c->tensor_plan != TENSOR_PLAN_REPLICATED;
@@ -160,7 +162,7 @@ static bool has_loss_unlike_trainer(const struct choices *c)
     return has_loss_unlike_titan(c) && c->loss != LOSS_FUSED;
 }
 
-/* Liger's loss chooses its pieces itself. */
+/* True if the loss has other pieces than Trainer gives it; the loss of Liger chooses its pieces itself. */
 static bool has_loss_pieces_unlike_trainer(const struct choices *c)
 {
     return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_pieces(c) : has_loss_chunks(c);
@@ -178,7 +180,8 @@ static bool has_attention_unlike_trainer(const struct choices *c)
            c->attention_impl != ATTENTION_FA3 && c->attention_impl != usual;
 }
 
-/* Under DDP in mixed precision Trainer runs under autocast, unless the parameters are bf16 themselves. */
+/* True if the profile is not that of Trainer: under DDP in mixed precision it runs under autocast, unless the
+ * parameters are bf16 themselves (narrow). */
 static bool is_not_trainer(const struct choices *c, bool narrow)
 {
     bool autocast = expressible_is_ddp(c) && c->dtype != DTYPE_F32 && !narrow;

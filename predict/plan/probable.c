@@ -2,7 +2,7 @@
 
 #include "base/interrupt.h"
 
-/* Begins a search anew with another probability. Messages of a search that finds nothing are not kept. */
+/* Repeats the search with another probability. The messages of a search that finds nothing are dropped. */
 static enum status search_with_probability(struct best *best, enum plan_goal goal,
                                            struct setup *setup, struct space_open open,
                                            double probability)

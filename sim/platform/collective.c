@@ -207,7 +207,8 @@ static double add_all_to_all(const struct collective_call *f)
 }
 
 /* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
- * whichever are more. NEAR_COUNT classes within its domain, then other domains by whether leaves are crossed. */
+ * whichever are more. The first NEAR_COUNT elements are for peers in its domain, by nearness; the last two for peers in
+ * other domains, without and with crossing the leaves. */
 struct exchange_load {
     double bytes[NEAR_COUNT + 2];
     uint32_t peer_count[NEAR_COUNT + 2], peer[NEAR_COUNT + 2]; /* how many peers, and one of them */
