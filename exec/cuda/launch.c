@@ -372,21 +372,30 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* True if some op is running: it has been launched, has nothing to wait for, and is not communication with other
- * GPUs, which may be waiting for them. */
-static bool has_running_op(const struct cuda_rank *rank)
+/* True if a stream is at work: all launched ops up to the next one with an event, whose end will be seen first, have
+ * nothing to wait for. Ops before that one may have ended unseen, so the stream does not count as at work if one of
+ * them waits. Nor does communication with other GPUs count, which may be waiting for them. */
+static bool is_at_work(const struct cuda_stream *stream)
 {
-    const struct exec_run *run = rank->run;
-    for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        const struct cuda_stream *stream = &rank->streams[s];
-        if (stream->ended_ops == stream->launched_ops)
-            continue;
-        uint32_t op = stream->op_list.ops[stream->ended_ops];
-        if ((cuda_of(run)->shares_one_gpu || !is_communication(run->ir, op)) &&
-            dependencies_have_ended(rank, op))
+    const struct cuda_rank *rank = stream->rank;
+    const uint32_t launched = stream->launched_ops, ended = stream->ended_ops;
+    for (uint32_t i = ended; i < launched; i++) {
+        const uint32_t op = stream->op_list.ops[i];
+        if ((!cuda_of(rank->run)->shares_one_gpu && is_communication(rank->run->ir, op)) ||
+            !dependencies_have_ended(rank, op))
+            return false;
+        if (cuda_events_of(rank, op)->end != NULL)
             return true;
     }
-    return false;
+    return ended < launched;
+}
+
+static bool has_running_op(const struct cuda_rank *rank)
+{
+    bool any = false;
+    for (uint32_t s = 0; s < rank->run->ir->stream_count && !any; s++)
+        any = is_at_work(&rank->streams[s]);
+    return any;
 }
 
 void cuda_poll_ended_ops(struct cuda_rank *rank)

@@ -210,6 +210,27 @@ if [[ -n ${CHECK_ALL-} ]]; then
     grep -qE "stalled: rank 0: op|has not heard of rank 1 for 60 s" "$out/0.txt" || fails "a stopped process is not noticed"
 fi
 
+# An op without an event has ended, unseen, before one that waits for a collective which hangs: it is not at work.
+cat >"$out/unseen.ir" <<'END'
+longhaul schedule 1
+mesh g=2
+arena hbm=2048
+group g axes=g
+stream compute compute
+stream comm comm
+buffer a0 hbm f32 [4] activation persistent at=0
+buffer b0 hbm f32 [4] activation persistent at=512
+buffer c0 hbm f32 [4] activation persistent at=1024
+op 0 fill compute count=4 writes a0
+op 1 all_reduce comm group=g bytes=16 waits 0 reads a0 writes a0
+op 2 fill compute count=4 writes b0
+op 3 add compute count=4 waits 1 reads a0 b0 writes c0
+END
+EMULATED_NCCL_STOPS=device processes 2 "$out/unseen.ir" --stall 2 --warmup 0 --steps 1 &&
+    fails "a collective that hangs after an op without an event: the run ends well"
+grep -q "stalled: rank 0: op [13] " "$out"/0.txt || grep -q "stalled: rank 1: op [13] " "$out"/1.txt ||
+    fails "a collective that hangs after an op without an event is not noticed"
+
 export EMULATED_NCCL_FAILS=ncclAllReduce
 says "NCCL: unhandled system error of the emulated library: the words of the emulated library" \
     2 --strategy ulysses --profile ideal --weights replicated
