@@ -421,12 +421,19 @@ static uint64_t request_digest(const struct exec_run *run)
 {
     const struct exec_options *o = run->options;
     const struct exec_adamw *a = &o->adamw;
-    const uint64_t counts[] = {o->warmup_steps,          o->measured_steps,
-                               o->back_to_back,          o->waits_for_steady_clock,
-                               o->finds_unwritten_reads, o->records_trace,
-                               o->times_by_cupti,        (uint64_t)o->attention,
-                               o->uses_epilogues,        o->hog_sms,
-                               (uint64_t)a->step_number, o->input_digest};
+    const uint64_t counts[] = {o->warmup_steps,
+                               o->measured_steps,
+                               o->back_to_back,
+                               o->waits_for_steady_clock,
+                               o->finds_unwritten_reads,
+                               o->records_trace,
+                               o->times_by_cupti,
+                               (uint64_t)o->attention,
+                               o->uses_epilogues,
+                               o->registers_nccl_memory,
+                               o->hog_sms,
+                               (uint64_t)a->step_number,
+                               o->input_digest};
     const double numbers[] = {
         o->model.norm_eps, o->model.rope_theta, a->lr, a->beta1, a->beta2, a->eps,
         a->weight_decay,   a->max_norm};

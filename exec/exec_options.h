@@ -67,6 +67,8 @@ struct exec_options {
     /* on a GPU: GELU, gradients of biases and norms of residual sums are computed by the call of the op before them,
      * where it can (exec/cuda/epilogues.h); false: by kernels of their own, as they are predicted */
     bool uses_epilogues;
+    /* of several processes with NCCL: device memory is allocated by NCCL and registered with every communicator */
+    bool registers_nccl_memory;
     /* the emulated link of host-device copies, one per rank and direction */
     struct exec_link copy_link;
     /* the emulated link over which a rank sends its messages, one per rank */

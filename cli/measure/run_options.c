@@ -10,6 +10,7 @@
 enum { STEPS = 3 };
 
 static const char *const epilogue_names[] = {"apart", "fused"};
+static const char *const nccl_buffer_names[] = {"plain", "registered"};
 
 static const struct option rows[] = {
     {.name = "backend",
@@ -31,6 +32,14 @@ static const struct option rows[] = {
      .help = "with --backend cuda, what computes GELU, gradients of biases, and norms of residual "
              "sums: apart (kernels of their own, as predicted), or fused (the product or sum "
              "before them, where that can be)"},
+    {.name = "nccl-buffers",
+     .kind = OPTION_CHOICE,
+     .names = nccl_buffer_names,
+     .name_count = ARRAY_LEN(nccl_buffer_names),
+     .default_text = "plain",
+     .help =
+         "with --backend cuda and a process for each GPU, the device memory of a rank: plain, or "
+         "registered (allocated by NCCL and registered with its communicators)"},
     {.name = "cupti",
      .kind = OPTION_FLAG,
      .help =
@@ -183,6 +192,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                 .records_trace = options_given(o, "o"),
                 .times_by_cupti = options_given(o, "cupti"),
                 .uses_epilogues = options_choice(o, "epilogues") == 1,
+                .registers_nccl_memory = options_choice(o, "nccl-buffers") == 1,
                 .step_limit_s = options_number(o, "timeout"),
                 .stall_limit_s = options_number(o, "stall"),
             },

@@ -24,6 +24,10 @@ static enum status check_options(const struct exec_run *run, struct diag *diag)
         o->message_link.bytes_per_s > 0 || o->message_link.latency_s > 0)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "links are emulated only on the cpu backend; a GPU uses its real links");
+    if (o->registers_nccl_memory && run->world == NULL)
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
+                          "memory is registered with NCCL where each rank has a process and a GPU; "
+                          "ranks that share a GPU copy without NCCL");
     return STATUS_OK;
 }
 
@@ -179,6 +183,8 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && status == STATUS_OK;
          r++)
         status = open_rank(cuda, &cuda->rank_states[r], diag);
+    if (status == STATUS_OK && cuda->nccl_links != NULL)
+        status = nccl_register_memory(cuda, diag);
     if (status == STATUS_OK)
         status = cuda_load_kernels(cuda, diag);
     if (status == STATUS_OK)

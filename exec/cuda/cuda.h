@@ -82,6 +82,7 @@ struct cuda_rank {
     bool *has_launched;               /* (ops of the role) the op has put work on the device */
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
     void *memory[MEMORY_COUNT];
+    bool memory_is_nccls;              /* device memory was allocated by NCCL */
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
     /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
     int32_t *visible_keys;

@@ -152,6 +152,8 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
         say(user, "communication",
             cuda->shares_one_gpu ? "loopback: copies on one GPU, not the links of several"
                                  : "nccl");
+    if (run->options->registers_nccl_memory)
+        say(user, "nccl_buffers", "registered");
     if (run->options->records_trace)
         say(user, "times_by", run->options->times_by_cupti ? "cupti" : "events");
     if (run->options->records_trace && run->options->times_by_cupti) {

@@ -243,6 +243,28 @@ const struct nccl *nccl_open(struct diag *diag)
         table->ncclGetVersion(&version);
     return table != NULL && version_is_accepted(NVIDIA_NCCL, version, diag) ? table : NULL;
 }
+
+#ifdef HAVE_NCCL_REGISTRATION
+static const struct nccl_registration *registration_given;
+
+void nccl_registration_use_table(const struct nccl_registration *table)
+{
+    registration_given = table;
+}
+
+const struct nccl_registration *nccl_registration_open(struct diag *diag)
+{
+    static const char *const libraries[] = {"libnccl.so.2", NCCL_LIBRARY};
+    static const char *const functions[] = {NCCL_REGISTRATION_FUNCTIONS(NAME_OF)};
+    static struct nccl_registration table;
+    static bool filled;
+    const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
+                                     functions, ARRAY_LEN(functions), &table};
+    if (registration_given != NULL)
+        return registration_given;
+    return fill_table_once(&t, &filled, diag) ? &table : NULL;
+}
+#endif
 #endif
 
 #ifdef HAVE_CUPTI

@@ -73,6 +73,13 @@
     F(ncclSend)                                                                                    \
     F(ncclRecv)
 
+/* Since NCCL 2.19. */
+#define NCCL_REGISTRATION_FUNCTIONS(F)                                                             \
+    F(ncclMemAlloc)                                                                                \
+    F(ncclMemFree)                                                                                 \
+    F(ncclCommRegister)                                                                            \
+    F(ncclCommDeregister)
+
 #define CUPTI_FUNCTIONS(F)                                                                         \
     F(cuptiActivityRegisterCallbacks)                                                              \
     F(cuptiActivityRegisterTimestampCallback)                                                      \
@@ -99,6 +106,12 @@ struct cudnn {
 struct nccl {
     NCCL_FUNCTIONS(LIBRARY_MEMBER)
 };
+#if NCCL_VERSION_CODE >= 21900
+#define HAVE_NCCL_REGISTRATION
+struct nccl_registration {
+    NCCL_REGISTRATION_FUNCTIONS(LIBRARY_MEMBER)
+};
+#endif
 #endif
 #ifdef HAVE_CUPTI
 struct cupti {
@@ -122,6 +135,10 @@ const char *cudnn_why_no_compiler(void);
 #ifdef HAVE_NCCL
 const struct nccl *nccl_open(struct diag *diag);
 void nccl_use_table(const struct nccl *table); /* as cublaslt_use_table() */
+#ifdef HAVE_NCCL_REGISTRATION
+const struct nccl_registration *nccl_registration_open(struct diag *diag);
+void nccl_registration_use_table(const struct nccl_registration *table);
+#endif
 #endif
 #ifdef HAVE_CUPTI
 const struct cupti *cupti_library(struct diag *diag);

@@ -1,5 +1,6 @@
 /* Device memory in one block; pinned memory near the GPU. */
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/nccl.h"
 
 #include "base/c_locale.h"
 #include "base/units.h"
@@ -224,7 +225,15 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
                      dealt * sizeof(int64_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->streams[s].scratch_bytes;
-    cudaError_t error = cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
+    rank->memory_is_nccls = run->options->registers_nccl_memory;
+    if (rank->memory_is_nccls &&
+        nccl_allocate_memory(&rank->memory[MEMORY_HBM], arena + scratch, diag) != STATUS_OK) {
+        rank->memory[MEMORY_HBM] = NULL;
+        return STATUS_SYSTEM;
+    }
+    cudaError_t error = rank->memory_is_nccls
+                            ? cudaSuccess
+                            : cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
     if (error != cudaSuccess) {
         rank->memory[MEMORY_HBM] = NULL;
         return report_no_device_memory(rank, scratch, error, diag);
@@ -307,9 +316,11 @@ void cuda_close_memory(struct cuda_rank *rank)
     for (int m = 0; m < MEMORY_COUNT; m++) {
         if (rank->memory[m] == NULL)
             continue;
-        if (m == MEMORY_HBM)
+        if (m == MEMORY_HBM && rank->memory_is_nccls) {
+            nccl_free_memory(rank->memory[m]);
+        } else if (m == MEMORY_HBM) {
             cudaFree(rank->memory[m]);
-        else {
+        } else {
             if (m == MEMORY_PINNED)
                 cudaHostUnregister(rank->memory[m]);
             host_memory_free(rank->memory[m], rank->memory_bytes[m]);

@@ -33,6 +33,11 @@ static uint32_t channel_of(const struct work *work)
     return rank_shift_of(work) != 0 ? (uint32_t)work->p2p.channel : 0;
 }
 
+struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *work)
+{
+    return find_link(links, (uint32_t)work_comm_group(work), channel_of(work), rank_shift_of(work));
+}
+
 static void add_link(struct nccl_links *l, struct nccl_link link)
 {
     if (find_link(l, link.group, link.channel, link.rank_shift) != NULL)
@@ -54,7 +59,7 @@ static void list_links(struct nccl_links *l, const struct exec_run *run)
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
         add_link(l, (struct nccl_link){(uint32_t)work_comm_group(work), channel_of(work),
-                                       barrier ? NCCL_BARRIERS : rank_shift_of(work), NULL});
+                                       barrier ? NCCL_BARRIERS : rank_shift_of(work), NULL, NULL});
     }
 }
 
@@ -192,6 +197,50 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
     return status;
 }
 
+/* ---- registered memory ---- */
+
+#ifdef HAVE_NCCL_REGISTRATION
+enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag)
+{
+    const struct nccl_registration *nccl = nccl_registration_open(diag);
+    const ncclResult_t result = nccl != NULL ? nccl->ncclMemAlloc(memory, bytes) : ncclSuccess;
+    if (nccl != NULL && result != ncclSuccess)
+        diag_error(diag, (struct loc){.name = "ncclMemAlloc"}, STATUS_SYSTEM, "%zu bytes: %s",
+                   bytes, nccl_open(NULL)->ncclGetErrorString(result));
+    return nccl != NULL && result == ncclSuccess ? STATUS_OK : STATUS_SYSTEM;
+}
+
+void nccl_free_memory(void *memory)
+{
+    nccl_registration_open(NULL)->ncclMemFree(memory);
+}
+
+static void nccl_deregister(struct nccl_link *link)
+{
+    if (link->registration != NULL)
+        nccl_registration_open(NULL)->ncclCommDeregister(link->comm, link->registration);
+    link->registration = NULL;
+}
+#else
+enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag)
+{
+    (void)memory;
+    (void)bytes;
+    return diag_error(diag, (struct loc){.name = "--nccl-buffers"}, STATUS_BAD_INPUT,
+                      "this program was built with an NCCL older than 2.19, which registers none");
+}
+
+void nccl_free_memory(void *memory)
+{
+    (void)memory;
+}
+
+static void nccl_deregister(struct nccl_link *link)
+{
+    (void)link;
+}
+#endif
+
 void nccl_links_close(struct cuda *cuda)
 {
     struct nccl_links *l = cuda->nccl_links;
@@ -200,8 +249,10 @@ void nccl_links_close(struct cuda *cuda)
     if (run_must_stop(cuda->run))
         nccl_abort(l);
     for (uint32_t i = 0; i < l->link_count && !l->is_aborted; i++)
-        if (l->links[i].comm != NULL)
+        if (l->links[i].comm != NULL) {
+            nccl_deregister(&l->links[i]);
             l->nccl->ncclCommDestroy(l->links[i].comm);
+        }
     if (l->world.comm != NULL && !l->is_aborted)
         l->nccl->ncclCommDestroy(l->world.comm);
     if (l->has_lost_call) /* all this is still used */
@@ -241,7 +292,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     struct exec_run *run = stream->rank->run;
     struct nccl_links *l = cuda_of(run)->nccl_links;
     uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
-    struct nccl_link *link = find_link(l, group, channel_of(call->work), rank_shift_of(call->work));
+    struct nccl_link *link = nccl_find_link(l, call->work);
     const struct nccl_part p =
         nccl_part_of(l, link, run->assignment.group_size[group],
                      assignment_group_index(&run->assignment, rank, group), call, stream->handle);
@@ -286,6 +337,26 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 }
 
 #else /* built without NCCL */
+
+enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag)
+{
+    (void)memory;
+    (void)bytes;
+    (void)diag;
+    return STATUS_SYSTEM;
+}
+
+void nccl_free_memory(void *memory)
+{
+    (void)memory;
+}
+
+enum status nccl_register_memory(struct cuda *cuda, struct diag *diag)
+{
+    (void)cuda;
+    (void)diag;
+    return STATUS_OK;
+}
 
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 {

@@ -14,6 +14,7 @@ struct nccl_link {
     uint32_t group, channel;
     int64_t rank_shift; /* 0: for collectives; NCCL_BARRIERS: for barriers */
     ncclComm_t comm;    /* NULL: not made yet */
+    void *registration; /* of the rank's device memory; NULL: it is not registered */
 };
 
 #define NCCL_BARRIERS INT64_MAX
@@ -52,6 +53,9 @@ void nccl_abort(struct nccl_links *links);
 /* Makes the communicator of all ranks from the id, splits all links from it and connects them. Must be called by all
  * processes, with links in the same order. */
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag);
+
+/* Returns the link on which a communication op runs. */
+struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *work);
 
 /* One communication op of one rank. */
 struct nccl_part {

@@ -21,6 +21,7 @@ struct nccl_opening {
     pthread_cond_t state_changed;
     uint32_t next_link; /* what is being opened: 0, the communicator of all ranks; i + 1, link i */
     bool is_over;
+    bool registers;           /* the links are open, and memory is registered with each */
     const char *refused_call; /* the call that was refused; NULL: none */
     char refusal_text[512];
 };
@@ -243,19 +244,71 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
                                                : exchange_messages(o, link);
 }
 
+/* Makes every op of this process's rank on the link once, where it will be made in a step. Members make the same ops
+ * in the same order, and each is finished before the next. */
+static bool use_registered_memory(struct nccl_opening *o, struct nccl_link *link)
+{
+    struct exec_run *run = o->run;
+    const struct assignment *assignment = &run->assignment;
+    const struct ir *ir = run->ir;
+    const uint32_t rank = run->first_rank, first = assignment_first_op(assignment, rank);
+    bool going = true;
+    for (uint32_t op = first; op < first + assignment_op_count(assignment, rank) && going; op++) {
+        const struct work *work = ir_work(ir, op);
+        struct call call;
+        if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM ||
+            nccl_find_link(o->links, work) != link ||
+            !assignment_op_works_on_rank(assignment, rank, op))
+            continue;
+        run_fill_call(run, rank, op, &call);
+        if (cuda_moves_nothing(assignment, &call))
+            continue;
+        const struct nccl_part p = nccl_part_of(
+            o->links, link, assignment->group_size[link->group],
+            assignment_group_index(assignment, rank, link->group), &call, o->links->stream);
+        if (!nccl_enter_call(o->links, link))
+            return false;
+        ncclResult_t result = o->links->nccl->ncclGroupStart();
+        void *scratch = cuda_of(run)->rank_states[rank].streams[ir->op.stream[op]].scratch;
+        going = end_group(o, link, result == ncclSuccess ? nccl_enqueue_part(&p, scratch) : result);
+    }
+    return going;
+}
+
+static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
+{
+#ifdef HAVE_NCCL_REGISTRATION
+    const struct cuda_rank *rank = &cuda_of(o->run)->rank_states[o->run->first_rank];
+    if (link->rank_shift == NCCL_BARRIERS) /* their number lies elsewhere */
+        return true;
+    if (!nccl_enter_call(o->links, link))
+        return false;
+    ncclResult_t result = nccl_registration_open(NULL)->ncclCommRegister(
+        link->comm, rank->memory[MEMORY_HBM], rank->memory_bytes[MEMORY_HBM], &link->registration);
+    nccl_leave_call(o->links);
+    return nccl_succeeded(o, "ncclCommRegister", result) && use_registered_memory(o, link);
+#else
+    (void)o;
+    (void)link;
+    return true;
+#endif
+}
+
 /* Opens the links. All processes go through the links in the same order, and each finishes its exchange on one link
  * before the next. This cannot deadlock: of the links that are not yet open, all members of the first one reach
  * it. */
 static void *open_in_order(void *argument)
 {
     struct nccl_opening *o = argument;
-    bool going = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) && open_world(o);
+    bool going = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) &&
+                 (o->registers || open_world(o));
     for (uint32_t i = 0; i < o->links->link_count && going; i++) {
         pthread_mutex_lock(&o->lock);
         o->next_link = i + 1;
         pthread_cond_broadcast(&o->state_changed);
         pthread_mutex_unlock(&o->lock);
-        going = open_link(o, &o->links->links[i]);
+        going = o->registers ? register_memory(o, &o->links->links[i])
+                             : open_link(o, &o->links->links[i]);
     }
     pthread_mutex_lock(&o->lock);
     o->is_over = true;
@@ -318,7 +371,8 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
                             what, group, o->refusal_text);
 }
 
-enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
+static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool registers,
+                                struct diag *diag)
 {
     pthread_condattr_t monotonic;
     /* on the heap, since a thread that cannot be stopped continues to use it */
@@ -326,6 +380,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
     o->links = cuda->nccl_links;
     o->run = cuda->run;
     o->id = *id;
+    o->registers = registers;
     o->device = cuda->rank_states[cuda->run->first_rank].device;
     pthread_mutex_init(&o->lock, NULL);
     pthread_condattr_init(&monotonic);
@@ -339,5 +394,18 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
         free(o);
     }
     return status;
+}
+
+enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
+{
+    return open_watched(cuda, id, false, diag);
+}
+
+enum status nccl_register_memory(struct cuda *cuda, struct diag *diag)
+{
+    const ncclUniqueId none = {0};
+    return cuda->run->options->registers_nccl_memory && cuda->nccl_links->link_count > 0
+               ? open_watched(cuda, &none, true, diag)
+               : STATUS_OK;
 }
 #endif

@@ -133,6 +133,7 @@ static const struct {
     {NULL, "backend", "no-such-backend"},
     {NULL, "attention-by", "nobody"},
     {NULL, "epilogues", "some"},
+    {NULL, "nccl-buffers", "some"},
     {NULL, "kinds", "no-such-kind"},
     {NULL, "dtype", "fp8"},
     {NULL, "copy-rate", "8"},

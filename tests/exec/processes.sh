@@ -113,6 +113,10 @@ shape=$shape,kv_heads=4,head_dim=10,rope_dim=4,v_dim=7,kv_latent=8,ffn=48,shared
 model=deepseek-v2-lite shape=$shape right 2 --strategy ring
 model=deepseek-v2-lite shape=$shape right 2 --strategy ulysses --mla-exchange latent --ep 2 --routing dirichlet:1,7
 unset shape
+# Device memory that is registered with NCCL: nothing else is sent, and no first use is left to a step.
+right 2 --strategy ulysses --profile ideal --weights zero3 --nccl-buffers registered
+right 3 --strategy ring --rotate needed --nccl-buffers registered
+right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --weights zero1 --nccl-buffers registered
 # As many as a node has.
 for strategy in "ulysses --weights zero3" "ring --weights zero1" "2d --hp 2" "fpdt --chunk 8" "megatron-sp" \
     "sppo --pp 2 --subsequences 4"; do
@@ -230,6 +234,13 @@ EMULATED_NCCL_STOPS=device processes 2 "$out/unseen.ir" --stall 2 --warmup 0 --s
     fails "a collective that hangs after an op without an event: the run ends well"
 grep -q "stalled: rank 0: op [13] " "$out"/0.txt || grep -q "stalled: rank 1: op [13] " "$out"/1.txt ||
     fails "a collective that hangs after an op without an event is not noticed"
+
+EMULATED_NCCL_FAILS=ncclCommRegister says "ncclCommRegister: error: group " \
+    2 --strategy ulysses --profile ideal --nccl-buffers registered
+EMULATED_NCCL_FAILS=ncclMemAlloc says "ncclMemAlloc: error: " \
+    2 --strategy ulysses --profile ideal --nccl-buffers registered
+processes 1 --gpus 2 --model longhaul-3m --seq 96 --strategy ulysses --nccl-buffers registered &&
+    fails "ranks that share a GPU register memory with NCCL"
 
 export EMULATED_NCCL_FAILS=ncclAllReduce
 says "NCCL: unhandled system error of the emulated library: the words of the emulated library" \

@@ -21,6 +21,7 @@
 #include <functional>
 #include <inttypes.h>
 #include <memory>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -44,6 +45,7 @@ struct Mailbox {
 
 struct Shared {
     std::atomic<uint32_t> come, collectives; /* members that have come; to their first collective */
+    std::atomic<uint32_t> uses; /* by all members, first uses of registered memory in collectives */
     std::atomic<bool> connects[2][RANKS_MAX][RANKS_MAX]; /* receives, sends; sender, receiver */
     Mailbox box[RANKS_MAX][RANKS_MAX];                   /* sender, receiver */
 };
@@ -72,6 +74,10 @@ struct ncclComm {
     std::atomic<uint64_t> done{0};
     std::vector<Part> group;
     cudaStream_t stream = nullptr;
+    const char *registered = nullptr; /* the memory that is registered with it */
+    size_t registered_bytes = 0;
+    cudaStream_t opening_stream = nullptr; /* of its first collective, before the first step */
+    std::set<std::pair<const void *, const void *>> used; /* of that memory */
 };
 
 namespace
@@ -240,12 +246,40 @@ ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const vo
     return ncclSuccess;
 }
 
+/* False: a communicator with registered memory is used with other memory, which NCCL leaves undefined. */
+bool is_registered(const ncclComm *c, const void *memory)
+{
+    const char *at = static_cast<const char *>(memory);
+    return c->registered == nullptr || at == nullptr ||
+           (at >= c->registered && at < c->registered + c->registered_bytes);
+}
+
+/* NCCL connects members anew at the first use of registered memory, and holds the host until they come; false: the
+ * communicator was aborted. */
+bool connect_registered(ncclComm *c, cudaStream_t stream, const void *from, const void *to)
+{
+    if (c->registered == nullptr || !c->used.insert({from, to}).second)
+        return true;
+    if (stream != c->opening_stream) {
+        fprintf(stderr, "emulator: a first use of registered memory connects members in a step\n");
+        abort();
+    }
+    const uint32_t mine = static_cast<uint32_t>(c->used.size()) * static_cast<uint32_t>(c->size);
+    c->shared->uses++;
+    return wait_until(c, [=] { return c->shared->uses >= mine; });
+}
+
 template <typename F>
 ncclResult_t collective(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
 {
     check_alive(c);
     return call(c, [=]() -> ncclResult_t {
-        if (!connect_all(c) || (stops("host") && !wait_until(c, [] { return false; })))
+        if (c->opening_stream == nullptr)
+            c->opening_stream = stream;
+        if (!is_registered(c, from) || !is_registered(c, to))
+            return ncclInvalidUsage;
+        if (!connect_all(c) || !connect_registered(c, stream, from, to) ||
+            (stops("host") && !wait_until(c, [] { return false; })))
             return ncclInternalError;
         return submit(c, stream, from, to, [=] {
             if (stops("device"))
@@ -464,8 +498,44 @@ ncclResult_t comm_abort(ncclComm_t comm)
     return ncclSuccess;
 }
 
+ncclResult_t mem_alloc(void **memory, size_t bytes)
+{
+    ncclResult_t result = refused("ncclMemAlloc");
+    return result != ncclSuccess                      ? result
+           : cudaMalloc(memory, bytes) != cudaSuccess ? ncclUnhandledCudaError
+                                                      : ncclSuccess;
+}
+
+ncclResult_t mem_free(void *memory)
+{
+    return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t comm_register(ncclComm_t comm, void *memory, size_t bytes, void **handle)
+{
+    check_alive(comm);
+    if (refused("ncclCommRegister") != ncclSuccess)
+        return ncclSystemError;
+    comm->registered = static_cast<const char *>(memory);
+    comm->registered_bytes = bytes;
+    *handle = comm;
+    return ncclSuccess;
+}
+
+ncclResult_t comm_deregister(ncclComm_t comm, void *handle)
+{
+    if (handle != comm || comm->registered == nullptr)
+        return ncclInvalidArgument;
+    comm->registered = nullptr;
+    return ncclSuccess;
+}
+
 ncclResult_t comm_destroy(ncclComm_t comm)
 {
+    if (comm->registered != nullptr) {
+        fprintf(stderr, "emulator: a communicator of NCCL is destroyed with registered memory\n");
+        abort();
+    }
     munmap(comm->shared, sizeof(Shared));
     delete comm;
     return ncclSuccess;
@@ -526,6 +596,8 @@ ncclResult_t group_end()
 ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
 {
     check_alive(c);
+    if (!is_registered(c, part.data))
+        return ncclInvalidUsage;
     if (c->group.empty())
         in_group.push_back(c);
     c->stream = stream;
@@ -629,5 +701,8 @@ extern "C" void emulator_use_nccl(void)
     table.ncclSend = send;
     table.ncclRecv = recv;
     nccl_use_table(&table);
+    static const struct nccl_registration registration = {mem_alloc, mem_free, comm_register,
+                                                          comm_deregister};
+    nccl_registration_use_table(&registration);
 }
 #endif
