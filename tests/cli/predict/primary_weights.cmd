@@ -39,7 +39,7 @@ for o in "$W --primary-weights quantised" "$W --products fp8-row --primary-weigh
 done
 # settings of frameworks
 F='pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --vocab-size 512 --bf16 --use-distributed-optimizer --transformer-impl transformer_engine'
-for o in '--overlap-param-gather --overlap-grad-reduce' '--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather' '--fp4-format e2m1 --fp4-param-gather --overlap-param-gather --overlap-grad-reduce' '--fp8-format e4m3 --fp8-recipe blockwise --fp8-param-gather'; do
+for o in '--overlap-param-gather --overlap-grad-reduce' '--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather' '--fp4-format e2m1 --fp4-param-gather --overlap-param-gather --overlap-grad-reduce' '--fp8-format e4m3 --fp8-recipe blockwise --fp8-param-gather' '--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-dot-product-attention'; do
     longhaul predict --from "$F $o" --cluster gb300 --gpus 8 2>$T/note | sed -n 's/^layout.*weights/weights/p'
-    grep -h 'param-gather' $T/note || true
+    grep -h -e 'param-gather' -e 'fp8-dot' $T/note || true
 done
