@@ -40,6 +40,16 @@ bool kept_under_autocast(const struct choices *c)
            (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
 }
 
+/* Leaves the fp32 copy of what a norm reads, 2 bytes above the 16 bits that the schedule's norm reads, and drops the
+ * normalised tensor, which only the gradient of the norm's weight reads. */
+static void drop_normalised(struct kept_bytes_row *kept)
+{
+    uint8_t *const of_norms[] = {&kept->first, &kept->second, &kept->after, &kept->heads};
+    for (size_t i = 0; i < ARRAY_LEN(of_norms); i++)
+        if (*of_norms[i] > 2)
+            *of_norms[i] = 2;
+}
+
 struct kept_bytes_row kept_bytes_of(const struct choices *c)
 {
     const bool autocast = kept_under_autocast(c);
@@ -55,6 +65,8 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)
             kept = rows[i];
+    if (c->model->adapter_rank > 0)
+        drop_normalised(&kept);
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         kept.input = 0;
     return kept;

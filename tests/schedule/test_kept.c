@@ -222,6 +222,54 @@ static void layers_keep_what_pytorch_keeps(void)
     diag_release(&diag);
 }
 
+/* Returns the bits of adapter_targets of names that blanks separate. */
+static int64_t targets_of(const char *names)
+{
+    int64_t targets = 0;
+    for (int i = 0; i < ADAPTER_TARGET_COUNT; i++)
+        for (const char *name = names; name != NULL; name = strchr(name, ' ')) {
+            name += *name == ' ';
+            if (strcspn(name, " ") == strlen(adapter_target_names[i]) &&
+                strncmp(name, adapter_target_names[i], strlen(adapter_target_names[i])) == 0)
+                targets |= 1 << i;
+        }
+    return targets;
+}
+
+/* Frozen layers with PEFT's adapters (tests/data/pytorch/adapters.csv, which tests/scripts/adapter_bytes.py recorded). */
+static void adapters_keep_what_peft_keeps(void)
+{
+    struct text csv = {0};
+    struct diag diag = {0};
+    int rows = 0;
+    CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/adapters.csv"), &diag), STATUS_OK);
+    for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
+         line = end + 1) {
+        char layer[16], targets[64], label[96];
+        double theirs;
+        struct choices c;
+        struct ir ir;
+        snprintf(label, sizeof label, "%.*s", (int)(end - line), line);
+        if (!CHECK_INT(label, sscanf(label, "%15[^,],%63[^,],%lf", layer, targets, &theirs), 3))
+            break;
+        struct transformer model = model_of(layer);
+        model.adapter_rank = 16;
+        model.adapter_targets = targets_of(targets);
+        char *const column[COLUMNS] = {layer, "bf16", "eager", "keep", "", ""};
+        const struct request request = request_of(column, &model);
+        if (build(&ir, &c, &request, label)) {
+            struct life *life = lives_of(&ir);
+            CHECK_CLOSE(label, kept(&ir, life), theirs, 0.1 / theirs);
+            free(life);
+            ir_release(&ir);
+        }
+        rows++;
+    }
+    CHECK_INT("rows", rows, 9);
+    text_release(&csv);
+    diag_release(&diag);
+}
+
 /* Writes the parts of the model that have 16-bit copies just before an op: layers, and "head". */
 static void copies_at(const struct ir *ir, const struct life *life, uint32_t at, char text[32])
 {
@@ -337,6 +385,7 @@ static void stages_keep_a_residual_in_fp32(void)
 
 static const struct check_case cases[] = {
     {"layers keep what PyTorch keeps", layers_keep_what_pytorch_keeps},
+    {"adapters keep what PEFT keeps", adapters_keep_what_peft_keeps},
     {"copies of autocast live as PyTorch's", copies_of_autocast_live_as_pytorchs},
     {"stages keep a residual in fp32", stages_keep_a_residual_in_fp32},
 };

@@ -20,6 +20,7 @@ TESTS = pathlib.Path(sys.argv[1])
 # a fixture, the script that makes it, and the modules that the script imports
 FIXTURES = (
     ("kept.csv", "scripts/kept_bytes.py", ("torch", "transformers")),
+    ("adapters.csv", "scripts/adapter_bytes.py", ("torch", "transformers", "peft")),
     ("autocast.csv", "scripts/autocast_copies.py", ("torch",)),
     ("float8.json", "data/pytorch/float8.py", ("torch",)),
 )
