@@ -343,7 +343,8 @@ enum status json_as_string(struct json_node node, const char **out, struct diag 
     return STATUS_OK;
 }
 
-/* Reports a number outside its range; names only limits that the type does not set already. */
+/* Reports a number outside its range. The message names a limit only if has_low or has_high is set; other limits are
+ * those of the type. */
 static enum status report_out_of_range(struct json_node node, bool has_low, double low,
                                        bool has_high, double high, struct diag *diag)
 {

@@ -377,19 +377,20 @@ static struct work work_with_rows(const struct work *shape, int64_t rows)
     return work;
 }
 
-int64_t assignment_group_rows_end(const struct routed_rows *dealt, int64_t total, int64_t groups,
+int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t total, int64_t groups,
                                   int64_t g, int64_t first)
 {
-    return dealt != NULL ? first + dealt->ranks * dealt->copies_of_expert[dealt->first_expert + g]
-                         : work_row_group_begin(total, groups, g + 1);
+    return routed != NULL
+               ? first + routed->ranks * routed->copies_of_expert[routed->first_expert + g]
+               : work_row_group_begin(total, groups, g + 1);
 }
 
-int64_t assignment_copies_for_member(const struct routed_rows *dealt, uint32_t member)
+int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member)
 {
-    const uint32_t own = dealt->experts / dealt->ranks;
+    const uint32_t own = routed->experts / routed->ranks;
     int64_t copies = 0;
     for (uint32_t e = 0; e < own; e++)
-        copies += dealt->copies_of_expert[member * own + e];
+        copies += routed->copies_of_expert[member * own + e];
     return copies;
 }
 
@@ -404,64 +405,64 @@ struct copy_routing {
 };
 
 /* True unless the expert drops copy `index` of those that a rank sends to it. */
-static bool keeps_copy(const struct copy_routing *deal, uint32_t expert, int64_t index)
+static bool keeps_copy(const struct copy_routing *counts, uint32_t expert, int64_t index)
 {
-    return routing_keeps_copy(deal->routing, deal->tokens, deal->expert_copies[expert],
-                              deal->first_slot[expert], index);
+    return routing_keeps_copy(counts->routing, counts->tokens, counts->expert_copies[expert],
+                              counts->first_slot[expert], index);
 }
 
 static struct copy_routing copy_routing_of(struct arena *arena, const struct routing *routing,
                                            const struct work *shape, uint32_t ranks)
 {
-    struct copy_routing deal = {
+    struct copy_routing counts = {
         routing, work_dealt_copies(shape) / routing->copies_per_token, NULL, NULL, NULL, ranks};
     const uint32_t list = (uint32_t)work_route_list(shape);
-    deal.expert_copies = arena_array(arena, routing->expert_count, sizeof *deal.expert_copies);
-    deal.first_slot = arena_array(arena, routing->expert_count, sizeof *deal.first_slot);
-    deal.computed_rows = arena_array(arena, routing->expert_count, sizeof *deal.computed_rows);
-    routing_deal_copies(routing, list, deal.tokens, deal.expert_copies, deal.first_slot);
-    routing_rows_of_experts(routing, list, deal.tokens, deal.computed_rows);
-    return deal;
+    counts.expert_copies = arena_array(arena, routing->expert_count, sizeof *counts.expert_copies);
+    counts.first_slot = arena_array(arena, routing->expert_count, sizeof *counts.first_slot);
+    counts.computed_rows = arena_array(arena, routing->expert_count, sizeof *counts.computed_rows);
+    routing_deal_copies(routing, list, counts.tokens, counts.expert_copies, counts.first_slot);
+    routing_rows_of_experts(routing, list, counts.tokens, counts.computed_rows);
+    return counts;
 }
 
 /* Returns an array with the expert of each slot (a copy of a token). */
-static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing *deal)
+static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing *counts)
 {
-    int32_t *expert = arena_array(arena, (size_t)(deal->tokens * deal->routing->copies_per_token),
-                                  sizeof *expert);
-    for (uint32_t e = 0; e < deal->routing->expert_count; e++)
-        for (int64_t i = 0; i < deal->expert_copies[e]; i++)
-            expert[deal->first_slot[e] + i] = (int32_t)e;
+    int32_t *expert = arena_array(
+        arena, (size_t)(counts->tokens * counts->routing->copies_per_token), sizeof *expert);
+    for (uint32_t e = 0; e < counts->routing->expert_count; e++)
+        for (int64_t i = 0; i < counts->expert_copies[e]; i++)
+            expert[counts->first_slot[e] + i] = (int32_t)e;
     return expert;
 }
 
-/* Numbers the tokens of a rank that have an expert on member k: sets position[t] to the number of token t, or to -1
- * if it has no expert there, and returns how many have one. */
-static int64_t number_tokens_of_member(const struct copy_routing *deal, uint32_t k,
-                                       int64_t *position)
+/* Gives consecutive indices to the tokens of a rank that have an expert on member k: sets position[t] to the index
+ * of token t, or to -1 if it has no expert there, and returns how many have one. */
+static int64_t index_tokens_of_member(const struct copy_routing *counts, uint32_t k,
+                                      int64_t *position)
 {
-    const uint32_t own = deal->routing->expert_count / deal->ranks;
+    const uint32_t own = counts->routing->expert_count / counts->ranks;
     int64_t tokens = 0;
-    for (int64_t t = 0; t < deal->tokens; t++)
+    for (int64_t t = 0; t < counts->tokens; t++)
         position[t] = -1;
     for (uint32_t e = k * own; e < (k + 1) * own; e++)
-        for (int64_t i = 0; i < deal->expert_copies[e]; i++)
-            position[(deal->first_slot[e] + i) % deal->tokens] = 0;
-    for (int64_t t = 0; t < deal->tokens; t++)
+        for (int64_t i = 0; i < counts->expert_copies[e]; i++)
+            position[(counts->first_slot[e] + i) % counts->tokens] = 0;
+    for (int64_t t = 0; t < counts->tokens; t++)
         position[t] = position[t] < 0 ? -1 : tokens++;
     return tokens;
 }
 
 /* Lists the tokens that a rank sends to each member of the group of experts, each token once. */
-static void list_tokens_by_member(struct arena *arena, const struct copy_routing *deal,
+static void list_tokens_by_member(struct arena *arena, const struct copy_routing *counts,
                                   struct routed_rows *to)
 {
-    int64_t *first = arena_array(arena, deal->ranks + 1u, sizeof *first), count = 0;
-    int64_t *token = arena_array(arena, (size_t)(deal->tokens * deal->ranks), sizeof *token);
-    int64_t *position = heap_alloc((size_t)deal->tokens, sizeof *position);
-    for (uint32_t k = 0; k < deal->ranks; k++) {
-        number_tokens_of_member(deal, k, position);
-        for (int64_t t = 0; t < deal->tokens; t++)
+    int64_t *first = arena_array(arena, counts->ranks + 1u, sizeof *first), count = 0;
+    int64_t *token = arena_array(arena, (size_t)(counts->tokens * counts->ranks), sizeof *token);
+    int64_t *position = heap_alloc((size_t)counts->tokens, sizeof *position);
+    for (uint32_t k = 0; k < counts->ranks; k++) {
+        index_tokens_of_member(counts, k, position);
+        for (int64_t t = 0; t < counts->tokens; t++)
             if (position[t] >= 0)
                 token[count++] = t;
         first[k + 1] = count;
@@ -474,33 +475,33 @@ static void list_tokens_by_member(struct arena *arena, const struct copy_routing
 /* Lists, for each row of the experts, the row that is copied to it. Rows of experts are in the order of experts,
  * then of the ranks that sent them, then of slots. PERMUTE_OWN copies a rank's own tokens to the rows of all
  * experts. */
-static void list_row_sources(struct arena *arena, const struct copy_routing *deal,
+static void list_row_sources(struct arena *arena, const struct copy_routing *counts,
                              enum permute_source of, struct routed_rows *to)
 {
     const bool own = of == PERMUTE_OWN;
-    const uint32_t experts = deal->routing->expert_count / deal->ranks,
-                   ranks = own ? 1 : deal->ranks;
+    const uint32_t experts = counts->routing->expert_count / counts->ranks,
+                   ranks = own ? 1 : counts->ranks;
     const uint32_t first = own ? 0 : to->first_expert,
-                   end = own ? deal->routing->expert_count : first + experts;
-    int64_t *position = heap_alloc((size_t)deal->tokens, sizeof *position), size = deal->tokens,
+                   end = own ? counts->routing->expert_count : first + experts;
+    int64_t *position = heap_alloc((size_t)counts->tokens, sizeof *position), size = counts->tokens,
             i = 0;
-    for (int64_t t = 0; t < deal->tokens; t++)
+    for (int64_t t = 0; t < counts->tokens; t++)
         position[t] = t;
     if (of == PERMUTE_ARRIVED)
-        size = number_tokens_of_member(deal, to->first_expert / experts, position);
+        size = index_tokens_of_member(counts, to->first_expert / experts, position);
     to->row_count = 0;
     for (uint32_t e = first; e < end; e++)
-        to->row_count += ranks * deal->computed_rows[e];
+        to->row_count += ranks * counts->computed_rows[e];
     int64_t *row = arena_array(arena, (size_t)to->row_count + 1, sizeof *row);
     int64_t *copy = arena_array(arena, (size_t)to->row_count + 1, sizeof *copy);
     for (uint32_t e = first; e < end; e++)
         for (uint32_t r = 0; r < ranks; r++) {
-            const int64_t last = i + deal->computed_rows[e];
-            for (int64_t k = 0; k < deal->expert_copies[e]; k++)
-                if (keeps_copy(deal, e, k)) {
-                    const int64_t slot = deal->first_slot[e] + k;
-                    row[i] = r * size + position[slot % deal->tokens];
-                    copy[i++] = slot / deal->tokens;
+            const int64_t last = i + counts->computed_rows[e];
+            for (int64_t k = 0; k < counts->expert_copies[e]; k++)
+                if (keeps_copy(counts, e, k)) {
+                    const int64_t slot = counts->first_slot[e] + k;
+                    row[i] = r * size + position[slot % counts->tokens];
+                    copy[i++] = slot / counts->tokens;
                 }
             for (; i < last; i++)
                 row[i] = -1;
@@ -536,19 +537,19 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
-        const struct copy_routing deal = copy_routing_of(arena, &ir->routing, shape, ranks);
+        const struct copy_routing counts = copy_routing_of(arena, &ir->routing, shape, ranks);
         const bool permutes = work_permutes(shape);
         const bool own = permutes && shape->permute.of == PERMUTE_OWN;
         struct routed_rows any = {.work = *shape,
-                                  .copies_of_expert = deal.computed_rows,
+                                  .copies_of_expert = counts.computed_rows,
                                   .experts = ir->routing.expert_count,
                                   .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
-            any.slot_expert = experts_of_slots(arena, &deal);
+            any.slot_expert = experts_of_slots(arena, &counts);
         if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
-            list_tokens_by_member(arena, &deal, &any);
+            list_tokens_by_member(arena, &counts, &any);
         if (own) /* the list is the same on all ranks */
-            list_row_sources(arena, &deal, PERMUTE_OWN, &any);
+            list_row_sources(arena, &counts, PERMUTE_OWN, &any);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct routed_rows *to =
                 &assignment
@@ -567,7 +568,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                              : assignment_copies_for_member(to, index));
             to->work = work_with_rows(shape, to->row_count);
             if (permutes)
-                list_row_sources(arena, &deal, (enum permute_source)shape->permute.of, to);
+                list_row_sources(arena, &counts, (enum permute_source)shape->permute.of, to);
         }
     }
     return STATUS_OK;

@@ -47,11 +47,11 @@ struct routed_rows {
 
 /* Returns the end of the rows of group g, which begin at `first`. Group g has the rows of the rank's g-th expert or,
  * if `routed` is NULL, an even share of `total` rows. */
-int64_t assignment_group_rows_end(const struct routed_rows *dealt, int64_t total, int64_t groups,
+int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t total, int64_t groups,
                                   int64_t g, int64_t first);
 
 /* Returns how many copies every rank sends to the experts of one member of group `ep`. */
-int64_t assignment_copies_for_member(const struct routed_rows *dealt, uint32_t member);
+int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member);
 
 /* The pieces of keys that an attention op sees on a rank. */
 struct assignment_pieces {

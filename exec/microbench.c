@@ -95,9 +95,9 @@ static struct view add_buffer(struct bench *b, struct bench_operand operand, enu
 static void add_operand_set(struct bench *b, uint32_t set)
 {
     const struct bench_operands *o = &b->operands;
-    bool host = b->bench_case->role == POINT_HOST;
+    bool host = b->bench_case->point_role == POINT_HOST;
     enum work_kind kind = (enum work_kind)b->work.kind;
-    enum memory far = b->bench_case->role == POINT_PAGEABLE ? MEMORY_PAGEABLE : MEMORY_PINNED;
+    enum memory far = b->bench_case->point_role == POINT_PAGEABLE ? MEMORY_PAGEABLE : MEMORY_PINNED;
     enum memory from = host || kind == WORK_H2D ? far : MEMORY_HBM;
     enum memory to = host || kind == WORK_D2H ? far : MEMORY_HBM;
     for (uint32_t k = 0; k < o->write_count; k++) {
@@ -121,7 +121,7 @@ static uint8_t add_stream(struct bench *b, enum stream_class stream_class)
 
 static op_id add_measured_op(struct bench *b, uint32_t set, const op_id *wait)
 {
-    enum stream_class class = b->bench_case->role == POINT_HOST
+    enum stream_class class = b->bench_case->point_role == POINT_HOST
                                   ? STREAM_HOST
                                   : work_kind_info((enum work_kind)b->work.kind)->stream;
     struct op_desc desc = {
@@ -215,12 +215,12 @@ static void emit_background_copy(struct bench *b, const struct background_copy *
 static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
-    if (b->bench_case->role == POINT_BOTH_WAYS) {
+    if (b->bench_case->point_role == POINT_BOTH_WAYS) {
         beside[0] =
             add_background_buffers(b, kind == WORK_H2D ? WORK_D2H : WORK_H2D, b->work.copy.bytes);
         return 1;
     }
-    if (b->bench_case->role != POINT_BESIDE)
+    if (b->bench_case->point_role != POINT_BESIDE)
         return 0;
     double bytes = 1.5 * rough_op_s(&b->work, b->on_gpu) * BESIDE_BYTES_PER_S;
     int64_t rounded = ((int64_t)(bytes < 256e6 ? bytes : 256e6) / 4096 + 1) * 4096;
@@ -231,7 +231,7 @@ static uint32_t choose_background_copies(struct bench *b, struct background_copy
 
 static uint32_t repeat_count(const struct bench *b)
 {
-    bool sustained = b->bench_case->role == POINT_SUSTAINED;
+    bool sustained = b->bench_case->point_role == POINT_SUSTAINED;
     double seconds = b->options->round_s > 0 ? b->options->round_s : SECONDS;
     seconds *= sustained ? SUSTAINED_ROUNDS : 1;
     double fit = seconds / rough_op_s(&b->work, b->on_gpu);
@@ -249,9 +249,9 @@ static void emit_repeats(struct bench *b)
 {
     struct background_copy beside[2];
     uint32_t repeats = repeat_count(b);
-    uint32_t warm =
-        b->bench_case->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup_runs(repeats);
-    repeats = b->bench_case->role == POINT_SUSTAINED ? repeats - warm : repeats;
+    uint32_t warm = b->bench_case->point_role == POINT_SUSTAINED ? repeats * 3 / 4
+                                                                 : microbench_warmup_runs(repeats);
+    repeats = b->bench_case->point_role == POINT_SUSTAINED ? repeats - warm : repeats;
     if (b->operand_sets > warm + repeats)
         b->operand_sets = warm + repeats;
     for (uint32_t set = 0; set < b->operand_sets; set++)
@@ -315,7 +315,7 @@ static void build_schedule(struct bench *b)
     b->index_binding = ir_add_binding(ir, binding);
     if (b->bench_case->work.kind == WORK_HOST_SYNC)
         emit_op_sync_pairs(b);
-    else if (b->bench_case->role == POINT_START || b->bench_case->role == POINT_ISSUE)
+    else if (b->bench_case->point_role == POINT_START || b->bench_case->point_role == POINT_ISSUE)
         emit_queued_ops(b);
     else
         emit_repeats(b);
@@ -382,9 +382,9 @@ static void add_timings(const struct bench *b, const struct trace *trace, struct
     if (b->bench_case->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
             add_timing(timings, times[op + 1].end_s - times[op].end_s);
-    } else if (b->bench_case->role == POINT_ISSUE) {
+    } else if (b->bench_case->point_role == POINT_ISSUE) {
         add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->timed_ops);
-    } else if (b->bench_case->role == POINT_START) {
+    } else if (b->bench_case->point_role == POINT_START) {
         for (uint32_t op = first + 1; op < end; op++)
             add_timing(timings, times[op].end_s - times[op - 1].end_s);
     } else {
@@ -406,8 +406,9 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
 {
     const struct microbench_options *o = b->options;
     /* A point of implementation cuDNN is measured only if cuDNN computes it; cuDNN takes no fp32. */
-    bool by_cudnn = b->on_gpu && b->bench_case->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
-    bool hogged = b->bench_case->role == POINT_SM_HOG;
+    bool by_cudnn =
+        b->on_gpu && b->bench_case->attention_impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
+    bool hogged = b->bench_case->point_role == POINT_SM_HOG;
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
@@ -423,8 +424,8 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
     const struct exec_io io = {.user = b, .fill = fill_operand};
     uint32_t rounds = o->most_rounds > 0 ? o->most_rounds : b->on_gpu ? 1 : 2;
     double enough_s = 2 * (o->round_s > 0 ? o->round_s : SECONDS), spent_s = 0;
-    bool few = b->bench_case->role == POINT_ISSUE; /* a sample a round */
-    if (b->bench_case->role == POINT_SUSTAINED)
+    bool few = b->bench_case->point_role == POINT_ISSUE; /* a sample a round */
+    if (b->bench_case->point_role == POINT_SUSTAINED)
         rounds = 1;
     double before_s = -1;
     for (uint32_t round = 0; round < (few ? 3 * rounds : rounds); round++) {
@@ -476,11 +477,13 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
                           MEMBERS_MAX);
     bool copies = work->kind == WORK_H2D || work->kind == WORK_D2H;
     bool computes = work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMPUTE;
-    if (((wanted->role == POINT_PAGEABLE || wanted->role == POINT_BOTH_WAYS) && !copies) ||
-        (wanted->role >= POINT_BESIDE && !computes))
+    if (((wanted->point_role == POINT_PAGEABLE || wanted->point_role == POINT_BOTH_WAYS) &&
+         !copies) ||
+        (wanted->point_role >= POINT_BESIDE && !computes))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s cannot be measured as '%s'",
-                          name, point_role_name((enum point_role)wanted->role));
-    if (wanted->role == POINT_HOST && !work_may_run_on((enum work_kind)work->kind, STREAM_HOST))
+                          name, point_role_name((enum point_role)wanted->point_role));
+    if (wanted->point_role == POINT_HOST &&
+        !work_may_run_on((enum work_kind)work->kind, STREAM_HOST))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s does not run on the host",
                           name);
     return STATUS_OK;
@@ -532,8 +535,8 @@ enum status microbench_run(const struct microbench_case *wanted,
     status = run_rounds(&b, &timings, diag);
     if (status == STATUS_OK) {
         *point = (struct point){
-            .role = wanted->role,
-            .attention_impl = wanted->impl,
+            .role = wanted->point_role,
+            .attention_impl = wanted->attention_impl,
             .nodes = 1,
             .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work
                                                         : *ir_work(&b.ir, b.first_timed_op_id.i),
@@ -562,9 +565,10 @@ double microbench_rough_s(const struct microbench_case *wanted,
                             .on_gpu = backend != NULL && !backend->kernels_run_on_host};
     double rounds = options->most_rounds > 0 ? options->most_rounds : b.on_gpu ? 1 : 2;
     uint32_t repeats = repeat_count(&b);
-    return wanted->role == POINT_SUSTAINED ? repeats * rough_op_s(&b.work, b.on_gpu)
-                                           : rounds * (repeats + microbench_warmup_runs(repeats)) *
-                                                 rough_op_s(&b.work, b.on_gpu);
+    return wanted->point_role == POINT_SUSTAINED
+               ? repeats * rough_op_s(&b.work, b.on_gpu)
+               : rounds * (repeats + microbench_warmup_runs(repeats)) *
+                     rough_op_s(&b.work, b.on_gpu);
 }
 
 bool microbench_fits_budget(const struct microbench_budget *budget, double guess_s)

@@ -31,8 +31,8 @@ struct microbench_options {
  * writes its copy for compute. Roles PAGEABLE and BOTH_WAYS exist only for copies, those from BESIDE on only for
  * compute. In role SM_HOG another kernel, which only the cuda backend has, runs at the same time. */
 struct microbench_case {
-    uint8_t role; /* enum point_role */
-    uint8_t impl; /* enum attention_impl, or POINT_NO_IMPL */
+    uint8_t point_role;     /* enum point_role */
+    uint8_t attention_impl; /* enum attention_impl, or POINT_NO_IMPL */
     struct work work;
 };
 

@@ -5,7 +5,7 @@
 static bool is_same_case(const struct microbench_case *row, enum point_role role,
                          enum attention_impl impl, const struct work *work)
 {
-    return row->role == role && row->impl == impl && row->work.kind == work->kind &&
+    return row->point_role == role && row->attention_impl == impl && row->work.kind == work->kind &&
            row->work.reads == work->reads && memcmp(row->work.p, work->p, sizeof work->p) == 0;
 }
 

@@ -11,12 +11,12 @@ enum { POISON = 0x7fa5, GRANULE = 2 };
 struct poison {
     uint32_t ranks;
     uint32_t **
-        owner; /* (ranks, memories): for each granule 1 + the buffer to which it was last written; 0: it was not written */
+        owners; /* (ranks, memories): for each granule 1 + the buffer to which it was last written; 0: it was not written */
 };
 
 static uint32_t *owners_of_memory(const struct poison *poison, uint32_t rank, enum memory memory)
 {
-    return poison->owner[(size_t)rank * MEMORY_COUNT + memory];
+    return poison->owners[(size_t)rank * MEMORY_COUNT + memory];
 }
 
 static uint64_t granule_count(uint64_t bytes)
@@ -28,10 +28,10 @@ struct poison *poison_new(const struct exec_run *run)
 {
     struct poison *poison = heap_zalloc(1, sizeof *poison);
     poison->ranks = run->assignment.ranks;
-    poison->owner = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner);
+    poison->owners = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owners);
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        poison->owner[i] = heap_zalloc(granule_count(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1,
-                                       sizeof(uint32_t));
+        poison->owners[i] = heap_zalloc(granule_count(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1,
+                                        sizeof(uint32_t));
     return poison;
 }
 
@@ -40,8 +40,8 @@ void poison_free(struct poison *poison)
     if (poison == NULL)
         return;
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        free(poison->owner[i]);
-    free(poison->owner);
+        free(poison->owners[i]);
+    free(poison->owners);
     free(poison);
 }
 

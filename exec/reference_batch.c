@@ -68,19 +68,19 @@ static struct piece subsequence_of_token(const struct token_layout *layout, int6
 }
 
 /* Returns the expert of a slot (a copy of one of `rows` tokens), or -1 - expert if the expert drops the copy. */
-static int32_t expert_of_slot(const struct transformer *t, const struct routing *dealt,
+static int32_t expert_of_slot(const struct transformer *t, const struct routing *routed,
                               uint32_t layer, int64_t rows, int64_t slot)
 {
-    if (dealt == NULL)
+    if (routed == NULL)
         return (int32_t)work_row_group_of(rows * t->experts_per_token, t->experts, slot);
-    int64_t *count = heap_alloc(2 * (size_t)dealt->expert_count, sizeof *count);
-    int64_t *first = count + dealt->expert_count;
+    int64_t *count = heap_alloc(2 * (size_t)routed->expert_count, sizeof *count);
+    int64_t *first = count + routed->expert_count;
     uint32_t expert = 0;
-    routing_deal_copies(dealt, dealt->list_of_layer[layer], rows, count, first);
+    routing_deal_copies(routed, routed->list_of_layer[layer], rows, count, first);
     while (slot < first[expert] || slot - first[expert] >= count[expert])
         expert++;
     const bool kept =
-        routing_keeps_copy(dealt, rows, count[expert], first[expert], slot - first[expert]);
+        routing_keeps_copy(routed, rows, count[expert], first[expert], slot - first[expert]);
     free(count);
     return kept ? (int32_t)expert : -1 - (int32_t)expert;
 }

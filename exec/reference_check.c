@@ -282,7 +282,7 @@ static enum status compare_and_judge_step(struct reference_check *a, struct trai
     return status;
 }
 
-static void start_check(struct reference_check *a, const struct ir *ir)
+static void init_check(struct reference_check *a, const struct ir *ir)
 {
     a->dtype = (uint8_t)training_storage_dtype(ir);
     a->rule = reference_check_rule_of((enum dtype)a->dtype);
@@ -350,7 +350,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
     if (status == STATUS_OK)
         status = training_run_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
     if (status == STATUS_OK) {
-        start_check(a, ir);
+        init_check(a, ir);
         status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_UNLIMITED, diag);
     }
     if (status == STATUS_OK && a->clips) {

@@ -148,11 +148,11 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
                  .needed_rows[(size_t)run->assignment.needed_row_of_shape[ir->op.shape[op]] *
                                   run->assignment.ranks +
                               rank];
-    const uint32_t dealt = run->assignment.routed_row_of_shape[ir->op.shape[op]];
+    const uint32_t routed = run->assignment.routed_row_of_shape[ir->op.shape[op]];
     call->routed_rows = NULL;
-    if (dealt != IR_NONE) {
+    if (routed != IR_NONE) {
         call->routed_rows =
-            &run->assignment.routed_rows[(size_t)dealt * run->assignment.ranks + rank];
+            &run->assignment.routed_rows[(size_t)routed * run->assignment.ranks + rank];
         call->work = &call->routed_rows->work;
     }
     call->model = run->options->model;

@@ -257,7 +257,7 @@ static size_t tokens_per_batch(const struct ir *ir)
 /* What draw_weights() needs to draw the blocks of a buffer. */
 struct tensor_draw {
     const struct training *training;
-    exec_draw_function *block;
+    exec_draw_function *draw_block;
     void *context;
 };
 
@@ -283,7 +283,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
         .centre = norm && !flat ? 1 : 0,
         .scale = (float)(deviation / DRAW_DEVIATION),
     };
-    d->block(d->context, b->buffer_offset, &draw);
+    d->draw_block(d->context, b->buffer_offset, &draw);
 }
 
 bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,

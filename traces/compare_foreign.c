@@ -216,7 +216,7 @@ static enum status align_steps(struct foreign_comparison *f, const struct foreig
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
         struct foreign_step m;
-        foreign_make_step(&f->sides, true, row + i, end - i, &m);
+        foreign_step_init(&f->sides, true, row + i, end - i, &m);
         status = foreign_check_size(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_lane(f, lane, &p->lanes[lane], &m.lanes[lane]);
@@ -224,7 +224,7 @@ static enum status align_steps(struct foreign_comparison *f, const struct foreig
         c->measured.rows += m.classified_rows;
         c->measured.busy_s += m.busy_s;
         spans[c->measured_steps++] = m.end_s - m.start_s;
-        foreign_release_step(&m);
+        foreign_step_release(&m);
     }
     c->measured.busy_s /= (double)c->measured_steps;
     c->measured.step_s = compare_median(spans, c->measured_steps);
@@ -238,7 +238,7 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag)
 {
     struct foreign_comparison f = {.comparison = c};
-    enum status status = foreign_make(&f.sides, predicted, measured, name, diag);
+    enum status status = foreign_sides_init(&f.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
     size_t p_count, m_count;
@@ -246,7 +246,7 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
         foreign_order_rows(predicted, f.sides.predicted_rank, false, &p_count);
     struct timed_row *m_row = foreign_order_rows(measured, f.sides.recorded_rank, true, &m_count);
     struct foreign_step p;
-    foreign_make_step(&f.sides, false, p_row, p_count, &p);
+    foreign_step_init(&f.sides, false, p_row, p_count, &p);
     c->is_foreign = true;
     c->compared_ranks = 1;
     c->predicted.rows = p.classified_rows;
@@ -260,8 +260,8 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
         add_pairs(&f, f.sides.recorded_rank);
         comparison_finish(c, predicted, measured);
     }
-    foreign_release_step(&p);
-    foreign_release(&f.sides);
+    foreign_step_release(&p);
+    foreign_sides_release(&f.sides);
     free(f.matches);
     free(p_row);
     free(m_row);

@@ -389,7 +389,7 @@ static enum status add_measured_rows(struct explain_rows *rows, const struct tra
     if (measured->ops.count == 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "has no rows");
     if (foreign) {
-        status = row_matches_make(&matches, predicted, measured, name, diag);
+        status = row_matches_find(&matches, predicted, measured, name, diag);
         if (status == STATUS_OK)
             add_foreign_rows(rows, measured, matches.is_stray);
     } else {
@@ -443,9 +443,9 @@ static enum status find_match_rate(struct explanation *e, const struct trace *pr
     return status;
 }
 
-enum status explain_make(struct explanation *e, const struct trace *predicted,
-                         const struct trace *const *measured, const char *const *names,
-                         size_t count, bool foreign, struct diag *diag)
+enum status explain_measured_traces(struct explanation *e, const struct trace *predicted,
+                                    const struct trace *const *measured, const char *const *names,
+                                    size_t count, bool foreign, struct diag *diag)
 {
     struct explain_rows p = {0}, m = {0};
     enum status status = STATUS_OK;

@@ -45,7 +45,7 @@ enum kernel_class foreign_class(const struct foreign_sides *f, bool is_measured,
     return class == CLASS_NORM && f->norms_are_elementwise ? CLASS_ELEMENTWISE : class;
 }
 
-void foreign_make_step(const struct foreign_sides *f, bool is_measured, const struct timed_row *row,
+void foreign_step_init(const struct foreign_sides *f, bool is_measured, const struct timed_row *row,
                        size_t count, struct foreign_step *step)
 {
     const struct trace *trace = is_measured ? f->measured : f->predicted;
@@ -65,7 +65,7 @@ void foreign_make_step(const struct foreign_sides *f, bool is_measured, const st
         align_find_periods(&step->lanes[lane]);
 }
 
-void foreign_release_step(struct foreign_step *step)
+void foreign_step_release(struct foreign_step *step)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         align_release(&step->lanes[lane]);
@@ -130,8 +130,8 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
         rank);
 }
 
-enum status foreign_make(struct foreign_sides *f, const struct trace *predicted,
-                         const struct trace *measured, const char *name, struct diag *diag)
+enum status foreign_sides_init(struct foreign_sides *f, const struct trace *predicted,
+                               const struct trace *measured, const char *name, struct diag *diag)
 {
     *f = (struct foreign_sides){.predicted = predicted, .measured = measured};
     if (predicted->ops.count == 0 || measured->ops.count == 0)
@@ -145,7 +145,7 @@ enum status foreign_make(struct foreign_sides *f, const struct trace *predicted,
     return status;
 }
 
-void foreign_release(struct foreign_sides *f)
+void foreign_sides_release(struct foreign_sides *f)
 {
     free(f->predicted_class);
     free(f->measured_class);

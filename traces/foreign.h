@@ -41,9 +41,9 @@ struct foreign_step {
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
  * for messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the recorded
  * one; a single predicted rank represents all. */
-enum status foreign_make(struct foreign_sides *foreign, const struct trace *predicted,
-                         const struct trace *measured, const char *name, struct diag *diag);
-void foreign_release(struct foreign_sides *foreign);
+enum status foreign_sides_init(struct foreign_sides *foreign, const struct trace *predicted,
+                               const struct trace *measured, const char *name, struct diag *diag);
+void foreign_sides_release(struct foreign_sides *foreign);
 
 /* Returns the rows of a rank, ordered by start and, with by_step, first by step; without by_step all rows count as
  * one step. The caller frees the array. */
@@ -56,9 +56,9 @@ enum kernel_class foreign_class(const struct foreign_sides *foreign, bool is_mea
 
 /* Fills *step with row[0..count), the rows of one step of the recording (is_measured) or of the prediction; rows of
  * CLASS_NONE are in no lane. Release *step. */
-void foreign_make_step(const struct foreign_sides *foreign, bool is_measured,
+void foreign_step_init(const struct foreign_sides *foreign, bool is_measured,
                        const struct timed_row *row, size_t count, struct foreign_step *step);
-void foreign_release_step(struct foreign_step *step);
+void foreign_step_release(struct foreign_step *step);
 
 /* Refuses a step with more items than can be aligned. */
 enum status foreign_check_size(const struct foreign_step *step, const char *name,

@@ -73,7 +73,7 @@ struct kernel_owners {
     double *seconds;
 };
 
-static void name_operators(struct kernel_owners *k, const char *const *wanted, size_t count)
+static void fill_recorded_names(struct kernel_owners *k, const char *const *wanted, size_t count)
 {
     for (size_t i = 0; i < k->events->name_count; i++) {
         k->recorded_names[i] = recorded_form(&k->times->arena, k->events->name[i]);
@@ -276,7 +276,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
             .inner = heap_alloc(events.event_count + 1, sizeof *k.inner),
             .seconds = heap_zalloc(events.event_count + 1, sizeof *k.seconds),
         };
-        name_operators(&k, wanted, count);
+        fill_recorded_names(&k, wanted, count);
         find_owners(&k);
         kineto_steps_find(&steps, &events);
         times->step_count = steps.step_count > 0 ? steps.step_count : 1;

@@ -201,11 +201,11 @@ static void sum_issue(const struct builder *b, const struct kineto_steps *steps,
         if (event->type == KINETO_CALL)
             issued[count++] =
                 (struct kineto_issued){.start_us = event->start_us,
-                                       .event = i,
+                                       .call_event = i,
                                        .operator_event = b->contexts[i].owner,
                                        .step = kineto_step_at(steps, event->start_us)};
     }
-    kineto_issue_make(issue, events, issued, count);
+    kineto_issue_sum_calls(issue, events, issued, count);
     free(issued);
 }
 

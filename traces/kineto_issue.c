@@ -25,7 +25,7 @@ void kineto_issue_release(struct kineto_issue *issue)
 /* A kernel or copy that a call of the runtime started on the GPU. */
 struct started_work {
     uint64_t correlation;
-    uint32_t event;
+    uint32_t event_index;
 };
 
 struct maker {
@@ -41,7 +41,7 @@ static int compare_started(const void *left, const void *right)
     const struct started_work *a = left, *b = right;
     if (a->correlation != b->correlation)
         return a->correlation < b->correlation ? -1 : 1;
-    return a->event < b->event ? -1 : a->event > b->event;
+    return a->event_index < b->event_index ? -1 : a->event_index > b->event_index;
 }
 
 /* Returns how many of value[0..count), ascending, are less than `limit`. */
@@ -161,7 +161,7 @@ static void add_call(const struct maker *m, const struct kineto_issued *issued,
     struct kineto_issue_step outside = {0};
     struct kineto_issue_step *step =
         issued->step >= 0 ? &issue->steps[issue->step_count - 1] : &outside;
-    const struct kineto_event *call = &m->events->events[issued->event];
+    const struct kineto_event *call = &m->events->events[issued->call_event];
     double last_us = before->last_call_end_us, call_s = 1e-6 * (call->end_us - call->start_us);
     double before_s = 1e-6 * fmax(call->start_us - last_us, 0);
     size_t count;
@@ -174,7 +174,7 @@ static void add_call(const struct maker *m, const struct kineto_issued *issued,
         add_wait_time(m, call, step);
         return;
     }
-    const char *name = m->events->name[m->events->events[started->event].name];
+    const char *name = m->events->name[m->events->events[started->event_index].name];
     enum kineto_call kind = call_kind_of_kernel(name);
     bool held = strstr(name, "Pageable") != NULL ||
                 before->launched_kernels >=
@@ -195,7 +195,7 @@ static void add_call(const struct maker *m, const struct kineto_issued *issued,
     step->calls_of[kind].total_call_s += call_s;
     step->calls_of[kind].total_gap_s += before_s;
     if (kind == CALL_LAUNCH)
-        add_start_time(m, call, started->event, issue);
+        add_start_time(m, call, started->event_index, issue);
 }
 
 static int compare_issued(const void *left, const void *right)
@@ -203,11 +203,11 @@ static int compare_issued(const void *left, const void *right)
     const struct kineto_issued *a = left, *b = right;
     if (a->start_us != b->start_us)
         return a->start_us < b->start_us ? -1 : 1;
-    return a->event < b->event ? -1 : a->event > b->event;
+    return a->call_event < b->call_event ? -1 : a->call_event > b->call_event;
 }
 
-void kineto_issue_make(struct kineto_issue *issue, const struct kineto_events *events,
-                       struct kineto_issued *issued, size_t count)
+void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
+                            struct kineto_issued *issued, size_t count)
 {
     struct maker m;
     struct calls_so_far before = {.last_call_end_us = -1, .last_operator_event = UINT32_MAX};

@@ -51,14 +51,14 @@ void kineto_issue_release(struct kineto_issue *issue);
 /* A call, as the reader of recordings (traces/kineto.c) finds it. */
 struct kineto_issued {
     double start_us;
-    uint32_t event;          /* the call */
+    uint32_t call_event;     /* the call */
     uint32_t operator_event; /* the operator that made the call; UINT32_MAX: none */
     int32_t step;            /* the profiler's step; -1: outside all steps */
 };
 
 /* Sums the calls of each step. issued[0..count) may have any order; it is sorted by start. */
 struct kineto_events;
-void kineto_issue_make(struct kineto_issue *issue, const struct kineto_events *events,
-                       struct kineto_issued *issued, size_t count);
+void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
+                            struct kineto_issued *issued, size_t count);
 
 #endif

@@ -61,7 +61,7 @@ static int compare_launchers(const void *left, const void *right)
     const struct kineto_launch *a = left, *b = right;
     if (a->launch_id != b->launch_id)
         return a->launch_id < b->launch_id ? -1 : 1;
-    return a->event < b->event ? -1 : a->event > b->event;
+    return a->event_index < b->event_index ? -1 : a->event_index > b->event_index;
 }
 
 void kineto_launchers_find(struct kineto_launchers *l, const struct kineto_events *events,
@@ -98,7 +98,8 @@ static uint32_t find_launcher(const struct kineto_launch *launcher, size_t count
         else
             high = middle;
     }
-    return id != 0 && low < count && launcher[low].launch_id == id ? launcher[low].event : NONE;
+    return id != 0 && low < count && launcher[low].launch_id == id ? launcher[low].event_index
+                                                                   : NONE;
 }
 
 uint32_t kineto_launcher_of(const struct kineto_launchers *l, const struct kineto_event *kernel)

@@ -25,7 +25,7 @@ int32_t kineto_step_at(const struct kineto_steps *steps, double time_us);
 
 struct kineto_launch {
     uint64_t launch_id; /* "External id" or "correlation" */
-    uint32_t event;
+    uint32_t event_index;
 };
 
 /* The operators and calls, sorted by the identifiers by which kernels name them. */

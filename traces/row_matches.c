@@ -62,7 +62,7 @@ static void match_block(struct maker *maker, const struct align_sequence *p,
 /* The fillers (rows between blocks) of one side that precede a block. */
 struct filler_gap {
     const struct align_filler *filler;
-    size_t count;
+    size_t filler_count;
 };
 
 static bool is_of_sort(const struct align_filler *filler, int sort)
@@ -70,26 +70,26 @@ static bool is_of_sort(const struct align_filler *filler, int sort)
     return (filler->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
 }
 
-static size_t count_sort(const struct filler_gap *gap, int sort)
+static size_t count_rows_of_sort(const struct filler_gap *gap, int sort)
 {
     size_t count = 0;
-    for (size_t i = 0; i < gap->count; i++)
+    for (size_t i = 0; i < gap->filler_count; i++)
         count += is_of_sort(&gap->filler[i], sort);
     return count;
 }
 
-static void match_sort(struct maker *maker, const struct filler_gap *p, const struct filler_gap *m,
-                       int sort, bool both)
+static void match_rows_of_sort(struct maker *maker, const struct filler_gap *p,
+                               const struct filler_gap *m, int sort, bool both)
 {
     struct block_match *match = NULL;
-    for (size_t i = 0; i < p->count; i++)
+    for (size_t i = 0; i < p->filler_count; i++)
         if (both || is_of_sort(&p->filler[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
             match->between_blocks = true;
             add_row(maker->out, match, p->filler[i].row);
         }
-    for (size_t i = 0; i < m->count; i++) {
+    for (size_t i = 0; i < m->filler_count; i++) {
         if (!both && !is_of_sort(&m->filler[i], sort))
             continue;
         if (match == NULL || m->filler[i].class == CLASS_OTHER) {
@@ -104,9 +104,10 @@ static void match_sort(struct maker *maker, const struct filler_gap *p, const st
 /* Matches optimizer rows apart from others if both sides have some; else all rows of the gap are one match. */
 static void match_gap(struct maker *maker, const struct filler_gap *p, const struct filler_gap *m)
 {
-    bool apart = count_sort(p, BETWEEN_OPTIMIZER) > 0 && count_sort(m, BETWEEN_OPTIMIZER) > 0;
+    bool apart = count_rows_of_sort(p, BETWEEN_OPTIMIZER) > 0 &&
+                 count_rows_of_sort(m, BETWEEN_OPTIMIZER) > 0;
     for (int sort = 0; sort < (apart ? BETWEEN_COUNT : 1); sort++)
-        match_sort(maker, p, m, sort, !apart);
+        match_rows_of_sort(maker, p, m, sort, !apart);
 }
 
 /* Returns the fillers from *from on that precede item `until`, or with `last` all that are left, and moves *from
@@ -117,7 +118,7 @@ static struct filler_gap next_gap(const struct align_sequence *s, size_t *from, 
     struct filler_gap gap = {s->fillers + *from, 0};
     while (*from < s->filler_count && (last || s->fillers[*from].items_before <= until)) {
         ++*from;
-        gap.count++;
+        gap.filler_count++;
     }
     return gap;
 }
@@ -174,14 +175,14 @@ static enum status match_steps(struct maker *maker, const struct foreign_step *p
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
         struct foreign_step m;
-        foreign_make_step(&maker->sides, true, row + i, end - i, &m);
+        foreign_step_init(&maker->sides, true, row + i, end - i, &m);
         status = foreign_check_size(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_lane(maker, &p->lanes[lane], &m.lanes[lane]);
         out->recorded_steps[out->step_count++] =
             (struct recorded_step){row[i].step, m.end_s - m.start_s,
                                    idle_s_of_step(maker->sides.measured, row + i, end - i)};
-        foreign_release_step(&m);
+        foreign_step_release(&m);
     }
     return status;
 }
@@ -207,11 +208,11 @@ static void list_strays(struct maker *maker)
         qsort(out->strays, out->stray_count, sizeof *out->strays, compare_strays);
 }
 
-enum status row_matches_make(struct row_matches *matches, const struct trace *predicted,
+enum status row_matches_find(struct row_matches *matches, const struct trace *predicted,
                              const struct trace *measured, const char *name, struct diag *diag)
 {
     struct maker maker = {.out = matches};
-    enum status status = foreign_make(&maker.sides, predicted, measured, name, diag);
+    enum status status = foreign_sides_init(&maker.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
     matches->rank = maker.sides.recorded_rank;
@@ -225,14 +226,14 @@ enum status row_matches_make(struct row_matches *matches, const struct trace *pr
     maker.stray_s = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_s);
     maker.stray_rows = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_rows);
     matches->is_stray = heap_zalloc(measured->ops.count + 1, sizeof *matches->is_stray);
-    foreign_make_step(&maker.sides, false, p_row, p_count, &p);
+    foreign_step_init(&maker.sides, false, p_row, p_count, &p);
     status = foreign_check_size(&p, "the prediction", diag);
     if (status == STATUS_OK)
         status = match_steps(&maker, &p, m_row, m_count, name, diag);
     if (status == STATUS_OK)
         list_strays(&maker);
-    foreign_release_step(&p);
-    foreign_release(&maker.sides);
+    foreign_step_release(&p);
+    foreign_sides_release(&maker.sides);
     free(maker.stray_s);
     free(maker.stray_rows);
     free(p_row);

@@ -54,7 +54,7 @@ struct row_matches {
 };
 
 /* Aligns every step of a recording of one rank. name is the recording's, for messages. */
-enum status row_matches_make(struct row_matches *matches, const struct trace *predicted,
+enum status row_matches_find(struct row_matches *matches, const struct trace *predicted,
                              const struct trace *measured, const char *name, struct diag *diag);
 void row_matches_release(struct row_matches *matches);
 

@@ -52,7 +52,7 @@ struct row_time {
     uint32_t row;
 };
 
-static int compare_timed(const void *a, const void *b)
+static int compare_row_times(const void *a, const void *b)
 {
     const struct row_time *x = a, *y = b;
     if (x->time_s != y->time_s)
@@ -71,7 +71,7 @@ static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
     struct row_time *timed = heap_alloc(count, sizeof *timed);
     for (i = 0; i < count; i++)
         timed[i] = (struct row_time){time_s[row[i]], row[i]};
-    qsort(timed, count, sizeof *timed, compare_timed);
+    qsort(timed, count, sizeof *timed, compare_row_times);
     for (i = 0; i < count; i++)
         row[i] = timed[i].row;
     free(timed);

@@ -131,7 +131,7 @@ static enum status read_head(struct recording_reader *in)
     status = read_i64(in, in->root, "tokens", 1, NUMBER_LIMIT, 0, &r->token_count);
     if (status == STATUS_OK)
         status = read_optional_text(in, "torch", &r->torch_version);
-    return status == STATUS_OK ? read_optional_text(in, "device", &r->device) : status;
+    return status == STATUS_OK ? read_optional_text(in, "device", &r->device_name) : status;
 }
 
 static enum status read_modules(struct recording_reader *in)

@@ -109,7 +109,7 @@ struct step_recording {
     const char *name;          /* names the recording in messages */
     const char *torch_version; /* the version of PyTorch */
     /* the GPU for which PyTorch chose kernels, as the recorder names it; "": not given */
-    const char *device;
+    const char *device_name;
     int64_t token_count; /* tokens that the recorded rank reads in the step; 0: not given */
     uint32_t world_size, rank;
     /* the most bytes that lived at once, by the recorder's own count; 0: not given */

@@ -106,8 +106,8 @@ enum status compared_explain(struct explanation *explanation, const char *predic
     if (status == STATUS_OK)
         status = check_ranks_differ(recording, path, count, diag);
     if (status == STATUS_OK)
-        status = explain_make(explanation, &first.trace, trace, path, count,
-                              recording[0].from_pytorch, diag);
+        status = explain_measured_traces(explanation, &first.trace, trace, path, count,
+                                         recording[0].from_pytorch, diag);
     for (size_t i = 0; i < count; i++)
         trace_release(&recording[i].trace);
     trace_release(&first.trace);

@@ -36,8 +36,8 @@ static enum status put_causes(struct page *page, const struct compared *c, const
 {
     struct explanation e = {0};
     const struct trace *trace = &c->measured;
-    enum status status =
-        explain_make(&e, &c->predicted, &trace, &measured, 1, c->comparison.is_foreign, diag);
+    enum status status = explain_measured_traces(&e, &c->predicted, &trace, &measured, 1,
+                                                 c->comparison.is_foreign, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Why");
         if (e.matched_time_share < COMPARE_MATCH_MIN)

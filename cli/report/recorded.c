@@ -207,7 +207,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     recorded_modules_make(&m, p);
     json_begin_object(w, "recording");
     json_put_text(w, "torch", r->torch_version);
-    json_put_text(w, "device", r->device);
+    json_put_text(w, "device", r->device_name);
     json_put_count(w, "world", r->world_size);
     json_put_count(w, "rank", r->rank);
     json_begin_array(w, "stage_ranks");

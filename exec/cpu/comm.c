@@ -325,16 +325,16 @@ static void fetch_needed_rows(const struct comm_member *m)
  * direction back the rows that this rank sent. */
 static void fetch_routed_rows(const struct comm_member *m)
 {
-    const struct routed_rows *dealt = m->call->routed_rows;
+    const struct routed_rows *routed = m->call->routed_rows;
     const struct operand recv = m->parts[m->member_index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
-    const uint32_t index = dealt->first_expert / (dealt->experts / dealt->ranks);
+    const uint32_t index = routed->first_expert / (routed->experts / routed->ranks);
     uint64_t to = 0, before = 0;
     for (uint32_t k = 0; k < index; k++)
-        before += (uint64_t)(assignment_copies_for_member(dealt, k) * cols);
-    for (uint32_t k = 0; k < dealt->ranks; k++) {
-        const uint64_t rows = (uint64_t)assignment_copies_for_member(dealt, ahead ? index : k);
+        before += (uint64_t)(assignment_copies_for_member(routed, k) * cols);
+    for (uint32_t k = 0; k < routed->ranks; k++) {
+        const uint64_t rows = (uint64_t)assignment_copies_for_member(routed, ahead ? index : k);
         const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
         copy_elements(element_address(recv, to), element_address(m->parts[k].send, from),
                       rows * (uint64_t)cols, recv.dtype);
@@ -362,19 +362,19 @@ static void add_elements(void *to, const void *from, uint64_t count, enum dtype 
  * outputs that the members' experts computed for this member's tokens. */
 static void exchange_tokens_once(const struct comm_member *m)
 {
-    const struct routed_rows *dealt = m->call->routed_rows;
+    const struct routed_rows *routed = m->call->routed_rows;
     const struct operand recv = m->parts[m->member_index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
     uint64_t to = 0;
     if (!ahead)
         memset(recv.data, 0, recv.element_count * dtype_bytes(recv.dtype));
-    for (uint32_t k = 0; k < dealt->ranks; k++) {
+    for (uint32_t k = 0; k < routed->ranks; k++) {
         const uint32_t member = ahead ? m->member_index : k;
-        const int64_t first = dealt->first_sent_token[member],
-                      end = dealt->first_sent_token[member + 1];
+        const int64_t first = routed->first_sent_token[member],
+                      end = routed->first_sent_token[member + 1];
         for (int64_t i = first; i < end; i++, to++) {
-            const uint64_t own = (uint64_t)(dealt->sent_token[i] * cols);
+            const uint64_t own = (uint64_t)(routed->sent_token[i] * cols);
             if (ahead)
                 copy_elements(element_address(recv, to * (uint64_t)cols),
                               element_address(m->parts[k].send, own), (uint64_t)cols, recv.dtype);

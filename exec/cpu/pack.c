@@ -34,17 +34,17 @@ static void copy_blocks(const struct call *call, bool pack)
  * [experts, ranks, rows]. */
 static void reorder_expert_rows(const struct call *call, bool pack)
 {
-    const struct routed_rows *dealt = call->routed_rows;
+    const struct routed_rows *routed = call->routed_rows;
     const struct operand *from = &call->read[0], *to = &call->write[0];
     const size_t width = (size_t)call->work->pack.w[0] * dtype_bytes(from->dtype);
-    const int64_t *count = dealt->copies_of_expert + dealt->first_expert;
-    const uint32_t own = dealt->experts / dealt->ranks;
+    const int64_t *count = routed->copies_of_expert + routed->first_expert;
+    const uint32_t own = routed->experts / routed->ranks;
     size_t by_rank = 0, of_rank = 0, before = 0;
     for (uint32_t e = 0; e < own; e++)
         of_rank += (size_t)count[e];
     for (uint32_t e = 0; e < own; before += (size_t)count[e++])
-        for (uint32_t r = 0; r < dealt->ranks; r++) {
-            const size_t by_expert = before * dealt->ranks + r * (size_t)count[e];
+        for (uint32_t r = 0; r < routed->ranks; r++) {
+            const size_t by_expert = before * routed->ranks + r * (size_t)count[e];
             by_rank = r * of_rank + before;
             memcpy((char *)to->data + (pack ? by_expert : by_rank) * width,
                    (const char *)from->data + (pack ? by_rank : by_expert) * width,

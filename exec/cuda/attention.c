@@ -36,7 +36,7 @@ struct attention {
     struct attentions *owner;
     struct call planned_call; /* the call for which it was planned */
     struct attention_part part;
-    struct fused_plan *plan;
+    struct fused_plan *fused_plan;
     struct attention_tiles *tiles;
     struct attention *next;
 };
@@ -246,7 +246,7 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
 #ifdef HAVE_CUDNN
     const char *why = all->dnn != NULL ? why_not_fused(all, call, &a->part) : NULL;
     if (all->dnn != NULL && why == NULL) {
-        a->plan = find_or_add_plan(all, a);
+        a->fused_plan = find_or_add_plan(all, a);
         return a;
     }
     if (why != NULL)
@@ -344,14 +344,14 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
         build_plans_in_parallel(all);
 #endif
     for (struct attention *a = all->first_attention; a != NULL; a = a->next) {
-        if (a->plan != NULL && a->plan->fused == NULL) {
+        if (a->fused_plan != NULL && a->fused_plan->fused == NULL) {
             if (all->wanted_kernels == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
                                   "refuses the attention of op %" PRIu32 ": %s", a->planned_call.op,
-                                  a->plan->refusal_text);
+                                  a->fused_plan->refusal_text);
             snprintf(all->not_fused_reason, sizeof all->not_fused_reason, "op %" PRIu32 ": %s",
-                     a->planned_call.op, a->plan->refusal_text);
-            a->plan = NULL;
+                     a->planned_call.op, a->fused_plan->refusal_text);
+            a->fused_plan = NULL;
             a->tiles = attention_tiles_new(all->products, &a->planned_call, diag);
             if (a->tiles == NULL)
                 return STATUS_SYSTEM;
@@ -446,7 +446,7 @@ static const char *run_forward(const struct attention *a, const struct call *cal
     if (error != 0)
         return cuda_error_text(error);
     const char *words =
-        fused_forward(a->plan->fused, handle,
+        fused_forward(a->fused_plan->fused, handle,
                       row_address(&call->read[0], p->first_query, heads, dim), call->read[1].data,
                       call->read[2].data, row_address(&call->write[0], p->first_query, heads, vdim),
                       stats, (char *)place->scratch + stats_bytes(a));
@@ -474,14 +474,14 @@ static const char *run_backward(const struct attention *a, const struct call *ca
     if (error != 0)
         return cuda_error_text(error);
     return fused_backward(
-        a->plan->fused, handle, row_address(&call->read[0], p->first_query, heads, dim),
+        a->fused_plan->fused, handle, row_address(&call->read[0], p->first_query, heads, dim),
         call->read[1].data, call->read[2].data,
         row_address(&call->read[3], p->first_query, heads, vdim),
         row_address(&call->read[5], p->first_query, heads, vdim), stats,
         row_address(&call->write[0], p->first_query, heads, dim), call->write[1].data,
         call->write[2].data,
-        has_workspace(call, a->plan->fused) ? call->write[3].data
-                                            : (char *)place->scratch + stats_bytes(a));
+        has_workspace(call, a->fused_plan->fused) ? call->write[3].data
+                                                  : (char *)place->scratch + stats_bytes(a));
 }
 #endif
 
@@ -490,7 +490,7 @@ size_t attention_scratch_bytes(const struct attention *attention)
     if (attention->tiles != NULL)
         return attention_tiles_scratch_bytes(attention->tiles);
 #ifdef HAVE_CUDNN
-    const struct fused *fused = attention->plan->fused;
+    const struct fused *fused = attention->fused_plan->fused;
     return stats_bytes(attention) +
            (has_workspace(&attention->planned_call, fused) ? 0 : fused_scratch_bytes(fused));
 #else

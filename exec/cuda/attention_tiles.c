@@ -70,7 +70,7 @@ static uint8_t alignment_of(const struct operand *operand, int64_t dim)
     return min_u8(product_alignment(operand->data), product_alignment((void *)(uintptr_t)head));
 }
 
-/* Plans the products of a block of `rows`. */
+/* Plans the matrix products for a block of `rows` query rows. False: cuBLASLt has no algorithm for one. */
 static bool plan_block(struct attention_tiles *t, struct products *products,
                        const struct call *call, const struct product **plan, int64_t rows,
                        struct diag *diag)

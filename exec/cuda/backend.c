@@ -85,7 +85,7 @@ static void set_scratch_sizes(struct cuda *cuda, struct cuda_rank *rank)
     for (uint32_t s = 0; s < cuda->run->ir->stream_count; s++) {
         struct cuda_stream *stream = &rank->streams[s];
         for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
-            size_t wanted = cuda->prepared[stream->op_list.ops[i]].scratch_bytes;
+            size_t wanted = cuda->prepared_ops[stream->op_list.ops[i]].scratch_bytes;
             if (wanted > stream->scratch_bytes)
                 stream->scratch_bytes = wanted;
         }

@@ -394,7 +394,7 @@ static struct cuda_route route_of(const struct work *work, const struct cuda_lau
     return (struct cuda_route){
         .rows = work->route.rows,
         .experts = work->route.experts,
-        .copies = work->route.copies,
+        .copies_per_token = work->route.copies,
         .score = (int)work->route.score,
         .norm = work->route.norm != 0,
         .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
@@ -459,14 +459,14 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
 static int reorder_expert_rows(const struct call *call, const struct cuda_launch_context *place,
                                bool back)
 {
-    const struct routed_rows *dealt = call->routed_rows;
+    const struct routed_rows *routed = call->routed_rows;
     const struct cuda_routed_rows rows = {
         .y = call->write[0].data,
         .x = call->read[0].data,
-        .expert_begins = place->expert_begins + dealt->first_expert,
-        .experts = dealt->experts / dealt->ranks,
-        .ranks = dealt->ranks,
-        .row_count = dealt->row_count,
+        .expert_begins = place->expert_begins + routed->first_expert,
+        .experts = routed->experts / routed->ranks,
+        .ranks = routed->ranks,
+        .row_count = routed->row_count,
         .row_bytes = call->work->pack.w[0] * (int64_t)dtype_bytes((enum dtype)call->read[0].dtype),
         .to_rank_order = back,
     };

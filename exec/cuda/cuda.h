@@ -77,7 +77,7 @@ struct cuda_rank {
     pthread_mutex_t *lock;            /* own_lock, or one for all ranks that share a GPU */
     struct cuda_stream *streams;      /* (stream_count); those without ops have no handle */
     uint32_t *list_position;          /* (ops of the role) the op's position in its stream's list */
-    struct cuda_events *events;       /* (ops of the role) */
+    struct cuda_events *op_events;    /* (ops of the role) */
     atomic_bool *at_barrier;          /* (ops of the role) the host has reached this barrier */
     bool *has_launched;               /* (ops of the role) the op has put work on the device */
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
@@ -130,7 +130,7 @@ struct cuda {
     struct exec_run *run;
     uint32_t rank_count;
     struct cuda_rank *rank_states;
-    struct cuda_prepared *prepared; /* (ops) */
+    struct cuda_prepared *prepared_ops; /* (ops) */
     /* for each epilogue, in the roles of this process: the ops that it could compute; the products that may compute
      * the op after them; and those of these products for which the library has an algorithm */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
@@ -166,7 +166,7 @@ static inline uint32_t cuda_local_op(const struct cuda_rank *rank, uint32_t op)
 }
 static inline struct cuda_events *cuda_events_of(const struct cuda_rank *rank, uint32_t op)
 {
-    return &rank->events[cuda_local_op(rank, op)];
+    return &rank->op_events[cuda_local_op(rank, op)];
 }
 
 /* Records a failure and ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */

@@ -11,22 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say_number(backend_header_function *say, void *user, const char *key, long long value)
+static void report_number(backend_header_function *say, void *user, const char *key,
+                          long long value)
 {
     char text[32];
     snprintf(text, sizeof text, "%lld", value);
     say(user, key, text);
 }
 
-static void say_cuda(backend_header_function *say, void *user, const char *key, int version)
+static void report_cuda_version(backend_header_function *say, void *user, const char *key,
+                                int version)
 {
     char text[32];
     snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
     say(user, key, text);
 }
 
-static void say_version(backend_header_function *say, void *user, const char *key,
-                        enum nvidia_library library, int version)
+static void report_version(backend_header_function *say, void *user, const char *key,
+                           enum nvidia_library library, int version)
 {
     char text[32];
     version_print(library, version, text, sizeof text);
@@ -34,17 +36,17 @@ static void say_version(backend_header_function *say, void *user, const char *ke
         say(user, key, text);
 }
 
-static void say_clocks(backend_header_function *say, void *user, int device)
+static void report_clocks(backend_header_function *say, void *user, int device)
 {
     char text[80];
     if (nvml_driver_version(text, sizeof text))
         say(user, "driver", text);
     if (nvml_sm_max_mhz(device) > 0)
-        say_number(say, user, "sm_clock_max_mhz", nvml_sm_max_mhz(device));
+        report_number(say, user, "sm_clock_max_mhz", nvml_sm_max_mhz(device));
     if (nvml_memory_mhz(device) > 0)
-        say_number(say, user, "memory_clock_mhz", nvml_memory_mhz(device));
+        report_number(say, user, "memory_clock_mhz", nvml_memory_mhz(device));
     if (nvml_power_limit_w(device) > 0)
-        say_number(say, user, "power_limit_w", (long long)(nvml_power_limit_w(device) + 0.5));
+        report_number(say, user, "power_limit_w", (long long)(nvml_power_limit_w(device) + 0.5));
 }
 
 /* Returns the newest version of CUDA that the driver supports; 0: there is no driver. If the runtime is too new for
@@ -110,19 +112,19 @@ enum status cuda_describe(backend_header_function *say, void *user, struct diag 
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     say(user, "device", properties.name);
-    say_number(say, user, "devices", count);
-    say_number(say, user, "device.sm_count", sms);
-    say_number(say, user, "compute_capability", 10LL * major + minor);
-    say_number(say, user, "numa_node", cuda_numa_node(device));
-    say_cuda(say, user, "driver_cuda", driver);
-    say_cuda(say, user, "cuda_runtime", runtime);
-    say_clocks(say, user, device);
+    report_number(say, user, "devices", count);
+    report_number(say, user, "device.sm_count", sms);
+    report_number(say, user, "compute_capability", 10LL * major + minor);
+    report_number(say, user, "numa_node", cuda_numa_node(device));
+    report_cuda_version(say, user, "driver_cuda", driver);
+    report_cuda_version(say, user, "cuda_runtime", runtime);
+    report_clocks(say, user, device);
     return STATUS_OK;
 }
 
 /* Reports how many ops are computed by the call of the op before them; a trace shows them with no duration, at the
  * end of that op. */
-static void say_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
+static void report_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
 {
     char text[160];
     snprintf(text, sizeof text,
@@ -139,15 +141,16 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
 {
     const struct cuda *cuda = cuda_of(run);
     char text[640];
-    say_version(say, user, "cublaslt", NVIDIA_CUBLASLT, (int)cuda->cublaslt->cublasLtGetVersion());
-    say_version(say, user, "cudnn", NVIDIA_CUDNN, attentions_cudnn_version(cuda->attentions));
-    say_version(say, user, "nccl", NVIDIA_NCCL, nccl_version(cuda));
+    report_version(say, user, "cublaslt", NVIDIA_CUBLASLT,
+                   (int)cuda->cublaslt->cublasLtGetVersion());
+    report_version(say, user, "cudnn", NVIDIA_CUDNN, attentions_cudnn_version(cuda->attentions));
+    report_version(say, user, "nccl", NVIDIA_NCCL, nccl_version(cuda));
     if (run->options->times_by_cupti)
-        say_version(say, user, "cupti", NVIDIA_CUPTI, cupti_version());
+        report_version(say, user, "cupti", NVIDIA_CUPTI, cupti_version());
     attentions_describe(cuda->attentions, text, sizeof text);
     say(user, "attention", text);
     if (run->options->uses_epilogues)
-        say_epilogues(cuda, say, user);
+        report_epilogues(cuda, say, user);
     if (cuda->rank_count > 1)
         say(user, "communication",
             cuda->shares_one_gpu ? "loopback: copies on one GPU, not the links of several"
@@ -176,8 +179,8 @@ double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
 }
 
 /* Reports all samples of a step: seconds from its start, MHz, watts, degrees Celsius. */
-static void say_samples(backend_header_function *say, void *user, const struct nvml_sample *sample,
-                        size_t count, double begin_s)
+static void report_samples(backend_header_function *say, void *user,
+                           const struct nvml_sample *sample, size_t count, double begin_s)
 {
     struct text text = {0};
     for (size_t i = 0; i < count; i++)
@@ -206,15 +209,15 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
         reasons |= sample[i].clock_limits;
     }
     if (count > 0) {
-        say_number(say, user, "sm_clock_mhz",
-                   (long long)(cuda_clock_mhz(run, begin_s, end_s) + 0.5));
+        report_number(say, user, "sm_clock_mhz",
+                      (long long)(cuda_clock_mhz(run, begin_s, end_s) + 0.5));
         snprintf(text, sizeof text, "%u to %u", low, high);
         say(user, "sm_clock_mhz_range", text);
-        say_number(say, user, "power_w", (long long)(power_w + 0.5));
-        say_number(say, user, "temperature_c", celsius);
+        report_number(say, user, "power_w", (long long)(power_w + 0.5));
+        report_number(say, user, "temperature_c", celsius);
         nvml_print_clock_limits(reasons, text, sizeof text);
         say(user, "clock_limited_by", text[0] != '\0' ? text : "nothing");
-        say_samples(say, user, sample, count, begin_s);
+        report_samples(say, user, sample, count, begin_s);
     }
     free(sample);
 }

@@ -51,11 +51,11 @@ enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */
 
-/* An array as kernels see it. wide: every group of eight elements, counted from `data`, is aligned to 16 bytes. */
+/* An array as kernels see it. is_aligned16: every group of eight elements, counted from `data`, is aligned to 16 bytes. */
 struct array {
     char *data;
     int dtype;
-    bool wide;
+    bool is_aligned16;
 };
 
 /* Eight elements as they are stored: 16-bit ones in lo, fp32 ones in both. */
@@ -80,7 +80,7 @@ static inline struct array floats_of(const float *x)
 static inline struct array rows_of(struct cuda_array a, int64_t cols)
 {
     struct array array = array_of(a);
-    array.wide = array.wide && cols % EIGHT == 0;
+    array.is_aligned16 = array.is_aligned16 && cols % EIGHT == 0;
     return array;
 }
 
@@ -91,7 +91,7 @@ static __device__ __forceinline__ struct stored8 fetch8(const struct array &a, i
     struct stored8 s = {{0, 0, 0, 0}, {0, 0, 0, 0}};
     if (a.dtype == CUDA_F32) {
         const float *p = (const float *)a.data + i;
-        if (a.wide && n == EIGHT) {
+        if (a.is_aligned16 && n == EIGHT) {
             s.lo = ((const uint4 *)p)[0];
             s.hi = ((const uint4 *)p)[1];
         } else {
@@ -102,7 +102,7 @@ static __device__ __forceinline__ struct stored8 fetch8(const struct array &a, i
         }
     } else {
         const uint16_t *p = (const uint16_t *)a.data + i;
-        if (a.wide && n == EIGHT) {
+        if (a.is_aligned16 && n == EIGHT) {
             s.lo = *(const uint4 *)p;
         } else {
             uint32_t *word = (uint32_t *)&s;
@@ -138,7 +138,7 @@ static __device__ __forceinline__ void store8(const struct array &a, int64_t i, 
 {
     if (a.dtype == CUDA_F32) {
         float *p = (float *)a.data + i;
-        if (a.wide && n == EIGHT) {
+        if (a.is_aligned16 && n == EIGHT) {
             ((float4 *)p)[0] = make_float4(e.x[0], e.x[1], e.x[2], e.x[3]);
             ((float4 *)p)[1] = make_float4(e.x[4], e.x[5], e.x[6], e.x[7]);
         } else {
@@ -157,7 +157,7 @@ static __device__ __forceinline__ void store8(const struct array &a, int64_t i, 
         uint32_t high = a.dtype == CUDA_BF16 ? to_bf16(e.x[k + 1]) : to_f16(e.x[k + 1]);
         word[k / 2] = low | high << 16;
     }
-    if (a.wide && n == EIGHT) {
+    if (a.is_aligned16 && n == EIGHT) {
         *(uint4 *)p = make_uint4(word[0], word[1], word[2], word[3]);
     } else {
 #pragma unroll

@@ -163,7 +163,7 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
 
 /* The routing of copies of tokens (models/work.h). */
 struct cuda_route {
-    int64_t rows, experts, copies;
+    int64_t rows, experts, copies_per_token;
     int score; /* enum route_score there */
     bool norm;
     float scale;

@@ -59,7 +59,7 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
                int64_t rows, int64_t dim, cudaStream_t stream)
 {
     struct array to = floats_of(out);
-    to.wide = to.wide && dim % EIGHT == 0;
+    to.is_aligned16 = to.is_aligned16 && dim % EIGHT == 0;
     int error = LAUNCH_APART(merge_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS),
                              THREADS, stream, to, lse, rows_of(block, dim), block_lse, rows, dim);
     return error ? error
@@ -137,7 +137,7 @@ static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
 int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cudaStream_t stream)
 {
     struct array to = floats_of(m.out);
-    to.wide = to.wide && m.dim % EIGHT == 0;
+    to.is_aligned16 = to.is_aligned16 && m.dim % EIGHT == 0;
     int error = begin_merge(&m, stream);
     if (error == 0)
         error = LAUNCH_APART(merge_rows_kernel,

@@ -23,7 +23,7 @@ static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {
     if (r.expert_begins != NULL)
         return expert_at(r.expert_begins, r.experts, j * r.rows + t);
-    uint32_t total = (uint32_t)(r.rows * r.copies), row = (uint32_t)(j * r.rows + t);
+    uint32_t total = (uint32_t)(r.rows * r.copies_per_token), row = (uint32_t)(j * r.rows + t);
     uint32_t size = total / (uint32_t)r.experts, longer = total % (uint32_t)r.experts;
     uint32_t in_longer = longer * (size + 1);
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
@@ -40,7 +40,7 @@ static __device__ struct score_stats score_stats_of(struct cuda_route r, const f
     struct score_stats s = {-INFINITY, 0};
     if (r.score == 2)
         return s;
-    int64_t count = r.score == 1 ? r.copies : r.experts;
+    int64_t count = r.score == 1 ? r.copies_per_token : r.experts;
     for (int64_t i = 0; i < count; i++)
         s.top = fmaxf(s.top, logit[r.score == 1 ? expert_of(r, t, i) : i]);
     for (int64_t i = 0; i < count; i++)
@@ -57,7 +57,7 @@ static __device__ float score_sum(struct cuda_route r, struct score_stats s, con
                                   int64_t t)
 {
     float sum = 0;
-    for (int64_t j = 0; r.norm && j < r.copies; j++)
+    for (int64_t j = 0; r.norm && j < r.copies_per_token; j++)
         sum += score_of(r, s, logit[expert_of(r, t, j)]);
     return r.norm ? sum : 1;
 }
@@ -69,8 +69,9 @@ static __global__ void route_kernel(float *weights, const float *logits, struct 
         const float *logit = logits + t * r.experts;
         struct score_stats s = score_stats_of(r, logit, t);
         float factor = r.scale / score_sum(r, s, logit, t);
-        for (int64_t j = 0; j < r.copies; j++)
-            weights[t * r.copies + j] = factor * score_of(r, s, logit[expert_of(r, t, j)]);
+        for (int64_t j = 0; j < r.copies_per_token; j++)
+            weights[t * r.copies_per_token + j] =
+                factor * score_of(r, s, logit[expert_of(r, t, j)]);
     }
 }
 
@@ -85,12 +86,12 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
 {
     FOR_EACH(t, r.rows)
     {
-        const float *logit = logits + t * r.experts, *dw = d_weights + t * r.copies;
+        const float *logit = logits + t * r.experts, *dw = d_weights + t * r.copies_per_token;
         struct score_stats s = score_stats_of(r, logit, t);
         float sum = score_sum(r, s, logit, t), through = 0, all = 0;
-        for (int64_t j = 0; r.norm && j < r.copies; j++)
+        for (int64_t j = 0; r.norm && j < r.copies_per_token; j++)
             through += dw[j] * score_of(r, s, logit[expert_of(r, t, j)]) / sum;
-        for (int64_t j = 0; j < r.copies; j++)
+        for (int64_t j = 0; j < r.copies_per_token; j++)
             all += r.scale * (dw[j] - through) / sum * score_of(r, s, logit[expert_of(r, t, j)]);
         /* an expert has at most one copy of a token: copies are in the order of experts */
         int64_t next = expert_of(r, t, 0);
@@ -100,7 +101,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
                 float score = score_of(r, s, logit[i]);
                 float ds = r.scale * (dw[j] - through) / sum * score;
                 d += r.score == 2 ? ds * (1 - score) : r.score == 1 ? ds - all * score : ds;
-                next = ++j < r.copies ? expert_of(r, t, j) : r.experts;
+                next = ++j < r.copies_per_token ? expert_of(r, t, j) : r.experts;
             }
             struct float8 e = {};
             e.x[0] = d;

@@ -164,7 +164,7 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
                   int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream)
 {
     struct array to = floats_of(y);
-    to.wide = to.wide && width % EIGHT == 0;
+    to.is_aligned16 = to.is_aligned16 && width % EIGHT == 0;
     return LAUNCH_APART(add_moved_rows_kernel,
                         blocks_for(pairs.count * ceil_div(width, EIGHT), THREADS), THREADS, stream,
                         to, y_rows, rows_of(x, width), x_rows, parts, width, pairs);
@@ -237,8 +237,8 @@ static struct latent_arrays device_arrays_of(struct cuda_latent l)
                               l.rotated,
                               l.vdim,
                               (uint32_t)l.heads};
-    a.up.wide = a.up.wide && l.vdim % EIGHT == 0;
-    a.k.wide = a.k.wide && l.rotated % EIGHT == 0;
+    a.up.is_aligned16 = a.up.is_aligned16 && l.vdim % EIGHT == 0;
+    a.k.is_aligned16 = a.k.is_aligned16 && l.rotated % EIGHT == 0;
     return a;
 }
 

@@ -397,8 +397,8 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
 {
     struct array to = rows_of(y, turn.stride), from = rows_of(x, turn.stride);
     const bool wide = turn.rotated / 2 % EIGHT == 0 && turn.dim % EIGHT == 0;
-    to.wide = to.wide && wide;
-    from.wide = from.wide && wide;
+    to.is_aligned16 = to.is_aligned16 && wide;
+    from.is_aligned16 = from.is_aligned16 && wide;
     return LAUNCH(rope_kernel, blocks_for(turn.rows, 1),
                   threads_for_row(turn.heads * turn.dim / 2, THREADS), 0, stream, to, from,
                   position, turn.rows, (int)turn.heads, (int)turn.dim, (int)turn.rotated,

@@ -82,10 +82,10 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
              count = assignment_op_count(&run->assignment, rank->rank);
     bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shares_one_gpu;
     bool *mark = ops_to_mark(rank);
-    rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
+    rank->op_events = heap_zalloc((size_t)count + 1, sizeof *rank->op_events);
     enum status status = new_event(&rank->step_base_event, true, diag);
     for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
-        struct cuda_events *events = &rank->events[k];
+        struct cuda_events *events = &rank->op_events[k];
         bool meets = shared && is_communication(run->ir, first + k);
         if (is_sync(run->ir, first + k))
             continue;
@@ -114,7 +114,7 @@ static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
 {
     for (uint32_t i = 0; i < stream->op_list.op_count; i++)
-        if (cuda_of(rank->run)->prepared[stream->op_list.ops[i]].attention != NULL)
+        if (cuda_of(rank->run)->prepared_ops[stream->op_list.ops[i]].attention != NULL)
             return true;
     return false;
 }
@@ -171,10 +171,10 @@ void cuda_close_streams(struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     uint32_t count = assignment_op_count(&run->assignment, rank->rank);
-    for (uint32_t k = 0; rank->events != NULL && k < count; k++) {
-        free_event(rank->events[k].begin);
-        free_event(rank->events[k].copies_ended);
-        free_event(rank->events[k].end);
+    for (uint32_t k = 0; rank->op_events != NULL && k < count; k++) {
+        free_event(rank->op_events[k].begin);
+        free_event(rank->op_events[k].copies_ended);
+        free_event(rank->op_events[k].end);
     }
     free_event(rank->step_base_event);
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -187,7 +187,7 @@ void cuda_close_streams(struct cuda_rank *rank)
     free(rank->host_work);
     free((void *)rank->at_barrier);
     free(rank->has_launched);
-    free(rank->events);
+    free(rank->op_events);
     free(rank->list_position);
 }
 
@@ -249,7 +249,7 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
     bool communication = is_communication(run->ir, op);
     bool remote = cuda_of(run)->nccl_links != NULL && communication;
-    bool owns = !host && !cuda_of(run)->prepared[op].is_computed_by_previous_op &&
+    bool owns = !host && !cuda_of(run)->prepared_ops[op].is_computed_by_previous_op &&
                 !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
         cuda_begin_launches_of(rank, op);

@@ -18,7 +18,7 @@ struct launched_operations {
 
 static uint64_t kernel_choice_key(const struct exec_run *run, const struct call *call)
 {
-    const struct cuda_prepared *prepared = &cuda_of(run)->prepared[call->op];
+    const struct cuda_prepared *prepared = &cuda_of(run)->prepared_ops[call->op];
     uint64_t key = hash_word(call->reads_softmax, run->ir->op.shape[call->op]);
     key = hash_word(key, (uint64_t)prepared->epilogue << 2 |
                              (uint64_t)prepared->computes_next_norm << 1 |

@@ -219,10 +219,10 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
 {
     const struct exec_run *run = rank->run;
     const size_t seen = visible_offset(run, run->ir->shape_count);
-    const size_t pairs = row_pair_count(run, rank->rank), dealt = expert_begin_count(run);
+    const size_t pairs = row_pair_count(run, rank->rank), routed = expert_begin_count(run);
     size_t arena = round_up_to_page(run->ir->planned_bytes[MEMORY_HBM]),
            scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
-                     dealt * sizeof(int64_t);
+                     routed * sizeof(int64_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->streams[s].scratch_bytes;
     rank->memory_is_nccls = run->options->registers_nccl_memory;
@@ -246,10 +246,10 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
     }
     struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
     rank->expert_begins = (int64_t *)(void *)(moved + pairs);
-    rank->visible_keys = (int32_t *)(void *)(rank->expert_begins + dealt);
+    rank->visible_keys = (int32_t *)(void *)(rank->expert_begins + routed);
     enum status status = upload_row_pairs(rank, moved, pairs, diag);
-    if (status == STATUS_OK && dealt > 0)
-        status = upload_expert_begins(rank, dealt, diag);
+    if (status == STATUS_OK && routed > 0)
+        status = upload_expert_begins(rank, routed, diag);
     return status == STATUS_OK && seen > 0 ? upload_visible_keys(rank, seen, diag) : status;
 }
 

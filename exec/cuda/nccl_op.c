@@ -100,14 +100,14 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
 static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
-    const struct routed_rows *dealt = p->call->routed_rows;
+    const struct routed_rows *routed = p->call->routed_rows;
     const uint64_t cols = (uint64_t)p->call->work->all_to_all.cols;
     const bool ahead = p->call->work->all_to_all.ahead > 0;
-    const uint64_t mine = (uint64_t)assignment_copies_for_member(dealt, p->member_index) * cols;
+    const uint64_t mine = (uint64_t)assignment_copies_for_member(routed, p->member_index) * cols;
     uint64_t before = 0;
     ncclResult_t result = ncclSuccess;
     for (uint32_t k = 0; k < p->group_size && result == ncclSuccess; k++) {
-        const uint64_t theirs = (uint64_t)assignment_copies_for_member(dealt, k) * cols;
+        const uint64_t theirs = (uint64_t)assignment_copies_for_member(routed, k) * cols;
         const uint64_t out = ahead ? theirs : mine, in = ahead ? mine : theirs;
         if (out > 0)
             result = send_to(p, element_address(x, ahead ? before : k * mine), out, k);

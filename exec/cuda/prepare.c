@@ -185,7 +185,7 @@ static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
     if (!plan_with_epilogue(cuda, call, epilogue, prepared))
         return false;
     cuda->joined_count[epilogue]++;
-    cuda->prepared[call->op + 1].is_computed_by_previous_op = true;
+    cuda->prepared_ops[call->op + 1].is_computed_by_previous_op = true;
     return true;
 }
 
@@ -275,7 +275,7 @@ static size_t statistics_bytes(const struct work *norm)
 static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
                               struct diag *diag)
 {
-    struct cuda_prepared *prepared = &cuda->prepared[op];
+    struct cuda_prepared *prepared = &cuda->prepared_ops[op];
     struct call call;
     size_t scratch = 0;
     run_fill_call(cuda->run, rank, op, &call);
@@ -292,7 +292,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     if (rank == first && (call.work->kind == WORK_RMSNORM || call.work->kind == WORK_LAYERNORM))
         cuda->norm_count++;
     if (cuda->run->options->uses_epilogues && epilogue_can_be_norm(cuda->run->ir, op)) {
-        prepared->computes_next_norm = cuda->prepared[op + 1].is_computed_by_previous_op = true;
+        prepared->computes_next_norm = cuda->prepared_ops[op + 1].is_computed_by_previous_op = true;
         prepared->scratch_bytes = statistics_bytes(ir_work(cuda->run->ir, op + 1));
         cuda->joined_norm_count++;
     }
@@ -318,7 +318,7 @@ enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag)
     const struct exec_run *run = cuda->run;
     const struct ir *ir = run->ir;
     enum status status = STATUS_OK;
-    cuda->prepared = heap_zalloc((size_t)ir->op.count + 1, sizeof *cuda->prepared);
+    cuda->prepared_ops = heap_zalloc((size_t)ir->op.count + 1, sizeof *cuda->prepared_ops);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
         const uint32_t role = assignment_role_of(&run->assignment, r);
         const uint32_t first = rank_of_role(cuda, role), begin = ir->role[role].op_begin;
@@ -328,17 +328,17 @@ enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag)
     if (status == STATUS_OK)
         status = attentions_build(cuda->attentions, diag);
     for (uint32_t op = 0; op < ir->op.count && status == STATUS_OK; op++)
-        if (cuda->prepared[op].attention != NULL)
-            cuda->prepared[op].scratch_bytes =
-                attention_scratch_bytes(cuda->prepared[op].attention);
+        if (cuda->prepared_ops[op].attention != NULL)
+            cuda->prepared_ops[op].scratch_bytes =
+                attention_scratch_bytes(cuda->prepared_ops[op].attention);
     return status;
 }
 
 void cuda_free_prepared_ops(struct cuda *cuda)
 {
-    for (uint32_t op = 0; cuda->prepared != NULL && op < cuda->run->ir->op.count; op++)
-        free(cuda->prepared[op].group_plans);
-    free(cuda->prepared);
+    for (uint32_t op = 0; cuda->prepared_ops != NULL && op < cuda->run->ir->op.count; op++)
+        free(cuda->prepared_ops[op].group_plans);
+    free(cuda->prepared_ops);
 }
 
 /* ---- putting work on a stream ---- */
@@ -385,7 +385,7 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
                              int64_t first, int64_t rows)
 {
     const struct work *w = call->work;
-    const struct cuda_prepared *prepared = &cuda->prepared[call->op];
+    const struct cuda_prepared *prepared = &cuda->prepared_ops[call->op];
     const bool turned = w->matmul.form == MATMUL_TN;
     const int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
     const int64_t result = turned ? g * m * n : first * n;
@@ -405,7 +405,7 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
 static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_stream *stream,
                                      const struct call *call)
 {
-    const struct cuda_prepared *prepared = &cuda->prepared[call->op];
+    const struct cuda_prepared *prepared = &cuda->prepared_ops[call->op];
     const struct product *product = prepared->group_plans[0].product;
     const void *a = call->read[0].data, *b = call->read[1].data;
     void *y = call->write[0].data;
@@ -472,11 +472,12 @@ static bool run_product(void *context, struct call *call)
     if (w->matmul.scaling != SCALING_NONE) {
         const struct operand *scales =
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
-        status = product_set_scales(cuda->products, cuda->prepared[call->op].group_plans[0].product,
-                                    scales[0].data, scales[1].data);
+        status =
+            product_set_scales(cuda->products, cuda->prepared_ops[call->op].group_plans[0].product,
+                               scales[0].data, scales[1].data);
     }
     if (status == 0)
-        status = cuda->prepared[call->op].epilogue != PRODUCT_ALONE
+        status = cuda->prepared_ops[call->op].epilogue != PRODUCT_ALONE
                      ? run_product_with_epilogue(cuda, stream, call)
                      : run_product_groups(cuda, stream, call);
     if (status == 0)
@@ -493,7 +494,7 @@ static bool run_attention(void *context, struct call *call)
     struct cuda_launch_context place = launch_context_of(stream, call->op);
     place.visible_keys = cuda_visible_keys(stream->rank, call->op);
     const char *words =
-        attention_run(cuda->prepared[call->op].attention, call, &place, stream->cudnn_handle);
+        attention_run(cuda->prepared_ops[call->op].attention, call, &place, stream->cudnn_handle);
     return words == NULL || record_op_failure(stream, call->op, words);
 }
 
@@ -542,7 +543,7 @@ static bool run_compute(void *context, struct call *call)
     struct cuda_stream *stream = context;
     struct cuda_rank *rank = stream->rank;
     cudaError_t error;
-    if (cuda_of(rank->run)->prepared[call->op].is_computed_by_previous_op)
+    if (cuda_of(rank->run)->prepared_ops[call->op].is_computed_by_previous_op)
         return true;
     if (runs_on_host(rank->run->ir, call->op)) {
         struct cuda_host_work *work = &rank->host_work[cuda_local_op(rank, call->op)];
@@ -552,7 +553,7 @@ static bool run_compute(void *context, struct call *call)
                cuda_record_failure(rank, call->op, "cudaLaunchHostFunc", error);
     }
     struct cuda_launch_context place = launch_context_of(stream, call->op);
-    error = (cudaError_t)(cuda_of(rank->run)->prepared[call->op].computes_next_norm
+    error = (cudaError_t)(cuda_of(rank->run)->prepared_ops[call->op].computes_next_norm
                               ? run_add_and_norm(stream, call)
                               : cuda_compute_rows[call->work->kind].run(call, &place));
     return error == cudaSuccess ||

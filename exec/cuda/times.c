@@ -29,7 +29,7 @@ static void read_event_times(struct cuda_rank *rank)
     uint32_t first = assignment_first_op(&run->assignment, rank->rank);
     double base_s = rank->step_base_s - run->epoch_s;
     for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank->rank); k++) {
-        const struct cuda_events *events = &rank->events[k];
+        const struct cuda_events *events = &rank->op_events[k];
         float begin_ms = 0, end_ms = 0;
         if (events->begin == NULL || events->end == NULL)
             continue;
@@ -43,7 +43,7 @@ static void read_event_times(struct cuda_rank *rank)
         struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
         if (cuda_of(run)
-                ->prepared[first + k]
+                ->prepared_ops[first + k]
                 .is_computed_by_previous_op) /* all of its time is that op's */
             time->start_s = time->end_s = time[-1].end_s;
     }

@@ -50,8 +50,9 @@ static void every_kind_can_be_timed(void)
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         const char *name = work_kind_info((enum work_kind)kind)->name;
         struct microbench_case wanted = {
-            .role = kind == WORK_HOST_SYNC ? POINT_ISSUE : POINT_WORK,
-            .impl = kind <= WORK_MERGE && kind != WORK_MATMUL ? ATTENTION_CPU : POINT_NO_IMPL,
+            .point_role = kind == WORK_HOST_SYNC ? POINT_ISSUE : POINT_WORK,
+            .attention_impl =
+                kind <= WORK_MERGE && kind != WORK_MATMUL ? ATTENTION_CPU : POINT_NO_IMPL,
             .work = smallest((enum work_kind)kind),
         };
         struct point point;
@@ -111,8 +112,8 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
         size_t count = microbench_list_cases(&cases, &arena, quick, 2, NULL);
         struct points points = {0}, again = {0};
         for (size_t i = 0; i < count; i++) {
-            struct point point = {.role = cases[i].role,
-                                  .attention_impl = cases[i].impl,
+            struct point point = {.role = cases[i].point_role,
+                                  .attention_impl = cases[i].attention_impl,
                                   .nodes = 1,
                                   .work = cases[i].work,
                                   .median_s = 1,
@@ -121,7 +122,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
                                   .repeats = 1};
             there[cases[i].work.kind] = true;
             small_tile |= cases[i].work.kind == WORK_ATTENTION && cases[i].work.attention.q < 256;
-            role[cases[i].role] = true;
+            role[cases[i].point_role] = true;
             points_add(&points, &point);
         }
         CHECK("a tile of attention as small as rings over short sequences have", small_tile);
@@ -189,7 +190,8 @@ static void emulated_links_take_their_time(void)
         (struct exec_link){.bytes_per_s = 100e6, .latency_s = 1e-3};
     static const enum work_kind kinds[] = {WORK_H2D, WORK_D2H, WORK_SHIFT};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        struct microbench_case wanted = {.impl = POINT_NO_IMPL, .work = smallest(kinds[i])};
+        struct microbench_case wanted = {.attention_impl = POINT_NO_IMPL,
+                                         .work = smallest(kinds[i])};
         struct point point;
         if (kinds[i] == WORK_SHIFT)
             wanted.work.p2p.bytes = 100000;
@@ -264,12 +266,13 @@ static void the_whole_set_begins_with_the_quick_one(void)
         for (size_t i = 0; i < all; i++) {
             bool in_quick = false;
             for (size_t k = 0; k < few && !in_quick; k++)
-                in_quick = quick[k].role == whole[i].role &&
+                in_quick = quick[k].point_role == whole[i].point_role &&
                            memcmp(&quick[k].work, &whole[i].work, sizeof quick[k].work) == 0;
             same += in_quick;
             late += in_quick && i > few; /* for example the sustained product */
             for (size_t k = 0; k < i; k++)
-                twice += whole[k].role == whole[i].role && whole[k].impl == whole[i].impl &&
+                twice += whole[k].point_role == whole[i].point_role &&
+                         whole[k].attention_impl == whole[i].attention_impl &&
                          memcmp(&whole[k].work, &whole[i].work, sizeof whole[k].work) == 0;
         }
         CHECK(sets[s].label, few < all);
@@ -286,7 +289,7 @@ static double link_s(const struct microbench_case *wanted)
     const struct work *work = &wanted->work;
     bool half = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL ||
                 work->kind == WORK_SCATTER;
-    double ways = wanted->role == POINT_BOTH_WAYS ? 2 : half ? 0.5 : 1;
+    double ways = wanted->point_role == POINT_BOTH_WAYS ? 2 : half ? 0.5 : 1;
     return (work->kind == WORK_ALL_REDUCE ? 2 : 1) * 5e-6 +
            ways * (double)work_payload_bytes(work) / 5e10;
 }
@@ -295,13 +298,14 @@ static double link_s(const struct microbench_case *wanted)
 static double true_s(const struct device_cost *cost, const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
-    enum attention_impl impl =
-        wanted->impl < POINT_NO_IMPL ? (enum attention_impl)wanted->impl : (enum attention_impl)0;
+    enum attention_impl impl = wanted->attention_impl < POINT_NO_IMPL
+                                   ? (enum attention_impl)wanted->attention_impl
+                                   : (enum attention_impl)0;
     enum calibrate_link link;
-    const struct point point = {.role = wanted->role, .work = *work, .nodes = 1};
+    const struct point point = {.role = wanted->point_role, .work = *work, .nodes = 1};
     if (calibrate_link_find(&point, &link))
         return link_s(wanted);
-    switch ((enum point_role)wanted->role) {
+    switch ((enum point_role)wanted->point_role) {
     case POINT_START:
         return cost->device_kernel_start_s;
     case POINT_ISSUE:
@@ -337,13 +341,14 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
             struct device_cost again;
             struct calibrate_options options = {.host_memory_bytes_per_s = 20e9};
             for (size_t k = 0; k < counts[i] && k < all; k++) {
-                struct point point = {.role = cases[k].role,
-                                      .attention_impl = cases[k].impl,
+                struct point point = {.role = cases[k].point_role,
+                                      .attention_impl = cases[k].attention_impl,
                                       .nodes = 1,
                                       .work = cases[k].work,
                                       .repeats = 20};
                 point.work.in = point.work.out = (uint8_t)sets[s].dtype;
-                const struct microbench_case wanted = {cases[k].role, cases[k].impl, point.work};
+                const struct microbench_case wanted = {cases[k].point_role, cases[k].attention_impl,
+                                                       point.work};
                 struct device_cost unlimited = base; /* without a power limit, as in short runs */
                 unlimited.device_power = 0;
                 point.median_s = point.p10_s = point.p90_s = true_s(&unlimited, &wanted);

@@ -47,7 +47,8 @@ static enum status explain(struct fixture *f, const char *predicted, const char 
     read_rows(&f->predicted, predicted);
     read_rows(&f->measured, measured);
     const struct trace *trace = &f->measured;
-    return explain_make(&f->explanation, &f->predicted, &trace, &name, 1, false, &f->diag);
+    return explain_measured_traces(&f->explanation, &f->predicted, &trace, &name, 1, false,
+                                   &f->diag);
 }
 
 /* Checks that the causes add up to the difference, and the parts of every rank to its step. */
@@ -238,9 +239,10 @@ static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
     record(&f.measured, 0, 5e6, 100, 100);
     record(&other, 1, 7e9, 160, 40);
     const struct trace *const traces[] = {&f.measured, &other};
-    CHECK_INT("explain",
-              explain_make(&f.explanation, &f.predicted, traces, names, 2, true, &f.diag),
-              STATUS_OK);
+    CHECK_INT(
+        "explain",
+        explain_measured_traces(&f.explanation, &f.predicted, traces, names, 2, true, &f.diag),
+        STATUS_OK);
     const struct explanation *e = &f.explanation;
     if (CHECK("two ranks", e->rank_count == 2)) {
         CHECK_CLOSE("rank 0 waits", e->times_of_ranks[0].measured_s[EXPLAIN_WAITS], 60e-6, 1e-6);

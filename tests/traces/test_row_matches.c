@@ -33,7 +33,7 @@ static enum status match(struct fixture *f, const char *name)
     CHECK_INT(path, text_read(&text, check_path(path), &f->diag), STATUS_OK);
     CHECK_INT(path, kineto_parse(&f->measured, path, text.data, text.size, &f->diag), STATUS_OK);
     text_release(&text);
-    return row_matches_make(&f->matches, &f->predicted, &f->measured, path, &f->diag);
+    return row_matches_find(&f->matches, &f->predicted, &f->measured, path, &f->diag);
 }
 
 /* No recorded second is lost or counted twice: matches and strays add up to the time of all recorded rows. */
