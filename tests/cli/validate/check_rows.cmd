@@ -2,7 +2,7 @@
 # have one, which is in print: a cell whose tokens per second and MFU disagree.
 for file in external external-2026-11 measurements; do
     longhaul validate --check-rows $S/traces/published/$file.csv || echo "exit $?"
-done | sed "s#$S/##"
+done | sed -E "s#$S/##; s/^[0-9]+ (rows|of them)/N \1/"
 E=$S/traces/published/external.csv
 cp -r $S/traces/published/external-models $T
 row() { grep '^internevo-276,' $E | sed "s/^/$2/; $1"; }
