@@ -2,7 +2,7 @@
 #ifndef TRACES_EXPLAIN_PART_H
 #define TRACES_EXPLAIN_PART_H
 
-/* EXPLAIN(symbol, name) */
+/* The parts: EXPLAIN(symbol of the enumerator, name that is printed). */
 #define EXPLAIN_PARTS(EXPLAIN)                                                                     \
     EXPLAIN(PRODUCTS, "products")                                                                  \
     EXPLAIN(ATTENTION, "attention")                                                                \

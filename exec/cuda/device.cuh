@@ -62,7 +62,7 @@ struct array {
 struct stored8 {
     uint4 lo, hi;
 };
-struct float8 {
+struct eight_floats {
     float x[EIGHT];
 };
 
@@ -114,9 +114,9 @@ static __device__ __forceinline__ struct stored8 fetch8(const struct array &a, i
     return s;
 }
 
-static __device__ __forceinline__ struct float8 unpack8(const struct stored8 &s, int dtype)
+static __device__ __forceinline__ struct eight_floats unpack8(const struct stored8 &s, int dtype)
 {
-    struct float8 e;
+    struct eight_floats e;
     const uint32_t *word = (const uint32_t *)&s;
 #pragma unroll
     for (int k = 0; k < EIGHT; k++) {
@@ -128,13 +128,13 @@ static __device__ __forceinline__ struct float8 unpack8(const struct stored8 &s,
     return e;
 }
 
-static __device__ __forceinline__ struct float8 load8(const struct array &a, int64_t i, int n)
+static __device__ __forceinline__ struct eight_floats load8(const struct array &a, int64_t i, int n)
 {
     return unpack8(fetch8(a, i, n), a.dtype);
 }
 
 static __device__ __forceinline__ void store8(const struct array &a, int64_t i, int n,
-                                              const struct float8 &e)
+                                              const struct eight_floats &e)
 {
     if (a.dtype == CUDA_F32) {
         float *p = (float *)a.data + i;

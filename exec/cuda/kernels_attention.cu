@@ -18,8 +18,8 @@ static __device__ __forceinline__ float merged_lse(float own, float other)
 }
 
 /* Merges eight elements of a block into those of the running result. */
-static __device__ __forceinline__ void merge8(struct float8 &o, const struct float8 &b, float own,
-                                              float other)
+static __device__ __forceinline__ void merge8(struct eight_floats &o, const struct eight_floats &b,
+                                              float own, float other)
 {
     float share = own == -INFINITY ? 1 : 1 / (1 + __expf(own - other));
 #pragma unroll
@@ -38,7 +38,7 @@ static __global__ void merge_kernel(struct array out, const float *lse, struct a
         if (other == -INFINITY) /* no key of this block was seen */
             continue;
         struct stored8 so = fetch8(out, row * dim + c, n), sb = fetch8(block, row * dim + c, n);
-        struct float8 o = unpack8(so, CUDA_F32), b = unpack8(sb, block.dtype);
+        struct eight_floats o = unpack8(so, CUDA_F32), b = unpack8(sb, block.dtype);
         merge8(o, b, own, other);
         store8(out, row * dim + c, n, o);
     }
@@ -80,7 +80,7 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
         const int n = at_most_eight(dim - c);
         if (has_own_row(pairs, w.row - 1, own))
             continue;
-        struct float8 o = load8(out, at * dim + c, n);
+        struct eight_floats o = load8(out, at * dim + c, n);
         float sum = lse[at];
         for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
             const int64_t from = pair_at(pairs, i).packed * heads + head;
@@ -277,7 +277,7 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
         int64_t i = at * dim + c;
         int n = at_most_eight(dim - c);
         float share = 1 / (1 + __expf(load1(sink, head) - lse[at]));
-        struct float8 e = load8(o, i, n);
+        struct eight_floats e = load8(o, i, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             e.x[j] *= share;

@@ -103,7 +103,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
                 d += r.score == 2 ? ds * (1 - score) : r.score == 1 ? ds - all * score : ds;
                 next = ++j < r.copies_per_token ? expert_of(r, t, j) : r.experts;
             }
-            struct float8 e = {};
+            struct eight_floats e = {};
             e.x[0] = d;
             store8(d_logits, t * r.experts + i, 1, e);
         }
@@ -159,9 +159,9 @@ static __global__ void permute_kernel(struct array y, struct array x, const floa
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(cols - c);
-        struct float8 e = load8(x, row * cols + c, n);
+        struct eight_floats e = load8(x, row * cols + c, n);
         for (int64_t j = 0; j < copies; j++) {
-            struct float8 copy = e;
+            struct eight_floats copy = e;
             float weight = weights != NULL ? weights[row * copies + j] : 1;
 #pragma unroll
             for (int k = 0; k < EIGHT; k++)
@@ -185,9 +185,9 @@ static __global__ void unpermute_kernel(struct array y, struct array x, const fl
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(cols - c);
-        struct float8 sum = {};
+        struct eight_floats sum = {};
         for (int64_t j = 0; j < copies; j++) {
-            struct float8 e = load8(x, (j * rows + row) * cols + c, n);
+            struct eight_floats e = load8(x, (j * rows + row) * cols + c, n);
             float weight = weights ? weights[row * copies + j] : 1;
 #pragma unroll
             for (int i = 0; i < EIGHT; i++)
@@ -215,8 +215,8 @@ static __global__ void unpermute_backward_kernel(struct array dx, float *d_weigh
         float weight = weights[row * copies + j], dot = 0;
         FOR_COLUMNS(c, n, cols)
         {
-            struct float8 d = load8(dy, row * cols + c, (int)n);
-            struct float8 e = load8(x, at * cols + c, (int)n);
+            struct eight_floats d = load8(dy, row * cols + c, (int)n);
+            struct eight_floats e = load8(x, at * cols + c, (int)n);
 #pragma unroll
             for (int i = 0; i < EIGHT; i++) {
                 dot += d.x[i] * e.x[i];

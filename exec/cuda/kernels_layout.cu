@@ -148,9 +148,10 @@ static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, str
         if (has_own_row(pairs, w.row - 1, own))
             continue;
         for (int64_t p = 0; p < parts; p++) {
-            struct float8 sum = load8(y, (p * y_rows + own) * width + c, n);
+            struct eight_floats sum = load8(y, (p * y_rows + own) * width + c, n);
             for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
-                struct float8 e = load8(x, (p * x_rows + pair_at(pairs, i).packed) * width + c, n);
+                struct eight_floats e =
+                    load8(x, (p * x_rows + pair_at(pairs, i).packed) * width + c, n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum.x[j] += e.x[j];
@@ -180,7 +181,7 @@ static __global__ void head_expand_kernel(struct array y, struct array x, int64_
     {
         int64_t group = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(dim - c);
-        struct float8 e = load8(x, group * dim + c, n);
+        struct eight_floats e = load8(x, group * dim + c, n);
         for (int64_t i = 0; i < copies; i++)
             store8(y, (group * copies + i) * dim + c, n, e);
     }
@@ -200,9 +201,9 @@ static __global__ void head_reduce_kernel(struct array y, struct array x, int64_
     {
         int64_t group = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(dim - c);
-        struct float8 sum = load8(x, group * copies * dim + c, n);
+        struct eight_floats sum = load8(x, group * copies * dim + c, n);
         for (int64_t i = 1; i < copies; i++) {
-            struct float8 e = load8(x, (group * copies + i) * dim + c, n);
+            struct eight_floats e = load8(x, (group * copies + i) * dim + c, n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 sum.x[j] += e.x[j];
@@ -298,10 +299,10 @@ static __global__ void shared_columns_kernel(struct latent_arrays a)
     {
         const int64_t c = (int64_t)w.column_group * EIGHT;
         const int n = at_most_eight(a.rotated - c);
-        struct float8 sum = {};
+        struct eight_floats sum = {};
         for (uint32_t h = 0; h < a.heads; h++) {
             const int64_t head = w.row * a.heads + h;
-            struct float8 e = load8(a.k, head * (a.plain + a.rotated) + a.plain + c, n);
+            struct eight_floats e = load8(a.k, head * (a.plain + a.rotated) + a.plain + c, n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 sum.x[j] += e.x[j];
@@ -333,7 +334,7 @@ static __global__ void embedding_kernel(struct array y, const int32_t *token, st
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT, entry = token[row] - first;
         int n = at_most_eight(cols - c);
-        struct float8 e = {};
+        struct eight_floats e = {};
         if (entry >= 0 && entry < vocab)
             e = load8(table, entry * cols + c, n);
         store8(y, row * cols + c, n, e);
@@ -450,11 +451,11 @@ static __global__ void embedding_backward_kernel(struct array table, struct arra
             continue;
         FOR_COLUMNS(c, n, cols)
         {
-            struct float8 sum = {};
+            struct eight_floats sum = {};
             if (before.data)
                 sum = load8(before, entry * cols + c, (int)n);
             for (int32_t i = from; i < to; i++) {
-                struct float8 e = load8(dy, sorted[i] * cols + c, (int)n);
+                struct eight_floats e = load8(dy, sorted[i] * cols + c, (int)n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum.x[j] += e.x[j];

@@ -16,7 +16,7 @@ static __device__ __forceinline__ struct row_stats row_stats_of(const struct arr
     float top = -INFINITY, total = 0;
     FOR_COLUMNS(c, n, vocab)
     {
-        struct float8 e = load8(x, at + c, (int)n);
+        struct eight_floats e = load8(x, at + c, (int)n);
         float higher = top;
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
@@ -59,7 +59,7 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
             __syncthreads(); /* the label's logit has been read: softmax may be x */
             FOR_COLUMNS(c, n, vocab)
             {
-                struct float8 e = load8(x, row * vocab + c, (int)n);
+                struct eight_floats e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     e.x[j] = __expf(e.x[j] - s.top) * scale;
@@ -132,7 +132,7 @@ static __global__ void cross_entropy_backward_kernel(struct array dx, struct arr
         }
         FOR_COLUMNS(c, n, vocab)
         {
-            struct float8 e = {};
+            struct eight_floats e = {};
             if (target != IGNORED) {
                 e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
@@ -193,7 +193,7 @@ static __global__ void cross_entropy_partial_backward_kernel(struct array dx, st
         float l = lse[row];
         FOR_COLUMNS(c, n, vocab)
         {
-            struct float8 e = load8(x, row * vocab + c, (int)n);
+            struct eight_floats e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 e.x[j] =
@@ -214,7 +214,7 @@ int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array 
                         (float)(1 / count));
 }
 
-/* stats (parts, rows, 3), merged in the order of the parts */
+/* Merges the statistics of all parts, stats (parts, rows, 3), in the order of the parts. */
 static __global__ void cross_entropy_finish_kernel(float *term, float *lse, const float *stats,
                                                    const int32_t *label, int64_t rows,
                                                    int64_t parts)

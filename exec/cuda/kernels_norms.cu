@@ -68,7 +68,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
         if (CENTRED) {
             FOR_COLUMNS(c, n, cols)
             {
-                struct float8 e = load8(x, row * cols + c, (int)n);
+                struct eight_floats e = load8(x, row * cols + c, (int)n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum += e.x[j];
@@ -77,7 +77,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
         }
         FOR_COLUMNS(c, n, cols)
         { /* about the mean: no cancellation */
-            struct float8 e = load8(x, row * cols + c, (int)n);
+            struct eight_floats e = load8(x, row * cols + c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
@@ -90,7 +90,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
         FOR_COLUMNS(c, n, cols)
         {
             struct stored8 sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
-            struct float8 e = unpack8(sx, x.dtype), w = unpack8(sw, weight.dtype), b = {};
+            struct eight_floats e = unpack8(sx, x.dtype), w = unpack8(sw, weight.dtype), b = {};
             if (CENTRED)
                 b = load8(bias, c, (int)n);
 #pragma unroll
@@ -112,7 +112,7 @@ static __device__ __forceinline__ struct stored8 store_bf16_sum(const struct arr
                                                                 int n, const struct stored8 &a,
                                                                 const struct stored8 &b)
 {
-    struct float8 e = unpack8(a, CUDA_BF16), f = unpack8(b, CUDA_BF16);
+    struct eight_floats e = unpack8(a, CUDA_BF16), f = unpack8(b, CUDA_BF16);
 #pragma unroll
     for (int j = 0; j < EIGHT; j++)
         e.x[j] += f.x[j];
@@ -157,7 +157,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS 
         if (CENTRED) {
 #pragma unroll
             for (int k = 0; k < KEPT; k++) {
-                struct float8 e = unpack8(kept[k], x.dtype); /* 0 past the row's end */
+                struct eight_floats e = unpack8(kept[k], x.dtype); /* 0 past the row's end */
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum += e.x[j];
@@ -166,7 +166,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS 
         }
 #pragma unroll
         for (int k = 0; k < KEPT; k++) {
-            struct float8 e = unpack8(kept[k], x.dtype);
+            struct eight_floats e = unpack8(kept[k], x.dtype);
             int n = kept_column_count(k, cols);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
@@ -183,7 +183,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS 
             int n = kept_column_count(k, cols);
             if (n == 0)
                 continue;
-            struct float8 e = unpack8(kept[k], x.dtype), w = load8(weight, c, n), b = {};
+            struct eight_floats e = unpack8(kept[k], x.dtype), w = load8(weight, c, n), b = {};
             if (CENTRED)
                 b = load8(bias, c, n);
 #pragma unroll
@@ -277,7 +277,7 @@ static __global__ void add_partial_rows_kernel(struct array y, struct array befo
         return;
     for (int w = 1; w < ADDERS; w++)
         own += sum[w][lane];
-    struct float8 e = {};
+    struct eight_floats e = {};
     e.x[0] = own + (before.data ? load1(before, c) : 0.f);
     store8(y, c, 1, e);
 }
@@ -333,8 +333,8 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
         {
             struct stored8 sd = fetch8(dy, row * cols + c, (int)n),
                            sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
-            struct float8 d = unpack8(sd, dy.dtype), e = unpack8(sx, x.dtype),
-                          w = unpack8(sw, weight.dtype);
+            struct eight_floats d = unpack8(sd, dy.dtype), e = unpack8(sx, x.dtype),
+                                w = unpack8(sw, weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float g = d.x[j] * w.x[j]; /* 0 past the row's end */
@@ -348,8 +348,8 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
         {
             struct stored8 sd = fetch8(dy, row * cols + c, (int)n),
                            sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
-            struct float8 d = unpack8(sd, dy.dtype), e = unpack8(sx, x.dtype),
-                          w = unpack8(sw, weight.dtype);
+            struct eight_floats d = unpack8(sd, dy.dtype), e = unpack8(sx, x.dtype),
+                                w = unpack8(sw, weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float xhat = (e.x[j] - s.mean) * s.rstd;
@@ -380,7 +380,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     assume_bf16<true>(&dy);
     assume_bf16<true>(&x);
     assume_bf16<true>(&weight);
-    struct float8 weight_sum[OWNED] = {}, bias_sum[OWNED] = {};
+    struct eight_floats weight_sum[OWNED] = {}, bias_sum[OWNED] = {};
     struct stored8 sd[OWNED], sx[OWNED], sw[OWNED];
 #pragma unroll
     for (int k = 0; k < OWNED; k++) {
@@ -403,8 +403,8 @@ static __global__ void __launch_bounds__(ROW_THREADS)
         }
 #pragma unroll
         for (int k = 0; k < OWNED; k++) {
-            struct float8 d = unpack8(sd[k], dy.dtype), e = unpack8(sx[k], x.dtype),
-                          w = unpack8(sw[k], weight.dtype);
+            struct eight_floats d = unpack8(sd[k], dy.dtype), e = unpack8(sx[k], x.dtype),
+                                w = unpack8(sw[k], weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float g = d.x[j] * w.x[j]; /* 0 past the row's end */
@@ -417,8 +417,8 @@ static __global__ void __launch_bounds__(ROW_THREADS)
 #pragma unroll
         for (int k = 0; k < OWNED; k++) {
             int n = kept_column_count(k, cols);
-            struct float8 d = unpack8(sd[k], dy.dtype), e = unpack8(sx[k], x.dtype),
-                          w = unpack8(sw[k], weight.dtype);
+            struct eight_floats d = unpack8(sd[k], dy.dtype), e = unpack8(sx[k], x.dtype),
+                                w = unpack8(sw[k], weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
                 float xhat = (e.x[j] - s.mean) * s.rstd;
@@ -507,10 +507,10 @@ static __global__ void column_sum_kernel(float *part, struct array x, int64_t ro
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t c = ((int64_t)blockIdx.x * WARP + lane) * EIGHT;
     int n = c < cols ? at_most_eight(cols - c) : 0;
-    struct float8 own = {};
+    struct eight_floats own = {};
     for (int64_t row = (int64_t)blockIdx.y * TILE_ROWS + warp; row < rows && n > 0;
          row += (int64_t)gridDim.y * TILE_ROWS) {
-        struct float8 e = load8(x, row * cols + c, n);
+        struct eight_floats e = load8(x, row * cols + c, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             own.x[j] += e.x[j];

@@ -13,7 +13,7 @@ static __global__ void add_kernel(struct array y, struct array a, struct array b
         int64_t i = k * EIGHT;
         int n = at_most_eight(count - i);
         struct stored8 sa = fetch8(a, i, n), sb = fetch8(b, i, n);
-        struct float8 ea = unpack8(sa, a.dtype), eb = unpack8(sb, b.dtype);
+        struct eight_floats ea = unpack8(sa, a.dtype), eb = unpack8(sb, b.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             ea.x[j] += eb.x[j];
@@ -36,8 +36,8 @@ static __global__ void add_bias_kernel(struct array y, struct array a, struct ar
         int64_t c = (int64_t)w.column_group * EIGHT, i = w.row * cols + c;
         int n = at_most_eight(cols - c);
         struct stored8 sa = fetch8(a, i, n), sb = fetch8(b, i, n), sc = fetch8(bias, c, n);
-        struct float8 ea = unpack8(sa, a.dtype), eb = unpack8(sb, b.dtype),
-                      ec = unpack8(sc, bias.dtype);
+        struct eight_floats ea = unpack8(sa, a.dtype), eb = unpack8(sb, b.dtype),
+                            ec = unpack8(sc, bias.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             ea.x[j] = ea.x[j] + eb.x[j] + ec.x[j];
@@ -131,7 +131,7 @@ static __global__ void swiglu_kernel(struct array y, struct array x, int64_t row
         int n = at_most_eight(cols - c);
         struct stored8 sg = fetch8(x, 2 * row * cols + c, n);
         struct stored8 su = fetch8(x, (2 * row + 1) * cols + c, n);
-        struct float8 gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
+        struct eight_floats gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float by_gate, by_up;
@@ -159,8 +159,8 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
         struct stored8 sg = fetch8(x, 2 * row * cols + c, n);
         struct stored8 su = fetch8(x, (2 * row + 1) * cols + c, n);
         struct stored8 sd = fetch8(dy, row * cols + c, n);
-        struct float8 gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
-        struct float8 d = unpack8(sd, dy.dtype);
+        struct eight_floats gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
+        struct eight_floats d = unpack8(sd, dy.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float by_gate, by_up;
@@ -188,7 +188,7 @@ static __global__ void gelu_kernel(struct array y, struct array x, int64_t count
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int n = at_most_eight(count - k * EIGHT);
-        struct float8 e = load8(x, k * EIGHT, n);
+        struct eight_floats e = load8(x, k * EIGHT, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float slope;
@@ -212,7 +212,7 @@ static __global__ void gelu_backward_kernel(struct array dx, struct array dy, st
     {
         int n = at_most_eight(count - k * EIGHT);
         struct stored8 sx = fetch8(x, k * EIGHT, n), sd = fetch8(dy, k * EIGHT, n);
-        struct float8 e = unpack8(sx, x.dtype), d = unpack8(sd, dy.dtype);
+        struct eight_floats e = unpack8(sx, x.dtype), d = unpack8(sd, dy.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float slope;
@@ -246,7 +246,7 @@ static __global__ void clip_kernel(struct array y, struct array x, const float *
     {
         int64_t i = k * EIGHT;
         int n = at_most_eight(count - i);
-        struct float8 e = load8(x, i, n);
+        struct eight_floats e = load8(x, i, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             e.x[j] *= factor;
@@ -268,7 +268,7 @@ static __global__ void square_kernel(float *part, struct array x, int64_t count)
     {
         int64_t i = k * EIGHT;
         int n = at_most_eight(count - i);
-        struct float8 e = load8(x, i, n);
+        struct eight_floats e = load8(x, i, n);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             own += j < n ? e.x[j] * e.x[j] : 0;
@@ -307,8 +307,8 @@ static __global__ void adamw_kernel(struct array param, struct array master_new,
         int n = at_most_eight(count - i);
         struct stored8 sg = fetch8(grad, i, n), sp = fetch8(master, i, n), sm = fetch8(m, i, n),
                        sv = fetch8(v, i, n);
-        struct float8 g = unpack8(sg, grad.dtype), p = unpack8(sp, master.dtype);
-        struct float8 first = unpack8(sm, m.dtype), second = unpack8(sv, v.dtype);
+        struct eight_floats g = unpack8(sg, grad.dtype), p = unpack8(sp, master.dtype);
+        struct eight_floats first = unpack8(sm, m.dtype), second = unpack8(sv, v.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             g.x[j] *= factor;
@@ -365,7 +365,7 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
                 int j = k % per_head * EIGHT, n = at_most_eight(pairs - j);
                 int64_t at = row * stride + (int64_t)(k / per_head) * dim + kept + begin + j;
                 struct stored8 sa = fetch8(x, at, n), sb = fetch8(x, at + half, n);
-                struct float8 a = unpack8(sa, x.dtype), b = unpack8(sb, x.dtype), c, d;
+                struct eight_floats a = unpack8(sa, x.dtype), b = unpack8(sb, x.dtype), c, d;
 #pragma unroll
                 for (int i = 0; i < EIGHT; i++) {
                     int pair = i < n ? j + i : 0;
@@ -414,7 +414,7 @@ static __global__ void draw_kernel(struct array to, struct draw draw)
         {
             int64_t i = k * EIGHT;
             int n = at_most_eight((int64_t)draw.cols - i);
-            struct float8 e;
+            struct eight_floats e;
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 e.x[j] = draw_element(&draw, draw.first_element + row * draw.row_stride +
@@ -446,10 +446,10 @@ static __global__ void reduce_kernel(struct array to, struct reduce_operands mem
     {
         int64_t i = k * EIGHT;
         int n = at_most_eight(count - i);
-        struct float8 sum;
+        struct eight_floats sum;
         for (int member = 0; member < count_members; member++) {
             struct array a = {(char *)members.from[member], to.dtype, wide};
-            struct float8 e = load8(a, i, n);
+            struct eight_floats e = load8(a, i, n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
                 sum.x[j] = member == 0 ? e.x[j]

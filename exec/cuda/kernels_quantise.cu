@@ -8,7 +8,8 @@ static __global__ void largest_kernel(float *part, struct array x, int64_t count
     float own = 0;
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
-        struct float8 e = load8(x, k * EIGHT, at_most_eight(count - k * EIGHT)); /* others are 0 */
+        struct eight_floats e =
+            load8(x, k * EIGHT, at_most_eight(count - k * EIGHT)); /* others are 0 */
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             own = fmaxf(own, fabsf(e.x[j]));
@@ -66,7 +67,7 @@ static __global__ void quantise_kernel(uint8_t *copy, float *scale, struct array
     {
         const int64_t c = (int64_t)w.column_group * EIGHT, i = w.row * cols + c;
         const int n = at_most_eight(cols - c);
-        struct float8 e;
+        struct eight_floats e;
         if (turned)
             for (int j = 0; j < EIGHT; j++)
                 e.x[j] = j < n ? load8(x, (c + j) * rows + w.row, 1).x[0] : 0;
