@@ -25,5 +25,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list);
 void pass_offload_first_layers(struct emit *e, struct op_list *list);
 /* Copies a part of the saved activations to the host, and back before they are read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
+/* Lets kernels of Liger-Kernel write gradients over the saved tensors that they read. */
+void pass_gradients_in_place(struct emit *e, struct op_list *list);
 
 #endif

@@ -261,6 +261,8 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
         pass_recompute(e, &list);
     if (layers && fpdt_offloads(c) && !c->profile->recomputes_whole_layer)
         pass_remove_dead_copies(e, &list);
+    if (layers && c->kernels == KERNELS_LIGER)
+        pass_gradients_in_place(e, &list);
     pass_bound_stored_chunks(e, &list);
     if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                    c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD))

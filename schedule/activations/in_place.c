@@ -1,0 +1,41 @@
+/* Gradients that Liger-Kernel writes over what it reads: the backward of SwiGLU stores the gradients of gate and up in the
+ * two tensors that the forward saved (liger_kernel/ops/swiglu.py, swiglu_backward(), which returns a and b), so that they
+ * need no memory of their own.
+ *
+ * The pass runs after recomputation, so that a repeated layer's gradients lie over its repeated product. */
+#include "schedule/activations/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* True if the two buffers are alike, and the gradient does not lie over the saved tensor yet. */
+static bool are_alike(const struct ir *ir, buffer_id read, buffer_id write)
+{
+    return read.i != write.i && ir->buffer.dtype[read.i] == ir->buffer.dtype[write.i] &&
+           ir_buffer_elements(ir, read) == ir_buffer_elements(ir, write);
+}
+
+void pass_gradients_in_place(struct emit *e, struct op_list *list)
+{
+    struct ir *ir = e->ir;
+    const uint32_t buffers = ir->buffer.count;
+    uint32_t *over = heap_alloc((size_t)buffers + 1, sizeof *over); /* [buffer] what holds it now */
+    memset(over, 0xff, ((size_t)buffers + 1) * sizeof *over);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t op = list->op[i], reads = ir->op.read_count[op];
+        for (uint32_t k = 0; k < reads; k++) {
+            const uint32_t buffer = ir_touched_buffer(ir, op, k);
+            if (over[buffer] != IR_NONE)
+                ir_redirect_operand(ir, op, k, (buffer_id){over[buffer]});
+        }
+        if (ir->op.kind[op] != WORK_SWIGLU_BACKWARD)
+            continue;
+        const uint32_t saved = ir_touched_buffer(ir, op, 1),
+                       gradient = ir_touched_buffer(ir, op, reads);
+        if (!are_alike(ir, (buffer_id){saved}, (buffer_id){gradient}))
+            continue;
+        over[gradient] = saved;
+        ir_redirect_operand(ir, op, reads, (buffer_id){saved});
+    }
+    free(over);
+}
