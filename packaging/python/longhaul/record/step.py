@@ -477,7 +477,8 @@ class Step(TorchDispatchMode):
         except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException):
             return self._known_shape(function, arguments, keywords, inputs)
         except (fake_tensor.UnsupportedOperatorException, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "no fake impl registered" not in str(error):
+            unsupported = isinstance(error, fake_tensor.UnsupportedOperatorException)  # a RuntimeError, too
+            if not unsupported and "no fake impl registered" not in str(error):
                 raise
             name = function._schema.name
             raise Refused(f"the operator {name} has no implementation for fake tensors, so the shape of its results is unknown: "
