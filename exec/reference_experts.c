@@ -95,8 +95,8 @@ static double logistic(double x)
 }
 
 /* Returns d score(expert[j]) / d logit[e]; *score: the score itself, before it is normalised. */
-static double score_slope(const struct transformer *t, const double *logit, const int32_t *expert,
-                          size_t j, size_t e, double *score)
+static double d_score_d_logit(const struct transformer *t, const double *logit,
+                              const int32_t *expert, size_t j, size_t e, double *score)
 {
     const size_t own = (size_t)expert[j];
     if (t->router == ROUTER_SIGMOID) {
@@ -128,8 +128,8 @@ static double *route_weights(struct arena *arena, const struct transformer *t, c
     for (size_t i = 0; i < s; i++) {
         double sum = 0;
         for (size_t j = 0; j < copies; j++) {
-            score_slope(t, &logits[i * experts], &expert[i * copies], j, 0,
-                        &weights[i * copies + j]);
+            d_score_d_logit(t, &logits[i * experts], &expert[i * copies], j, 0,
+                            &weights[i * copies + j]);
             sum += weights[i * copies + j];
         }
         for (size_t j = 0; j < copies; j++)
@@ -147,12 +147,12 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         for (size_t e = 0; e < experts; e++) {
             double sum = 0, dsum = 0, score, d = 0, through = 0;
             for (size_t j = 0; j < copies; j++) {
-                dsum += score_slope(t, &logits[i * experts], &expert[i * copies], j, e, &score);
+                dsum += d_score_d_logit(t, &logits[i * experts], &expert[i * copies], j, e, &score);
                 sum += score;
             }
             for (size_t j = 0; j < copies; j++) {
                 const double slope =
-                    score_slope(t, &logits[i * experts], &expert[i * copies], j, e, &score);
+                    d_score_d_logit(t, &logits[i * experts], &expert[i * copies], j, e, &score);
                 const double dw = route_scale(t) * d_weights[i * copies + j];
                 d += dw * slope / (t->router_norm ? sum : 1);
                 through += t->router_norm ? dw * score * dsum / (sum * sum) : 0;

@@ -39,6 +39,7 @@ enum calibrate_link {
 struct calibrated_link {
     size_t point_count; /* 0: the class has no points, and the other members are not set */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
+    /* of the fitted times, as shares of the measured ones */
     double rms_error, worst_error, leave_one_out_error, smallest_bytes, largest_bytes;
     const char *worst_point_text, *source;
 };

@@ -602,7 +602,7 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
         return STATUS_OK;
     }
     if (parts != 0)
-        hf_proxy_set_name(t, arena, model, parts);
+        hf_proxy_label(t, arena, model, parts);
     if (parts != 0 && !dense)
         return hf_proxy_refuse_parts(json_find(root, "model_type"), parts, t, diag);
     return STATUS_OK;

@@ -341,8 +341,7 @@ static const char *missing_parts_text(struct arena *arena, unsigned missing)
     return names;
 }
 
-void hf_proxy_set_name(struct transformer *t, struct arena *arena, const char *name,
-                       unsigned missing)
+void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing)
 {
     t->proxy_lacks = missing_parts_text(arena, missing);
     t->name = arena_printf(arena, "%s (dense proxy)", name);
@@ -378,7 +377,7 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     if (t->attention_sinks)
         missing |= PART_SINKS;
     t->attention_sinks = false;
-    hf_proxy_set_name(t, arena, t->name, missing);
+    hf_proxy_label(t, arena, t->name, missing);
 }
 
 /* Returns the parts of this model that are not modelled: those of its family, and those that its keys show. */
@@ -423,7 +422,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
         r.status = hf_read_rope_theta(&reader);
     if (r.status == STATUS_OK)
         note_unread(&reader);
-    hf_proxy_set_name(t, arena, name, missing);
+    hf_proxy_label(t, arena, name, missing);
     return r.status;
 }
 

@@ -1,6 +1,6 @@
 /* models/hf_proxy.h: families of Hugging Face's config.json that are not modelled, and the nearest dense transformer.
  *
- * A family of this table has parts that no schedule here has: experts, latent attention, linear attention, ALiBi and
+ * A family of this table has parts that are not read for it: linear attention, ALiBi, experts of another kind, and
  * others. If the caller asks for a proxy, such a model is represented by a dense transformer with the same layers and
  * the parameters that a token passes (of experts, those that it is routed to and the shared ones). The proxy says
  * nothing of the missing parts: all-to-alls between experts, unequal loads, parameters that other tokens use. */
@@ -23,8 +23,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
 
 /* Turns *t, which was read without the `missing` parts (enum hf_part), into a dense proxy: sets its name, its source
  * and the list of missing parts. */
-void hf_proxy_set_name(struct transformer *t, struct arena *arena, const char *name,
-                       unsigned missing);
+void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
 /* Describes parts (enum hf_part) that are not modelled, in arena: "experts (which rank has ...) and ..."; NULL:
  * none. */
@@ -34,7 +33,7 @@ const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
 /* Reports, at the file's model_type, that its model has parts that are not modelled; *t is the nearest dense model,
- * which hf_proxy_set_name() names. */
+ * which hf_proxy_label() names. */
 enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
                                   const struct transformer *t, struct diag *diag);
 

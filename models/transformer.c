@@ -297,7 +297,7 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
     return out->size > before;
 }
 
-/* ---- work ---- */
+/* ---- widths ---- */
 
 int64_t transformer_q_width(const struct transformer *t)
 {
@@ -328,6 +328,8 @@ int64_t transformer_o_width(const struct transformer *t)
 {
     return t->heads * transformer_v_head_dim(t);
 }
+
+/* ---- flops ---- */
 
 /* Returns the number of elements of the matrices by which one layer's attention multiplies a token. */
 static int64_t attention_matrices(const struct transformer *t)
@@ -374,6 +376,8 @@ double transformer_attention_flops(const struct transformer *t, int64_t seq_len,
     const double pairs = causal ? s * s / 2 : s * s;
     return 2 * pairs * score_and_value_columns(t);
 }
+
+/* ---- what differs by layer ---- */
 
 int64_t transformer_layer_window(const struct transformer *t, int64_t layer)
 {

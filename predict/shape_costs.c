@@ -97,7 +97,7 @@ static void add_tensor_list_host_s(const struct prediction *p, struct shape_cost
 
 /* Adds what the framework takes on the host for a product beside PyTorch's own call: its modules, and the dispatch of
  * DTensors. */
-static void add_product_host_s(const struct prediction *p, struct shape_costs *costs)
+static void add_framework_product_issue_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct profile *profile = p->profile;
     const struct choices *c = &p->choices;
@@ -241,7 +241,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     }
     add_checkpoint_host_s(p, costs);
     add_tensor_list_host_s(p, costs);
-    add_product_host_s(p, costs);
+    add_framework_product_issue_s(p, costs);
     framework_costs_add(p, cost, costs->work_s, costs->issue_s);
     add_step_host_s(p, costs);
     costs->sim_costs = (struct sim_costs){

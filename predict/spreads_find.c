@@ -157,7 +157,8 @@ struct step_change {
     bool has_failed;
 };
 
-/* Tries one change: job 2 part makes the measured numbers of a part slower, and job 2 part + 1 its other numbers. */
+/* Predicts the step with some numbers of a device slower: job 2 * i slows the measured numbers of its part i, job
+ * 2 * i + 1 those of part i that are not measured. The result is a struct step_change. */
 static void try_part_change(void *context, size_t job, void *result)
 {
     const struct spread_trial *trial = context;

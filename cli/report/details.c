@@ -21,11 +21,11 @@ static void put_host_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.planned_bytes;
     double all = (double)p->verdict.needed_bytes[LIMIT_HOST];
-    double node = all / (double)((p->verdict.is_by_reserved ? p->reserved.pinned_bytes
-                                                            : arena[MEMORY_PINNED]) +
-                                 arena[MEMORY_PAGEABLE]);
-    double pinned = node * (double)arena[MEMORY_PINNED],
-           pageable = node * (double)arena[MEMORY_PAGEABLE];
+    double node_to_rank = all / (double)((p->verdict.is_by_reserved ? p->reserved.pinned_bytes
+                                                                    : arena[MEMORY_PINNED]) +
+                                         arena[MEMORY_PAGEABLE]);
+    double pinned = node_to_rank * (double)arena[MEMORY_PINNED],
+           pageable = node_to_rank * (double)arena[MEMORY_PAGEABLE];
     if (arena[MEMORY_PINNED] == 0)
         return;
     text_puts(out, " = pinned ");

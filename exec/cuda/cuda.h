@@ -86,7 +86,8 @@ struct cuda_rank {
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
     /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
     int32_t *visible_keys;
-    /* device memory, (assignment.needed_row_count, 3): cuda_row_pairs_of_op() */
+    /* for each of the assignment.needed_row_count kinds of exchange of rows, MOVED_LIST_COUNT lists of which row goes
+     * where, whose elements are in device memory; cuda_row_pairs_of_op() finds those of an op */
     struct cuda_row_pairs *row_pairs;
     int64_t *expert_begins; /* device memory: cuda_expert_begins() */
     /* host memory into which a kernel that finds wrong data writes op + 1 */

@@ -210,7 +210,7 @@ void launch_deepspeed_fields(struct launch *l, const struct choices *c)
     text_printf(&l->printed_comments,
                 "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
                 (long long)m->vocab);
-    megatron_set_batch_fields(l, c);
+    megatron_set_size_fields(l, c);
     set_config_fields(l, c);
     launch_set_count(l, LAUNCH_DEEPSPEED, 1);
     launch_set_text(l, LAUNCH_DEEPSPEED_CONFIG, "ds_config.json");

@@ -68,7 +68,8 @@ static void set_sequence_length(struct launch *launch)
     launch->field_value[LAUNCH_SEQ].setting_name = name;
 }
 
-/* Sets the global batch of a framework of the family of Megatron that counts the micro-batches of a data rank. */
+/* Sets the global batch to micro-batch x accumulation x data ranks, for a framework of Megatron's family whose files give
+ * the accumulation in place of the global batch. */
 static void set_global_batch(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};

@@ -275,7 +275,7 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
     launch_set_count(l, LAUNCH_VOCAB, m->vocab);
     launch_set_count(l, LAUNCH_NO_MASK,
                      1); /* else each micro-batch has a mask of seq x seq bytes */
-    megatron_set_batch_fields(l, c);
+    megatron_set_size_fields(l, c);
     if (c->pipeline == CHOICE_PIPELINE_INTERLEAVED)
         launch_set_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
     if (c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER)

@@ -62,9 +62,9 @@ void megatron_set_model_fields(struct launch *l, const struct transformer *m)
         launch_set_count(l, LAUNCH_ROPE_THETA, (int64_t)m->rope_theta);
 }
 
-/* Megatron-LM and Megatron-DeepSpeed refuse a sequence longer than LAUNCH_POSITIONS_MAX, which is also the number of rows
- * of a table of learned positions. */
-void megatron_set_batch_fields(struct launch *l, const struct choices *c)
+/* Sets the fields of lengths, batches, tensor ranks and stages. Megatron refuses a sequence that is longer than
+ * --max-position-embeddings, which is also the number of rows of a table of learned positions. */
+void megatron_set_size_fields(struct launch *l, const struct choices *c)
 {
     bool table = c->model->positions == POSITIONS_LEARNED;
     launch_set_count(l, LAUNCH_SEQ, c->seq);

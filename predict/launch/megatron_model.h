@@ -9,7 +9,7 @@
  * rotary embeddings. */
 void megatron_set_model_fields(struct launch *launch, const struct transformer *model);
 /* Sets the fields of length, batch, tensor ranks and stages. */
-void megatron_set_batch_fields(struct launch *launch, const struct choices *choices);
+void megatron_set_size_fields(struct launch *launch, const struct choices *choices);
 
 /* Adds the option "model"; settings that no file gives have the defaults of the two frameworks. */
 enum status megatron_add_model_options(struct launch *launch, struct launch_given given,

@@ -99,14 +99,15 @@ static bool has_attention_other_than_fa2(const struct choices *c)
     return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2;
 }
 
-static bool has_profile(const struct choices *c, const char *name)
+/* True if the profile has this name, or is `ideal`, which stands for every framework. */
+static bool has_profile_or_ideal(const struct choices *c, const char *name)
 {
     return c->profile->is_ideal || strcmp(c->profile->name, name) == 0;
 }
 
 static bool is_not_torchtitan(const struct choices *c)
 {
-    return !has_profile(c, "torchtitan");
+    return !has_profile_or_ideal(c, "torchtitan");
 }
 
 /* True if the profile is not Megatron's. With rings and exchanges it has to be that with TransformerEngine, which
@@ -114,12 +115,13 @@ static bool is_not_torchtitan(const struct choices *c)
 static bool is_not_megatron(const struct choices *c)
 {
     bool shared = gaps_has_ring(c) || gaps_has_head_ranks(c);
-    return !has_profile(c, "megatron-te") && (shared || !has_profile(c, "megatron"));
+    return !has_profile_or_ideal(c, "megatron-te") &&
+           (shared || !has_profile_or_ideal(c, "megatron"));
 }
 
 static bool is_not_deepspeed(const struct choices *c)
 {
-    return !has_profile(c, "deepspeed");
+    return !has_profile_or_ideal(c, "deepspeed");
 }
 
 static bool has_chosen_tensor_plan(const struct choices *c)
@@ -185,7 +187,7 @@ static bool has_attention_unlike_trainer(const struct choices *c)
 static bool is_not_trainer(const struct choices *c, bool narrow)
 {
     bool autocast = expressible_is_ddp(c) && c->dtype != DTYPE_F32 && !narrow;
-    return !has_profile(c, autocast ? "hf-ddp" : "hf");
+    return !has_profile_or_ideal(c, autocast ? "hf-ddp" : "hf");
 }
 
 static bool is_not_axolotl(const struct choices *c)

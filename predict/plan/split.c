@@ -10,10 +10,8 @@
 
 /* The seconds of a sequence with profile ideal. 0: not known. */
 struct ideal_times {
-    double common_kernels_s,
-        /* common_kernels_s: with the attention kernels that all profiles have; own_kernels_s: with those of the profile
-         * of the configuration */
-        own_kernels_s;
+    double common_kernels_s; /* with the attention kernels that all profiles have */
+    double own_kernels_s;    /* with those of the configuration's profile */
 };
 
 struct split_trial {

@@ -208,7 +208,9 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
     scatter_rows(e, d_shared, to.v);
 }
 
-/* Returns q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to`. */
+/* Splits qkv[rank_tokens, projection_width] into q, k and v, applies the norms and the rotation that come before the
+ * exchange, and packs each as [head_ranks, rank_tokens, columns of a head rank]. Of one head rank, results are written to
+ * those views of `to` that are not empty. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {

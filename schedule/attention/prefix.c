@@ -41,7 +41,7 @@ static struct prefix_reach prefix_reach_of(const struct emit *e)
 
 /* ---- what stages share ---- */
 
-static void emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
+static void emit_stage_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,
                         .collective = {e->unit.stages.group, bytes_of_view(e, x)}};
@@ -85,8 +85,8 @@ static void gather_cache(struct emit *e, struct view own, struct view filled, st
                          struct prefix_reach reach, int64_t width)
 {
     int64_t all = reach.piece_tokens * width * e->unit.stages.count;
-    emit_collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
-                    view_part(cache, reach.subsequence_begin * width, all));
+    emit_stage_collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
+                          view_part(cache, reach.subsequence_begin * width, all));
 }
 
 /* Returns a copy of x, the part of a cache that is filled so far. */
@@ -202,7 +202,7 @@ static struct view completed_gradients(struct emit *e, struct view sum, struct v
     if (e->unit.stages.count > 1) {
         struct view mine = emit_tensor(e, "dkv_part", CATEGORY_KV, dtype_of_view(e, sum), piece, 0);
         part.count = (uint64_t)piece * e->unit.stages.count;
-        emit_collective(e, WORK_REDUCE_SCATTER, part, mine);
+        emit_stage_collective(e, WORK_REDUCE_SCATTER, part, mine);
         part = view_part(mine, 0, own);
     }
     return emit_in_dtype(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);

@@ -212,7 +212,7 @@ struct deferred_gradient {
     struct view dy, x;
     int64_t m, n, k;
     int64_t route, dealt, kept; /* as of struct expert_rows */
-    bool is_of_heads;           /* it is emit_heads_grad() */
+    bool covers_own_heads_only; /* the rows of the weight of this head rank: emit_heads_grad() */
     struct op_tags tags;
 };
 struct deferrals {

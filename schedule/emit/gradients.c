@@ -73,7 +73,7 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
         if (row->m > 0 && weight_is_of_experts(row->weight))
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
                              (struct expert_rows){row->k, row->route, row->dealt, row->kept});
-        else if (row->is_of_heads)
+        else if (row->covers_own_heads_only)
             emit_heads_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
@@ -141,13 +141,13 @@ static void emit_grouped_grad(struct emit *e, const struct deferred_gradient *gr
                                    .form = MATMUL_TN,
                                    .accumulate = accumulate,
                                    .groups = groups,
-                                   .part = grad->is_of_heads ? 1 + e->group.hp : 0,
+                                   .part = grad->covers_own_heads_only ? 1 + e->group.hp : 0,
                                    .route = grad->route,
                                    .dealt = grad->dealt,
                                    .kept = grad->kept}};
     struct view read[5] = {grad->dy, grad->x, dw};
     uint32_t reads = accumulate ? 3 : 2;
-    if (!grad->is_of_heads) {
+    if (!grad->covers_own_heads_only) {
         e->narrow.is_experts = true;
         reads = emit_narrow_operands(e, &work, read, reads);
         e->narrow.is_experts = false;
@@ -165,7 +165,7 @@ void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct v
                                            .m = m,
                                            .n = n,
                                            .k = k,
-                                           .is_of_heads = true};
+                                           .covers_own_heads_only = true};
     if (e->choices->hp == 1)
         emit_weight_grad(e, part, weight, dy, x, m, n, k);
     else

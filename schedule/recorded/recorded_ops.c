@@ -34,9 +34,9 @@ struct program_stream {
     uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
     int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
     struct clock clock;
-    /* 1 + the last batch of messages in the queue; 0: its last message was in none */
+    /* 1 + the number of the batch that has the last message of the queue; 0: that message was sent alone */
     int64_t batch;
-    struct clock clock_before; /* the clock before that batch */
+    struct clock clock_before; /* the clock before that batch, or that message */
 };
 
 /* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank,
