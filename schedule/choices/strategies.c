@@ -9,62 +9,20 @@ const char *const attention_names[CHOICE_ATTENTION_COUNT] = {
 #include "schedule/choices/attention_choices.def"
 #undef ATTENTION
 };
+#define NAMES(choice, count, ...) const char *const choice##_names[count] = {__VA_ARGS__};
+#include "schedule/choices/names.def"
+#undef NAMES
 const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT] = {
 #define ATTENTION(symbol, name, around, inner, cp, hp, simpler_at_one) {cp, hp, simpler_at_one},
 #include "schedule/choices/attention_choices.def"
 #undef ATTENTION
 };
-const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
-                                                         "hsdp"};
-const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
-    "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b", "msp"};
-const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate", "shard"};
-const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
-    "keep",         "selective",       "full",           "offload", "selective-offload",
-    "selective-op", "selective-layer", "selective-core", "ratio"};
-const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {"none", "router", "layer", "step"};
-const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute"};
-const char *const dispatcher_names[DISPATCHER_COUNT] = {"alltoall", "allgather", "deepep",
-                                                        "hybridep"};
 const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT] = {
     [DISPATCHER_ALLTOALL] = {.waits_for_row_counts = true},
     [DISPATCHER_ALLGATHER] = {.waits_for_row_counts = true},
     [DISPATCHER_DEEPEP] = {.sends_once = true, .waits_for_row_counts = true, .exchange_sms = 20},
     [DISPATCHER_HYBRIDEP] = {.sends_once = true, .exchange_sms = 16},
 };
-const char *const shared_experts_names[SHARED_EXPERTS_COUNT] = {"profile", "before", "combine",
-                                                                "both"};
-const char *const mla_exchange_names[MLA_EXCHANGE_COUNT] = {"expanded", "latent"};
-const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
-const char *const stage_layers_names[STAGE_LAYERS_COUNT] = {"even", "embedding", "head", "both"};
-const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
-const char *const ring_layout_names[RING_BY_CORE_PLAN + 1] = {"zigzag", "contiguous", "striped",
-                                                              "zigzag-documents", "dealt"};
-const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
-const char *const rotation_names[ROTATE_BY_CORE_PLAN + 1] = {"profile",    "p2p",    "all-to-all",
-                                                             "all-gather", "needed", "planned"};
-const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module",
-                                                          "linear",  "async",    "replicated"};
-const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
-const char *const gradients_names[GRADIENTS_COUNT] = {"profile", "fp32", "16bit"};
-const char *const grad_sync_names[GRAD_SYNC_COUNT] = {"profile", "each", "last"};
-const char *const param_gather_names[PARAM_GATHER_COUNT] = {"end", "overlap"};
-const char *const primary_weights_names[PRIMARY_WEIGHTS_COUNT] = {"16bit", "quantised"};
-const char *const reshard_names[RESHARD_COUNT] = {"profile", "always", "never", "root"};
-const char *const parameters_names[PARAMETERS_COUNT] = {"device", "host"};
-const char *const scope_names[SCOPE_COUNT] = {
-    "model",           "layer",         "attention",
-    "attention:fwd",   "attention:bwd", "attention:exchange",
-    "attention:fetch", "layers",        "layers:fwd"};
-const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
-const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
-const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
-const char *const dropout_names[DROPOUT_COUNT] = {"model", "off", "on"};
-const char *const kernels_names[KERNELS_COUNT] = {"profile", "compiled", "eager", "liger"};
-const char *const loss_names[LOSS_COUNT] = {"profile",  "eager",   "hf",       "compiled",
-                                            "chunked",  "fused",   "parallel", "te",
-                                            "megatron", "softmax", "16bit",    "cut"};
-const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
 static const struct strategy strategies[] = {

@@ -36,15 +36,9 @@ struct dispatcher_facts {
 };
 extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];
 /* The names of the values of each choice, one for each value of its enum. */
-/* clang-format off */
-extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
-    *const attention_names[], *const pipeline_names[], *const placement_names[],
-    *const stage_placement_names[], *const stage_layers_names[], *const ring_layout_names[], *const windows_names[],
-    *const rotation_names[], *const tensor_plan_names[], *const vocabulary_names[], *const gradients_names[], *const grad_sync_names[],
-    *const param_gather_names[], *const primary_weights_names[],
-    *const reshard_names[], *const up_projection_names[], *const mla_exchange_names[], *const dispatcher_names[], *const shared_experts_names[], *const cuda_graphs_names[], *const parameters_names[], *const helper_names[], *const scope_names[],
-    *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[],
-    *const kernels_names[], *const loss_names[];
-/* clang-format on */
+extern const char *const attention_names[];
+#define NAMES(choice, count, ...) extern const char *const choice##_names[];
+#include "schedule/choices/names.def"
+#undef NAMES
 
 #endif
