@@ -129,19 +129,6 @@ static const struct mean_table {
     {"memory", "memory, predicted / measured - 1", key_source, external_scored_memory_error},
 };
 
-/* clang-format off */
-const struct column validate_step_columns[VALIDATE_STEP_COLUMNS] = {
-    {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
-    {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source."},
-    {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* text has the name indented */
-    {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework or scale."},
-    {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
-    {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},
-    {"mean_error", "", NULL, COLUMN_ERROR, 9, "Mean."},
-    {"worst_error", "", NULL, COLUMN_ERROR, 9, "The largest by its size."},
-};
-/* clang-format on */
-
 /* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
 static void put_groups(struct rows *rows, const struct external_validation *v, const char *set,
                        const struct mean_table *table)

@@ -127,11 +127,21 @@ static const struct column figure_means[] = {
     {"mean_absolute_error", "mean", NULL, COLUMN_SHARE, 9, "Mean of absolute values of predicted / measured - 1."},
     {"worst_error", "worst", NULL, COLUMN_ERROR, 9, "The largest by its size."},
 };
+static const struct column step_means[] = {
+    {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
+    {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source."},
+    {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* text has the name indented */
+    {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework or scale."},
+    {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
+    {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},
+    {"mean_error", "", NULL, COLUMN_ERROR, 9, "Mean."},
+    {"worst_error", "", NULL, COLUMN_ERROR, 9, "The largest by its size."},
+};
 /* clang-format on */
 
 const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
     [VALIDATE_FIGURE_MEANS] = {"validate_figure_means", figure_means, ARRAY_LEN(figure_means)},
-    [VALIDATE_STEP_MEANS] = {"validate_step_means", validate_step_columns, VALIDATE_STEP_COLUMNS},
+    [VALIDATE_STEP_MEANS] = {"validate_step_means", step_means, ARRAY_LEN(step_means)},
 };
 
 /* The mean of absolute errors of steps and their speed, over all tables. */

@@ -11,8 +11,6 @@
 enum validate_table { VALIDATE_FIGURE_MEANS, VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
 /* Rows of JSON: figures, training steps; and rows of the CSV file of -o. Each begins with the columns of the file. */
 enum validate_row { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_COUNT };
-enum { VALIDATE_STEP_COLUMNS = 8 };
-extern const struct column validate_step_columns[VALIDATE_STEP_COLUMNS];
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 extern const struct row_table validate_rows[VALIDATE_ROW_COUNT];
 
