@@ -181,7 +181,7 @@ static uint64_t first_poison(const struct operand *operand)
     return i;
 }
 
-bool poison_record_writes(struct exec_run *run, const struct call *call)
+bool poison_check_and_record_writes(struct exec_run *run, const struct call *call)
 {
     for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++) {
         struct view view = ir_write_view(run->ir, call->op, k);

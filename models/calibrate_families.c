@@ -336,12 +336,12 @@ struct attention_kernel {
     enum attention_direction pass;
 };
 
-static bool is_point_of_kernel(const struct point *point, struct attention_kernel direction)
+static bool is_point_of_kernel(const struct point *point, struct attention_kernel kernel)
 {
     enum work_kind kind =
-        direction.pass == ATTENTION_FORWARD_PASS ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
+        kernel.pass == ATTENTION_FORWARD_PASS ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
     return point_is_undisturbed_op(point) && point->work.kind == kind &&
-           point->attention_impl == direction.impl;
+           point->attention_impl == kernel.impl;
 }
 
 /* Finds the listed head dimensions that have points. A point beyond all of them is an error. */

@@ -78,7 +78,7 @@ bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_r
     return false;
 }
 
-void sweep_remote_stop(struct sweep_remote *remote)
+void sweep_remote_finish_mpi(struct sweep_remote *remote)
 {
     if (remote->launcher->process_count == 1)
         return;

@@ -37,7 +37,7 @@ void sweep_remote_send_point(struct sweep_remote *remote, size_t point);
 /* Receives a row, which replaces row->row. Returns false if none has arrived. */
 bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_row *row);
 /* Tells all other ranks to stop, and ends MPI. */
-void sweep_remote_stop(struct sweep_remote *remote);
+void sweep_remote_finish_mpi(struct sweep_remote *remote);
 
 /* Is run by the other ranks: predicts the points that rank 0 sends, until rank 0 sends the message to stop. */
 enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,

@@ -171,7 +171,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
         status = run_local_points(&run, diag);
     progress_end();
     if (status == STATUS_OK && interrupt_signal() == 0)
-        sweep_remote_stop(&run.remote);
+        sweep_remote_finish_mpi(&run.remote);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
     if (status == STATUS_OK && interrupt_signal() != 0) {

@@ -133,8 +133,8 @@ static void put_figures(struct text *out, const struct validation *v, const char
 
 /* ---- training steps ---- */
 
-static void put_step(struct text *out, const struct external_run *row,
-                     const struct external_result *result)
+static void put_step_row(struct text *out, const struct external_run *row,
+                         const struct external_result *result)
 {
     text_printf(out, "| %s | %s on %s %s, ", row->cells[EXTERNAL_ID], row->cells[EXTERNAL_MODEL],
                 row->cells[EXTERNAL_GPUS], row->cells[EXTERNAL_GPU]);
@@ -154,13 +154,14 @@ static void put_step(struct text *out, const struct external_run *row,
     text_puts(out, " |\n");
 }
 
-static void put_steps(struct text *out, const struct external_validation *v, const char *source)
+static void put_step_table(struct text *out, const struct external_validation *v,
+                           const char *source)
 {
     text_puts(out, "| row | run | measured s | predicted s | error of speed | memory | nearest |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->runs->row_count; i++)
         if (strcmp(v->runs->rows[i].cells[EXTERNAL_SOURCE], source) == 0)
-            put_step(out, &v->runs->rows[i], &v->result[i]);
+            put_step_row(out, &v->runs->rows[i], &v->result[i]);
 }
 
 static void put_errors(struct text *out, const char *by, const char *name,
@@ -273,7 +274,7 @@ static enum status add_page(struct file_set *files, const char *folder, const st
     if (is_figures)
         put_figures(&content, p->figures, source);
     else
-        put_steps(&content, p->steps, source);
+        put_step_table(&content, p->steps, source);
     enum status status =
         add_document(files, folder, name.data, title.data, &block, &content, 1, diag);
     text_release(&name);

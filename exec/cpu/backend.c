@@ -177,7 +177,7 @@ static bool run_op(struct cpu_worker *worker, uint32_t op)
         atomic_fetch_add(&run->running_ops, 1);
         done = (run->poison == NULL || poison_check_reads(run, &call)) &&
                kernels[run->ir->op.kind[op]](worker, &call) &&
-               (run->poison == NULL || poison_record_writes(run, &call));
+               (run->poison == NULL || poison_check_and_record_writes(run, &call));
         atomic_fetch_sub(&run->running_ops, 1);
         time->end_s = run_now_s() - run->epoch_s;
     }

@@ -38,7 +38,7 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
 }
 
 /* Counts the tensor of a product: in the forward the one that it writes, in the backward the gradient that it reads. */
-static void count_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
+static void note_largest_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->has_attention;
     struct block_tensors *t = backward ? &f->backward : &f->forward;
@@ -46,7 +46,7 @@ static void count_product_tensor(struct largest_tensors *f, uint32_t op, bool ba
                 backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
 }
 
-static void count_op_tensors(struct largest_tensors *f, uint32_t op)
+static void note_largest_op_tensors(struct largest_tensors *f, uint32_t op)
 {
     const struct ir *ir = f->ir;
     bool backward = ir->op.phase[op] == PHASE_BACKWARD;
@@ -60,7 +60,7 @@ static void count_op_tensors(struct largest_tensors *f, uint32_t op)
         keep_larger(&f->backward.hidden, elements_of_write(ir, op));
         break;
     case WORK_MATMUL:
-        count_product_tensor(f, op, backward);
+        note_largest_product_tensor(f, op, backward);
         break;
     case WORK_ALL_TO_ALL:
         (backward ? &f->backward : &f->forward)->exchange += elements_of_write(ir, op);
@@ -92,7 +92,7 @@ void block_tensors_of(struct block_tensors *forward, struct block_tensors *backw
     const struct role *role = &ir->role[0];
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         if (ir->op.phase[op] == PHASE_FORWARD || ir->op.phase[op] == PHASE_BACKWARD)
-            count_op_tensors(&f, op);
+            note_largest_op_tensors(&f, op);
     double unit = f.forward.hidden;
     f.backward.hidden += f.forward.hidden;
     f.backward.qkv += f.forward.qkv;

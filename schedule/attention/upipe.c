@@ -122,7 +122,8 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
             u, x, p, g * u->heads[K].heads_per_rank / u->heads[Q].heads_per_rank);
 }
 
-/* Takes the gradient of part p on all tokens back to the rank's own tokens: d_part[n, P head_dim]. */
+/* Exchanges the gradient of part p, which each rank has for its own head on all tokens, back to the rank's own tokens and
+ * all heads of the stage, and goes back through rotation and per-head norm: d_part[rank_tokens, head_ranks head_dim]. */
 static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
                                  struct view grad, enum projection p, struct view d_part)
 {

@@ -191,7 +191,8 @@ static void append_description(struct descriptions *descriptions, const struct i
 
 /* ---- actors ---- */
 
-/* The components that are equal to each other, by the first of them that was seen. */
+/* A set of components (ranks that communicate) whose descriptions are equal. They share the actors of the first of them
+ * that was seen: one for each of its ranks, from first_actor on. */
 struct equal_components {
     size_t begin, end; /* where the description of the component begins and ends */
     uint32_t first_actor;

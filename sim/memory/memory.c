@@ -51,9 +51,11 @@ static void add_gap_growth(const struct memory_gap *gap, uint64_t live[MEMORY_CO
         }
 }
 
-static void find_class_peaks(const struct memory_changes *c,
-                             const struct live_buffers *live_buffers, const struct memory_gap *gap,
-                             uint32_t gaps, struct sim_peak peak[MEMORY_COUNT])
+/* Finds the peaks of one rank, or of the sum over the ranks of a node, from its changes of live bytes in order of time, and
+ * from the gaps of a short list. */
+static void find_peaks(const struct memory_changes *c, const struct live_buffers *live_buffers,
+                       const struct memory_gap *gap, uint32_t gaps,
+                       struct sim_peak peak[MEMORY_COUNT])
 {
     uint64_t live[MEMORY_COUNT] = {0}, category[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
     size_t at[MEMORY_COUNT] = {0};
@@ -139,6 +141,7 @@ static bool nodes_have_same_classes(const struct cluster *cluster, const struct 
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
+/* Returns false if the changes of a node do not repeat around the periods that a short list leaves out. */
 static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
                             struct sim_result *result, uint32_t node,
                             const struct host_changes *host)
@@ -163,7 +166,7 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     bool repeats = any == NULL || memory_gaps_find(&sum, &all, ir, result, any, &gap, &gaps);
     struct sim_peak peak[MEMORY_COUNT] = {{0}};
     if (repeats)
-        find_class_peaks(&sum, &all, gap, gaps, peak);
+        find_peaks(&sum, &all, gap, gaps, peak);
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (m != MEMORY_HBM && peak[m].bytes > result->host_peak[m].bytes)
             result->host_peak[m] = (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
@@ -174,6 +177,7 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     return repeats;
 }
 
+/* Finds the peaks of the memory of each host; false as of find_node_peaks(). */
 static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
                             const struct live_buffers *of_role, struct sim_result *result)
 {
@@ -227,7 +231,7 @@ bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,
         memory_changes_of_class(&changes, ir, result, of, class);
         repeats = memory_gaps_find(&changes, of, ir, result, class, &gap, &gaps);
         if (repeats)
-            find_class_peaks(&changes, of, gap, gaps, result->peak[c]);
+            find_peaks(&changes, of, gap, gaps, result->peak[c]);
         free(gap);
     }
     repeats = repeats && find_host_peaks(ir, cluster, live_buffers, result);
