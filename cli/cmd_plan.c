@@ -205,7 +205,7 @@ static void put_shared_command(struct text *out, const struct options *options, 
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }
 
-/* What `predict` would know of the packed batches of the winner: the documents of the first batch, to which the setup
+/* The packed batches of the winner, as `predict` would have them: the documents of the first batch, to which the setup
  * refers, and the step times of all batches. */
 struct winner_batches {
     struct documents documents;

@@ -35,8 +35,8 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
 struct bootstrap;
 
 /* Connects all processes; waits at most timeout_s for them, which is also the time limit of every later message.
- * `request`, a digest of the schedule and of the options, must be the same on all. STATUS_SYSTEM: a process did not connect in time,
- * another program uses the port, or a process differs from rank 0; every process gets a message. */
+ * `request`, a digest of the schedule and of the options, must be the same on all. STATUS_SYSTEM: a process did not
+ * connect in time, another program uses the port, or a process differs from rank 0; every process gets a message. */
 struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t request,
                                  double timeout_s, struct diag *diag);
 void bootstrap_close(struct bootstrap *bootstrap);

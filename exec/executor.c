@@ -170,7 +170,7 @@ static struct timespec timespec_from_seconds(double seconds)
     return t;
 }
 
-/* What the watcher remembers from one check for progress to the next. */
+/* The watcher's state from one check for progress to the next. */
 struct executor_watcher {
     double begin_s, still_since_s, stall_limit_s, step_limit_s;
     uint64_t last_ended_ops;

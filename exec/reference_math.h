@@ -29,7 +29,7 @@ struct reference_affine {
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
     /* how the operands of a linear layer are rounded; NULL: they are not */
     const struct reference_eight_bit_products *eight_bit_products;
-    /* those that the layer has, one behind another; a NULL: there is none */
+    /* the adapters that the layer has, from the first element on; one whose a is NULL is none */
     struct reference_adapter adapter[REFERENCE_ADAPTERS];
 };
 

@@ -93,7 +93,7 @@ static struct reference_affine read_affine(const struct reference *r, const char
     };
 }
 
-/* Gives a linear layer its adapters of the targets first..first+count-1, whose outputs lie behind one another. */
+/* Gives a linear layer its adapters of the targets first..first+count-1, whose outputs are next to each other. */
 static void read_adapters(const struct reference *r, const char *prefix, int64_t layer,
                           struct reference_affine *linear, enum adapter_target first, int count)
 {

@@ -254,7 +254,7 @@ static size_t tokens_per_batch(const struct ir *ir)
     return (size_t)ir->global_batch * (size_t)ir->layout.sequence_tokens;
 }
 
-/* What draw_weights() needs to draw the blocks of a buffer. */
+/* The arguments of draw_weights(), which draws the blocks of a buffer. */
 struct tensor_draw {
     const struct training *training;
     exec_draw_function *draw_block;

@@ -8,7 +8,7 @@
  *
  * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab, s tokens of a
  * sequence, g = heads / kv_heads, m matrices of the FFN (3 gated, 2 not). A step is three forwards: one, and a
- * backward of two. */
+ * backward of two; frozen weights (adapters) have a backward of one in their products. */
 #ifndef MODELS_MFU_H
 #define MODELS_MFU_H
 

@@ -336,7 +336,8 @@ int64_t transformer_wider_head_dim(const struct transformer *t);
 int64_t transformer_v_width(const struct transformer *t);
 int64_t transformer_o_width(const struct transformer *t);
 
-/* Returns the flops of one token in one layer's matrix products, forward; the backward takes twice as many. If only
+/* Returns the flops of one token in one layer's matrix products, forward; the backward takes twice as many, or, if
+ * the weights are frozen, as many. If only
  * some layers have experts, it is the mean over the layers, rounded down. */
 int64_t transformer_linear_flops_per_token(const struct transformer *t);
 

@@ -11,7 +11,7 @@ enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMO
 
 enum { COLUMN_LIMIT = 16 };
 
-/* What distinguishes the file of ops from the file of memory rows. */
+/* The columns of one of the two files: of ops, or of memory rows. */
 struct csv_columns {
     const char *const *names;
     const enum column_type *types;

@@ -341,8 +341,7 @@ static void find_causes(struct explanation *e)
         common[part] =
             part == EXPLAIN_WAITS ? excess_s(slowest, part) : median_excess_of_others_s(e, part);
         own[part] = excess_s(slowest, part) - common[part];
-        /* if the excess of this rank alone and the common excess have different signs, the whole excess counts as
-         * common */
+        /* the whole excess counts as common if the rank's own excess and the common one have different signs */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
             common[part] = excess_s(slowest, part);
             own[part] = 0;

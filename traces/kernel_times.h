@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What distinguishes operators: calls with equal keys are summed. */
+/* The key of an operator: calls with equal keys are summed. */
 struct kernel_key {
     /* as recorded steps name it, without an overload if the profiler says none: "mm", "fsdp.copy" */
     const char *op;

@@ -147,7 +147,7 @@ static void add_start_time(const struct maker *m, const struct kineto_event *cal
     step->total_idle_start_s += 1e-6 * (event->start_us - call->start_us);
 }
 
-/* What add_call() remembers of the calls before. */
+/* The state of add_call() between calls. */
 struct calls_so_far {
     size_t launched_kernels; /* kernels and copies */
     double last_call_end_us; /* < 0: there is no earlier call in the step */

@@ -20,7 +20,7 @@ extern const struct backend cpu_backend;
 struct comm;
 struct cpu_rank;
 
-/* What a sleeping worker or host waits for: the end of the ops of a stream up to a position in its list. */
+/* The position in a stream's list up to which ops must have ended before a sleeping worker or host goes on. */
 struct awaited_end {
     uint8_t stream; /* row of ir.stream; CPU_HOST: the host's SYNC ops; CPU_NOTHING: no op */
     uint32_t last_position; /* position in its list of ops */

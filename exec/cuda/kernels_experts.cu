@@ -29,7 +29,8 @@ static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-/* What the scores of a token share in a softmax: the largest logit and the sum of exponentials. Unused for sigmoids. */
+/* The largest logit of a token and the sum of its exponentials, by which all its scores of a softmax are computed. A sigmoid uses
+ * neither. */
 struct score_stats {
     float top, sum;
 };

@@ -167,7 +167,7 @@ bool launch_is_path(const char *path);
 /* Returns the number of GPUs on which the launcher starts ranks; 0: it does not say. */
 int64_t launch_gpu_count(const struct launch *launch);
 
-/* What the caller knows in addition to the files. */
+/* Facts that the caller knows and the files do not say. */
 struct launch_given {
     int64_t gpu_count;   /* 0: not known */
     bool as_dense;       /* take a mixture of experts as a dense model of its active parameters */

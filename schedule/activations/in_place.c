@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if the two buffers are alike, and the gradient does not lie over the saved tensor yet. */
-static bool are_alike(const struct ir *ir, buffer_id read, buffer_id write)
+/* True if the gradient has the saved tensor's dtype and number of elements, and a buffer of its own. */
+static bool can_lie_over(const struct ir *ir, buffer_id read, buffer_id write)
 {
     return read.i != write.i && ir->buffer.dtype[read.i] == ir->buffer.dtype[write.i] &&
            ir_buffer_elements(ir, read) == ir_buffer_elements(ir, write);
@@ -19,7 +19,8 @@ void pass_gradients_in_place(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     const uint32_t buffers = ir->buffer.count;
-    uint32_t *over = heap_alloc((size_t)buffers + 1, sizeof *over); /* [buffer] what holds it now */
+    uint32_t *over =
+        heap_alloc((size_t)buffers + 1, sizeof *over); /* [buffer] the buffer that holds it now */
     memset(over, 0xff, ((size_t)buffers + 1) * sizeof *over);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i], reads = ir->op.read_count[op];
@@ -32,7 +33,7 @@ void pass_gradients_in_place(struct emit *e, struct op_list *list)
             continue;
         const uint32_t saved = ir_touched_buffer(ir, op, 1),
                        gradient = ir_touched_buffer(ir, op, reads);
-        if (!are_alike(ir, (buffer_id){saved}, (buffer_id){gradient}))
+        if (!can_lie_over(ir, (buffer_id){saved}, (buffer_id){gradient}))
             continue;
         over[gradient] = saved;
         ir_redirect_operand(ir, op, reads, (buffer_id){saved});

@@ -132,8 +132,8 @@ enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRAD
  * the end of the step, or at the beginning of the next one, while layers that have theirs compute. */
 enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
 
-/* What linear layers that multiply in 8 or 4 bits keep as their weights: 16-bit parameters, which each step quantises, or
- * the quantised copies only (TransformerEngine's primary weights in FP8, Megatron-LM's --fp8-param-gather). */
+/* The weights that linear layers keep which multiply in 8 or 4 bits: 16-bit parameters, which each step quantises, or the
+ * quantised copies only (TransformerEngine's primary weights in FP8, Megatron-LM's --fp8-param-gather). */
 enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
 
 /* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last

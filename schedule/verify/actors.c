@@ -81,7 +81,7 @@ struct message_route {
     uint16_t guard;
 };
 
-/* What distinguishes the ranks of a role: the destinations of its messages, and their guards. */
+/* The destinations of a role's messages, and their guards, by which its ranks differ. */
 struct message_routes {
     struct message_route *route;
     uint32_t *begin; /* (roles + 1) */

@@ -5,8 +5,6 @@
 
 #include "schedule/emit/emit.h"
 
-/* True if each rank updates a part of a bundle of which all need the whole. */
-bool quantised_shares_updates(const struct emit *e, uint32_t bundle);
 /* Returns the number of experts that have a scale each in a bundle, where a tensor has one; 0: it has no experts. */
 int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle);
 /* Returns the work that quantises a rank's part of a bundle, or all of it where there are no parts. */
