@@ -120,6 +120,13 @@ static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weigh
                                                                         : p->bundle;
 }
 
+bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle)
+{
+    const struct bundle_state *b = &e->weights.bundle[bundle];
+    return !b->is_frozen && e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
+           b->ranks->shard_size > 1;
+}
+
 bool weight_is_frozen(const struct emit *e, enum weight weight)
 {
     return e->choices->model->adapter_rank > 0 && !weight_is_of_adapter(weight);

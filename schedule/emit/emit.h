@@ -463,6 +463,8 @@ bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the place of a weight in its part. */
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
+/* True if ranks share a bundle that is trained, and each updates its own part of it. */
+bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle);
 /* True if the step does not train the weight, since the model has adapters. */
 bool weight_is_frozen(const struct emit *e, enum weight weight);
 /* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written

@@ -335,13 +335,6 @@ static void lay_out(struct emit *e)
         lay_out_embedding(e, false);
 }
 
-bool weights_share_updates(const struct emit *e, uint32_t bundle)
-{
-    const struct bundle_state *b = &e->weights.bundle[bundle];
-    return !b->is_frozen && e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
-           b->ranks->shard_size > 1;
-}
-
 /* True if gradients are reduced in every micro-batch, those of some bundles at least. */
 static bool reduces_each_micro_batch(const struct emit *e)
 {
@@ -379,7 +372,7 @@ static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *
                               .bundle = e->weights.bundle[bundle].ir_row,
                               .shard_group = shard ? ranks->shard_group : IR_NONE16,
                               .gathered_group = IR_NONE16};
-    if (kind == BINDING_GRAD && !shard && weights_share_updates(e, bundle))
+    if (kind == BINDING_GRAD && !shard && weight_bundle_shares_updates(e, bundle))
         binding.partial_axes = ranks->partial_axes;
     buffer_id buffer = emit_bound_buffer(e, stem, binding, category, dtype, count);
     bool there = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
@@ -407,7 +400,7 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     struct bundle_state *bundle = &e->weights.bundle[b];
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
-    bool shard = weights_share_updates(e, b);
+    bool shard = weight_bundle_shares_updates(e, b);
     bool no_master = weights_params_are_masters(c);
     if (one_copy)
         bundle->master = bundle->param_shard;
@@ -432,7 +425,8 @@ static void make_whole_params(struct emit *e, uint32_t b)
     struct bundle_state *bundle = &e->weights.bundle[b];
     const enum dtype dtype = (enum dtype)e->choices->dtype;
     const bool narrow = bundle->quantised && products_gather_quantised(e->choices);
-    if (narrow || e->choices->param_gather == PARAM_GATHER_END || !weights_share_updates(e, b))
+    if (narrow || e->choices->param_gather == PARAM_GATHER_END ||
+        !weight_bundle_shares_updates(e, b))
         bundle->param =
             make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, dtype, false);
     else {
@@ -482,7 +476,7 @@ static void make_states(struct emit *e, uint32_t b)
     if (!has_gradient_per_micro_batch(e, b))
         bundle->grad = make_state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
                                          e->weights.grad_dtype, false);
-    if (weights_share_updates(e, b)) {
+    if (weight_bundle_shares_updates(e, b)) {
         bundle->grad_shard = make_state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
                                                e->weights.grad_part_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)

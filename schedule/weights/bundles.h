@@ -10,8 +10,6 @@
 /* True if AdamW, in the memory in which the parameters are, updates the parameters that computation reads, or this
  * rank's part of them: they have the dtype of masters, as in PyTorch without mixed precision. */
 bool weights_params_are_masters(const struct choices *choices);
-/* True if ranks share a bundle that is trained, and each updates its own part of it. */
-bool weights_share_updates(const struct emit *e, uint32_t bundle);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_make_bundles(struct emit *e);
 /* From now on backward ops add to this micro-batch's gradients. */

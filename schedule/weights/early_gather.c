@@ -23,7 +23,7 @@ static bool agrees(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     return recipe->weight_scaling == SCALING_TENSOR && recipe->has_amax_pass &&
-           weights_share_updates(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
+           weight_bundle_shares_updates(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
            quantised_expert_scales(e, b) < 2;
 }
 
@@ -58,7 +58,7 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
     const struct products_recipe *recipe = products_recipe(e->choices);
-    const bool shared = weights_share_updates(e, b), agreed = largest.count > 0;
+    const bool shared = weight_bundle_shares_updates(e, b), agreed = largest.count > 0;
     const bool gathers_scales = shared && recipe->weight_scaling != SCALING_TENSOR;
     struct work work = quantised_part(e, b);
     struct view read[2] = {view_whole(e, bundle->master), largest};
@@ -97,7 +97,8 @@ op_id early_gather_emit(struct emit *e)
             continue;
         if (bundle->narrow.i != IR_NONE)
             op = gather_quantised(e, b, largest[b]);
-        else if (e->choices->param_gather == PARAM_GATHER_OVERLAP && weights_share_updates(e, b))
+        else if (e->choices->param_gather == PARAM_GATHER_OVERLAP &&
+                 weight_bundle_shares_updates(e, b))
             op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                     bundle->ranks->shard_group, bundle->param_shard, bundle->param);
         if (op.i != IR_NONE)

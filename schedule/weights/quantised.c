@@ -1,7 +1,6 @@
 #include "schedule/weights/quantised.h"
 
 #include "schedule/choices/products.h"
-#include "schedule/weights/bundles.h"
 
 int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle)
 {
@@ -14,7 +13,7 @@ int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle)
 struct work quantised_part(const struct emit *e, uint32_t bundle)
 {
     const struct bundle_state *state = &e->weights.bundle[bundle];
-    const uint64_t parts = weights_share_updates(e, bundle) ? state->ranks->shard_size : 1;
+    const uint64_t parts = weight_bundle_shares_updates(e, bundle) ? state->ranks->shard_size : 1;
     const int64_t count = (int64_t)(state->elements / parts);
     const int64_t groups = quantised_expert_scales(e, bundle);
     /* a multiple of 8 where there are parts; a row is as long as a scale's block where it can be */
@@ -44,7 +43,8 @@ void quantised_make_buffers(struct emit *e, uint32_t bundle)
     const struct products_recipe *recipe = products_recipe(e->choices);
     const enum scaling scaling = (enum scaling)recipe->weight_scaling;
     const struct work work = quantised_part(e, bundle);
-    const int64_t parts = weights_share_updates(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
+    const int64_t parts =
+        weight_bundle_shares_updates(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
     state->narrow = emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype,
                                 parts * quantised_numbers(e, &work), 0);
     /* a scale of a tensor is the same on all ranks */
