@@ -109,6 +109,7 @@ static const struct launch_row trainer_rows[] = {
     {"use_peft",                     SETS, LAUNCH_SWITCH, LAUNCH_ADAPTER_ON, NULL, NULL},
     {"lora_r",                       SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_ADAPTER_RANK, NULL, NULL},
     {"lora_target_modules",          SETS, LAUNCH_TEXT,   LAUNCH_ADAPTER_TARGETS, NULL, NULL},
+    {"lora_dropout",                 UNMODELLED, "dropout of what adapters read: each keeps a mask of a byte an element for the backward, which is a sixth of what a layer keeps without checkpoints, and takes a pass more: not predicted", "0 0.0"},
     {"lora_*",                       UNMODELLED, "a detail of adapters, or of training part of the weights: not predicted", NULL},
     {"load_in_4bit",                 SETS, LAUNCH_SWITCH, LAUNCH_FROZEN_4BIT, NULL, NULL},
     {"load_in_8bit",                 SETS, LAUNCH_SWITCH, LAUNCH_FROZEN_8BIT, NULL, NULL},
