@@ -13,6 +13,7 @@
 #include "exec/assignment.h"
 #include "exec/backend.h"
 #include "exec/bootstrap.h"
+#include "exec/machine_memory.h"
 #include "exec/reference_check.h"
 #include "exec/training.h"
 #include "schedule/choices/profile.h"
@@ -144,33 +145,18 @@ static bool is_launched_per_rank(const struct options *options)
 
 /* ---- memory of this machine ---- */
 
-/* Returns the bytes that the system has available; 0: not known. */
-static double available_memory_bytes(void)
-{
-    double kib = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "MemAvailable:", 13) == 0) {
-            const char *number = line + 13 + strspn(line + 13, " ");
-            (void)parse_double(number, strcspn(number, " \n"), &kib);
-        }
-    if (file != NULL)
-        fclose(file);
-    return kib * 1024;
-}
-
+/* Refuses a run that needs more memory of the host than this machine has. Where the launcher does not say how many of
+ * its processes are here, this one alone is counted, and exec_run() looks again when the processes have connected. */
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
-    double ranks = mesh_rank_count(&s->ir.mesh), here = ranks, arenas = 0,
-           there = available_memory_bytes();
-    /* number of processes on this machine: a launcher starts one per rank, otherwise one process runs all ranks */
-    double processes = 1;
+    uint32_t ranks = mesh_rank_count(&s->ir.mesh), here = ranks, processes = 1;
+    double arenas = 0;
     struct bootstrap_place place;
     if (is_launched_per_rank(s->options) && bootstrap_place_read(&place, NULL) == STATUS_OK &&
         place.process_count > 1)
-        here = processes = place.local_process_count;
+        here = processes =
+            place.local_process_count != BOOTSTRAP_UNKNOWN ? place.local_process_count : 1;
     /* the arena for MEMORY_HBM is in host memory, not on a device */
     bool host = backend_find(s->run_options.exec.backend)->kernels_run_on_host;
     for (int m = 0; m < MEMORY_COUNT; m++)
@@ -181,20 +167,10 @@ static enum status check_memory(const struct session *s, const struct training_o
         need += processes * training_heap_bytes(s->model, how);
     if (ranks > ASSIGNMENT_RANKS_MAX)
         return diag_error(diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
-                          "%.0f ranks are more than the %d that run as threads of one process",
+                          "%" PRIu32
+                          " ranks are more than the %d that run as threads of one process",
                           ranks, (int)ASSIGNMENT_RANKS_MAX);
-    if (there <= 0 || need <= there)
-        return STATUS_OK;
-    struct text text = {0};
-    units_put_gib(&text, need);
-    text_puts(&text, ", and this machine has ");
-    units_put_gib(&text, there);
-    enum status status = diag_error(
-        diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
-        "%.0f rank%s %s; a small model such as longhaul-3m, or a shorter --seq, would do", here,
-        here == 1 ? " needs" : "s need", text.data);
-    text_release(&text);
-    return status;
+    return machine_memory_check(s->name, here, need, diag);
 }
 
 /* ---- tokens ---- */

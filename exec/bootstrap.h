@@ -25,7 +25,7 @@ struct bootstrap_place {
     uint32_t local_rank;
     char rank0_host[256]; /* the host on which rank 0 listens */
     uint16_t rank0_port;
-    /* number of processes on its machine; process_count, if the launcher does not say it */
+    /* number of processes on its machine; BOOTSTRAP_UNKNOWN: it is found when the processes connect */
     uint32_t local_process_count;
 };
 

@@ -18,7 +18,7 @@ enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 1000
  * a job step is read, because the shell of sbatch has SLURM_NTASKS and SLURM_PROCID although it is a single process. */
 static const struct launch_variables {
     const char *marker, *process_count, *rank, *local_rank;
-    /* Slurm gives a list, "8(x2),4", of which the first number is taken */
+    /* Slurm gives a list of all nodes, "8(x2),4" */
     const char *local_process_count;
 } launchers[] = {
     /* torchrun, or by hand */
@@ -77,13 +77,40 @@ static bool is_slurm(const struct launch_variables *launcher)
     return launcher != NULL && strncmp(launcher->process_count, "SLURM", 5) == 0;
 }
 
+/* Returns the number of tasks of a node in Slurm's list: of "8(x2),4" those of node 2 are 4; 0: the list has no such
+ * node. A plain number is a list of one node. */
+static uint32_t find_tasks_of_node(const char *list, unsigned long node)
+{
+    while (*list != '\0') {
+        char *end;
+        unsigned long tasks = strtoul(list, &end, 10), nodes = 1;
+        if (end == list)
+            return 0;
+        if (strncmp(end, "(x", 2) == 0) {
+            nodes = strtoul(end + 2, &end, 10);
+            end += *end == ')';
+        }
+        if (node < nodes)
+            return tasks <= UINT16_MAX ? (uint32_t)tasks : 0;
+        node -= nodes;
+        list = end + (*end == ',');
+    }
+    return 0;
+}
+
 static void read_local_process_count(struct bootstrap_place *place,
                                      const struct launch_variables *launcher)
 {
-    const char *text = launcher != NULL ? getenv(launcher->local_process_count) : NULL;
-    unsigned long value = text != NULL ? strtoul(text, NULL, 10) : 0;
-    place->local_process_count =
-        value > 0 && value < place->process_count ? (uint32_t)value : place->process_count;
+    const char *list = launcher != NULL ? getenv(launcher->local_process_count) : NULL;
+    const char *node = is_slurm(launcher) ? getenv("SLURM_NODEID") : NULL;
+    uint32_t tasks =
+        list != NULL ? find_tasks_of_node(list, node != NULL ? strtoul(node, NULL, 10) : 0) : 0;
+    bool is_one_machine =
+        place->process_count == 1 || (getenv("MASTER_ADDR") == NULL && !is_slurm(launcher));
+    if (tasks > 0)
+        place->local_process_count = tasks < place->process_count ? tasks : place->process_count;
+    else
+        place->local_process_count = is_one_machine ? place->process_count : BOOTSTRAP_UNKNOWN;
 }
 
 static enum status read_host(struct bootstrap_place *place, const struct launch_variables *launcher,

@@ -3,6 +3,7 @@
 #include "base/c_locale.h"
 #include "exec/bootstrap.h"
 #include "exec/executor.h"
+#include "exec/machine_memory.h"
 #include "exec/measure.h"
 #include "exec/parallel.h"
 #include "exec/poison.h"
@@ -461,6 +462,34 @@ static enum status find_own_ranks(struct exec_run *run, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Refuses, on all processes, a run of several that needs more memory of the host than one of their machines has. All
+ * look before any of them allocates. */
+static enum status check_memory_of_machines(struct exec_run *run, struct diag *diag)
+{
+    if (run->world == NULL)
+        return STATUS_OK;
+    uint32_t size = bootstrap_process_count(run->world),
+             here = bootstrap_local_process_count(run->world);
+    double rank_bytes = 0;
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        if (m != MEMORY_HBM || run->backend->kernels_run_on_host)
+            rank_bytes += (double)run->ir->planned_bytes[m];
+    enum status status = machine_memory_check(run->schedule_name, here, here * rank_bytes, diag);
+    struct diag unread = {0};
+    uint32_t refused = status != STATUS_OK, *all = heap_zalloc(size, sizeof *all);
+    enum status gathered =
+        bootstrap_all_gather(run->world, &refused, all, sizeof *all, refused ? &unread : diag);
+    for (uint32_t i = 0; i < size && status == STATUS_OK && gathered == STATUS_OK; i++)
+        if (all[i])
+            status = diag_error(diag, (struct loc){.name = run->schedule_name}, STATUS_BAD_INPUT,
+                                "the machine of rank %" PRIu32
+                                " has too little memory; that rank's message says how much",
+                                i);
+    diag_release(&unread);
+    free(all);
+    return status != STATUS_OK ? status : gathered;
+}
+
 static void init_lock(struct exec_run *run)
 {
     pthread_condattr_t monotonic;
@@ -486,6 +515,8 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         status = assignment_init(&run.assignment, ir, name, diag);
     if (status == STATUS_OK)
         status = find_own_ranks(&run, diag);
+    if (status == STATUS_OK)
+        status = check_memory_of_machines(&run, diag);
     if (status != STATUS_OK)
         goto out;
     steps.times_per_step = (size_t)run.assignment.ranks * run.assignment.op_stride;

@@ -207,6 +207,25 @@ processes 2 --gpus 4 --model longhaul-3m --seq 96 --strategy ulysses --timeout 2
 [[ $(grep -l "has 4 ranks, and 2 processes were started for it" "$out"/[01].txt | wc -l) == 2 ]] ||
     fails "not said by both: 4 ranks of 2 processes"
 
+# Host memory: two ranks of one machine need more than it has; of two machines each has enough for its own, which is
+# known when the processes have connected, so that one alone waits for the other.
+most=$(awk '/^MemAvailable:/ { printf "%.0f", $2 * 1024 * 0.6 / 4096 }' /proc/meminfo)
+cat >"$out/much.ir" <<END
+longhaul schedule 1
+mesh g=2
+arena hbm=1024 pinned=$((most * 4096))
+group g axes=g
+stream compute compute
+buffer a0 hbm f32 [4] activation persistent at=0
+op 0 fill compute count=4 writes a0
+END
+processes 2 "$out/much.ir" --timeout 20 && fails "two ranks have more memory than the machine"
+[[ $(grep -lE "error: 2 ranks need .*, and this machine has " "$out"/[01].txt | wc -l) == 2 ]] ||
+    fails "not said by both: too little memory"
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port += 1)) EMULATED_DEVICES=1 \
+    timeout 90 "$program" run --backend cuda "$out/much.ir" --timeout 2 >"$out/0.txt" 2>&1
+grep -q "rank 1" "$out/0.txt" || fails "a machine is charged the memory of ranks of another"
+
 # A process that is stopped keeps its connections, and its last word may be that an op is at work.
 if [[ -n ${CHECK_ALL-} ]]; then
     stopped=1 ranks 2 --strategy ulysses --profile ideal --weights replicated --steps 100000 --warmup 0 --stall 2 &&

@@ -167,6 +167,48 @@ static const struct {
      29555},
 };
 
+/* How many of the processes share this one's machine, whose memory they share, too. */
+static const struct {
+    const char *label, *variable[VARIABLES]; /* name=value */
+    uint32_t count;
+} sharing[] = {
+    {"none", {0}, 1},
+    {"torchrun on two nodes",
+     {"RANK=5", "WORLD_SIZE=16", "LOCAL_RANK=5", "LOCAL_WORLD_SIZE=8", "MASTER_ADDR=a"},
+     8},
+    {"by hand on one machine", {"RANK=1", "WORLD_SIZE=16"}, 16},
+    {"by hand on several machines",
+     {"RANK=1", "WORLD_SIZE=16", "MASTER_ADDR=a"},
+     BOOTSTRAP_UNKNOWN},
+    {"mpirun on two nodes",
+     {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+      "MASTER_ADDR=a"},
+     2},
+    {"srun, the first node of equal ones",
+     {"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=20", "SLURM_NODEID=0",
+      "SLURM_STEP_TASKS_PER_NODE=8(x2),4", "SLURM_STEP_NODELIST=a"},
+     8},
+    {"srun, the last of equal ones",
+     {"SLURM_PROCID=8", "SLURM_STEP_NUM_TASKS=20", "SLURM_NODEID=1",
+      "SLURM_STEP_TASKS_PER_NODE=8(x2),4", "SLURM_STEP_NODELIST=a"},
+     8},
+    {"srun, a node of fewer",
+     {"SLURM_PROCID=16", "SLURM_STEP_NUM_TASKS=20", "SLURM_NODEID=2",
+      "SLURM_STEP_TASKS_PER_NODE=8(x2),4", "SLURM_STEP_NODELIST=a"},
+     4},
+    {"srun, a node of more",
+     {"SLURM_PROCID=4", "SLURM_STEP_NUM_TASKS=12", "SLURM_NODEID=1",
+      "SLURM_STEP_TASKS_PER_NODE=4,8", "SLURM_STEP_NODELIST=a"},
+     8},
+    {"srun, a node beyond the list",
+     {"SLURM_PROCID=4", "SLURM_STEP_NUM_TASKS=12", "SLURM_NODEID=7",
+      "SLURM_STEP_TASKS_PER_NODE=4,8", "SLURM_STEP_NODELIST=a"},
+     BOOTSTRAP_UNKNOWN},
+    {"srun, no list",
+     {"SLURM_PROCID=4", "SLURM_STEP_NUM_TASKS=12", "SLURM_NODEID=1"},
+     BOOTSTRAP_UNKNOWN},
+};
+
 static const struct {
     const char *label, *variable[VARIABLES], *message;
 } wrongly_launched[] = {
@@ -216,8 +258,14 @@ static void launchers_say_who_we_are(void)
         CHECK_INT(launched[i].label, place.local_rank, launched[i].local);
         CHECK_TEXT(launched[i].label, place.rank0_host, launched[i].host);
         CHECK_INT(launched[i].label, place.rank0_port, launched[i].port);
-        bool half = strcmp(launched[i].label, "torchrun on two nodes") == 0;
-        CHECK_INT(launched[i].label, place.local_process_count, half ? 8 : place.process_count);
+        diag_release(&diag);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sharing); i++) {
+        struct diag diag = {0};
+        set_environment(sharing[i].variable, true);
+        CHECK_INT(sharing[i].label, bootstrap_place_read(&place, &diag), STATUS_OK);
+        set_environment(sharing[i].variable, false);
+        CHECK_INT(sharing[i].label, place.local_process_count, sharing[i].count);
         diag_release(&diag);
     }
     for (size_t i = 0; i < ARRAY_LEN(wrongly_launched); i++) {
