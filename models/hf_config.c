@@ -384,7 +384,8 @@ static enum status read_family_but_gpt2(const struct hf_reader *r)
         {"intermediate_size", "ffn"},
     };
     static enum status (*const readers[])(const struct hf_reader *) = {
-        read_heads, read_activation, hf_read_windows, read_rope, read_norms, read_biases,
+        read_heads, read_activation, hf_read_windows, read_rope, hf_read_rotating_layers,
+        read_norms, read_biases,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)
@@ -511,9 +512,6 @@ static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
     unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
     if (caps_logits(r, "attn_logit_softcapping") || caps_logits(r, "final_logit_softcapping"))
         parts |= PART_SOFTCAP;
-    /* if no layer has a window, all layers have rotary positions */
-    if (r->family->bit == HF_EXAONE4 && r->t->attention_window == 0)
-        parts &= ~(unsigned)PART_NOPE;
     /* Llama 4 is read with them */
     if (r->family->bit == HF_EXPERTS)
         return parts & ~(unsigned)(PART_NOPE | PART_CHUNKS);

@@ -250,24 +250,13 @@ static enum status read_llama4(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     int64_t interval = 4;
-    struct json_node list = {0};
     enum status status = read_size(r, "no_rope_layer_interval", &interval);
     t->window_chunks = t->attention_window > 0;
     t->unrotated_every = t->window_chunks ? t->full_attention_every : interval;
-    if (status == STATUS_OK && hf_has_value_to_read(r, "no_rope_layers"))
-        status = json_get_array(r->root, "no_rope_layers", &list, r->diag);
-    for (size_t l = 0; l < json_element_count(list) && status == STATUS_OK;
-         l++) { /* 1: it rotates */
-        int64_t rotates = 0;
-        status = json_as_i64(json_element(list, l), 0, 1, &rotates, r->diag);
-        if (status == STATUS_OK && rotates != transformer_layer_rotates(t, (int64_t)l))
-            return json_error(
-                json_element(list, l), r->diag,
-                "layer %zu %s: modelled are layers with chunks that rotate, and every "
-                "N-th layer, which sees all keys and does not",
-                l, rotates ? "rotates" : "does not rotate");
-    }
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    return hf_check_rotating_layers(r, "modelled are layers with chunks that rotate, and every "
+                                       "N-th layer, which sees all keys and does not");
 }
 
 /* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. The activation's numbers are

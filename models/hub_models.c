@@ -74,6 +74,8 @@ static const struct hub_model {
     {"gemma-3-27b", "gemma3-27b", "google/gemma-3-27b-pt"},
     {"gemma-2-9b", "gemma2-9b", "google/gemma-2-9b"},
     {"SmolLM2-1.7B", "smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B"},
+    {"SmolLM3-3B", "smollm3-3b", "HuggingFaceTB/SmolLM3-3B"},
+    {"SmolLM3-3B-checkpoints", "smollm3-3b", NULL},
     {"gpt2", "gpt2", "openai-community/gpt2"},
 };
 /* clang-format on */

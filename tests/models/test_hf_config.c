@@ -75,6 +75,8 @@ static const struct {
     {"seed-oss-36b.json", NULL, INT64_C(36151104512)},
     {"granite-3.1-8b.json", NULL, INT64_C(8170835968)},
     {"glm4-defaults.json", NULL, INT64_C(9400279040)},
+    {"smollm3-3b.json", NULL, INT64_C(3075098624)},
+    {"exaone-4.0-32b.json", NULL, INT64_C(32003216384)},
 };
 
 static void public_models_have_the_published_parameters(void)
@@ -105,11 +107,7 @@ static void proxies_have_the_published_parameters(void)
         {"gemma-2-27b.json", "soft-caps", INT64_C(27227128320), 128, 4096, 23},
         {"gemma-3-12b.json", "other-inputs", INT64_C(11766034176), 256, 1024, 40},
         {"gemma-3-27b.json", "other-inputs", INT64_C(27009346304), 128, 1024, 52},
-        {"command-r7b.json", "parallel-layers+layers-without-rotary-positions",
-         INT64_C(8028033024) + 32 * 4096, 128, 4096, 24},
-        {"exaone-4.0-32b.json", "layers-without-rotary-positions", INT64_C(32003216384), 128, 4096,
-         48},
-        {"smollm3-3b.json", "layers-without-rotary-positions", INT64_C(3075098624), 128, 0, 0},
+        {"command-r7b.json", "parallel-layers", INT64_C(8028033024) + 32 * 4096, 128, 4096, 24},
     };
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         struct arena arena = {0};
@@ -507,6 +505,65 @@ static void windows_are_read_per_layer(void)
     }
 }
 
+static void layers_that_rotate_are_read(void)
+{
+    static const struct {
+        const char *label, *text, *layers; /* r: rotates, n: does not; NULL: message */
+        const char *message;
+    } files[] = {
+        {"all", "{\"model_type\": \"llama\", " LAYERS(""), "rrrrrr", NULL},
+        {"every fourth by default", "{\"model_type\": \"smollm3\", " LAYERS(""), "rrrnrr", NULL},
+        {"an interval", "{\"model_type\": \"smollm3\", " LAYERS(", \"no_rope_layer_interval\": 3"),
+         "rrnrrn", NULL},
+        {"a list before an interval",
+         "{\"model_type\": \"smollm3\", " LAYERS(", \"no_rope_layer_interval\": 3, "
+                                                 "\"no_rope_layers\": [1, 0, 1, 0, 1, 0]"),
+         "rnrnrn", NULL},
+        {"a list without a 0",
+         "{\"model_type\": \"smollm3\", " LAYERS(", \"no_rope_layers\": [1, 1, 1, 1, 1, 1]"),
+         "rrrrrr", NULL},
+        {"a list without a period",
+         "{\"model_type\": \"smollm3\", " LAYERS(", \"no_rope_layers\": [1, 1, 0, 1, 0, 1]"), NULL,
+         "layer 4 does not rotate: modelled is every N-th layer"},
+        {"a short list", "{\"model_type\": \"smollm3\", " LAYERS(", \"no_rope_layers\": [1, 1, 0]"),
+         NULL, "no_rope_layers: it lists 3 layers, and the model has 6"},
+        {"windows where nothing rotates",
+         "{\"model_type\": \"smollm3\", " LAYERS(
+             ", \"use_sliding_window\": true, \"sliding_window\": 7, \"max_window_layers\": 0"),
+         NULL, "sliding_window: windows in the layers that do not rotate"},
+        {"layers with windows", "{\"model_type\": \"exaone4\", " LAYERS(""), "rrrnrr", NULL},
+        {"layers with windows, by a word",
+         "{\"model_type\": \"exaone4\", " LAYERS(", \"sliding_window_pattern\": \"LG\""), "rnrnrn",
+         NULL},
+        {"no window at all", "{\"model_type\": \"exaone4\", " LAYERS(", \"sliding_window\": null"),
+         "rrrrrr", NULL},
+        {"a window that no layer has",
+         "{\"model_type\": \"exaone4\", " LAYERS(", \"layer_types\": [" F "," F "," F "," F "," F
+                                                 "," F "]"),
+         "nnnnnn", NULL},
+        {"windows from a layer on",
+         "{\"model_type\": \"exaone4\", " LAYERS(", \"layer_types\": [" F "," F "," F "," S "," S
+                                                 "," S "]"),
+         NULL, "layer 0 sees all keys and does not rotate: modelled is every N-th layer"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct arena arena = {0};
+        struct transformer t;
+        struct diag diag = {0};
+        enum status status = hf_config_parse(&t, &arena, "c.json", files[i].text,
+                                             strlen(files[i].text), NULL, &diag);
+        CHECK_INT(files[i].label, status, files[i].layers != NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        for (size_t l = 0; files[i].layers != NULL && files[i].layers[l] != '\0'; l++)
+            CHECK_INT(files[i].label, transformer_layer_rotates(&t, (int64_t)l),
+                      files[i].layers[l] == 'r');
+        CHECK(files[i].label,
+              files[i].message == NULL ||
+                  (diag.text != NULL && strstr(diag.text, files[i].message) != NULL));
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
 static void version_5_gives_the_base_of_the_angles(void)
 {
     struct arena arena = {0};
@@ -704,6 +761,7 @@ static const struct check_case cases[] = {
     {"a config names its model", a_config_names_its_model},
     {"version 5 gives the base of the angles", version_5_gives_the_base_of_the_angles},
     {"windows are read per layer", windows_are_read_per_layer},
+    {"layers that rotate are read", layers_that_rotate_are_read},
     {"what is not modelled is named", what_is_not_modelled_is_named},
     {"hostile files get one message", hostile_files_get_one_message},
 };

@@ -31,7 +31,7 @@ ENTRIES = 4  # recorded elements of each tensor
 def model(name, seed, sequences, seq_len, ignored=(), hugging_face=None, **fields):
     """fields are those of struct transformer; ignored are positions with label -1."""
     base = dict(layers=2, hidden=16, heads=4, kv_heads=4, head_dim=4, ffn=24, vocab=19,
-                max_positions=0, attention_window=0, full_attention_every=0,
+                max_positions=0, attention_window=0, full_attention_every=0, unrotated_every=0,
                 activation="swiglu", norm="rmsnorm", norm_place="before", positions="rope",
                 rope_theta=10000.0, norm_eps=1e-5)
     base.update({switch: False for switch in SWITCHES})
@@ -64,6 +64,11 @@ MODELS = (
     model("norms at both ends with biases, squared ReLU", 10, 1, 12, hidden=10, heads=2,
           kv_heads=1, head_dim=6, ffn=9, activation="relu2", norm="layernorm", norm_place="both",
           qk_norm=True, qk_norm_wide=True, tied_head=True),
+    model("smollm3", 11, 2, 11, hugging_face="SmolLM3ForCausalLM", layers=3, kv_heads=2,
+          unrotated_every=2, tied_head=True, norm_eps=1e-6, rope_theta=5000000.0),
+    model("exaone4", 12, 2, 13, hugging_face="Exaone4ForCausalLM", layers=3, kv_heads=2, head_dim=6,
+          norm_place="after", qk_norm=True, attention_window=4, full_attention_every=3,
+          unrotated_every=3),
 )
 
 
@@ -181,7 +186,8 @@ def logits(t, w, tokens):
         q, k, v = (y.reshape(n, s, -1, dim).transpose(1, 2) for y in (q, k, v))
         if t["qk_norm"] and not t["qk_norm_wide"]:
             q, k = rms(q, w[at + "q_norm.weight"], eps), rms(k, w[at + "k_norm.weight"], eps)
-        if t["positions"] == "rope":
+        turns = not t["unrotated_every"] or (i + 1) % t["unrotated_every"]
+        if t["positions"] == "rope" and turns:
             q, k = rope(q, t["rope_theta"]), rope(k, t["rope_theta"])
         k, v = (y.repeat_interleave(t["heads"] // t["kv_heads"], 1) for y in (k, v))
         score = (q @ k.transpose(-1, -2) / math.sqrt(dim)).masked_fill(hidden, -math.inf)
@@ -224,6 +230,11 @@ def hugging_face(kind, t, w, tokens):
                           rope_parameters={"sliding_attention": base, "full_attention": base})
         else:
             common.update(rope_parameters={"rope_type": "default", "rope_theta": t["rope_theta"]})
+        if kind == "SmolLM3ForCausalLM":
+            common.update(no_rope_layer_interval=t["unrotated_every"])
+        if kind == "Exaone4ForCausalLM":  # layers with a window rotate
+            common.update(sliding_window=t["attention_window"],
+                          sliding_window_pattern=t["full_attention_every"])
         name = {"Gemma3ForCausalLM": "Gemma3TextConfig"}.get(kind, kind.replace("ForCausalLM", "Config"))
         config = getattr(transformers, name)(
             hidden_size=t["hidden"], num_hidden_layers=t["layers"], head_dim=t["head_dim"],
