@@ -9,13 +9,14 @@
 #include <string.h>
 
 /* The columns that a comparison appends to those of the file: a column's name, and the call that appends its value in
- * the result *r to `out`. */
+ * the result *r to `out`; kind: of the memory that the row is a figure of. */
 #define RESULT_COLUMNS(X)                                                                          \
     X("predicted", append_predicted(out, r))                                                       \
     X("predicted_step_s", append_number(out, r->step_s))                                           \
     X("relative_error", append_number(out, r->relative_error))                                     \
     X("predicted_peak_bytes", append_bytes(out, r->peak_bytes))                                    \
     X("predicted_reserved_bytes", append_bytes(out, r->reserved_bytes))                            \
+    X("memory_kind", text_puts(out, kind))                                                         \
     X("memory_error", append_number(out, r->memory_error))                                         \
     X("status", measurement_append_status(out, r->outcome, r->error_reason))
 
@@ -44,8 +45,10 @@ static const struct record_columns columns = {column_names, ARRAY_LEN(column_nam
 static const struct {
     const char *name;
     double scale; /* factor from the file's unit to SI units */
-} metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_METRIC] = {"", 0},
-#define METRIC(symbol, name, scale) [EXTERNAL_METRIC_##symbol] = {name, scale},
+    enum external_memory_kind kind;
+} metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_METRIC] = {"", 0, MEMORY_KIND_NONE},
+#define METRIC(symbol, name, kind, scale)                                                          \
+    [EXTERNAL_METRIC_##symbol] = {name, scale, MEMORY_KIND_##kind},
                                     EXTERNAL_METRICS(METRIC)
 #undef METRIC
 };
@@ -65,6 +68,17 @@ const char *external_column_name(enum external_column column)
 {
     assert(column < EXTERNAL_COLUMN_COUNT);
     return column_names[column];
+}
+
+enum external_memory_kind external_memory_kind(enum external_metric metric)
+{
+    return metrics[metric].kind;
+}
+
+const char *external_memory_kind_name(enum external_memory_kind kind)
+{
+    static const char *const names[MEMORY_KIND_COUNT] = {"", "allocated", "reserved", "unnamed"};
+    return names[kind];
 }
 
 bool external_is_as_run(const struct external_run *run)
@@ -407,6 +421,8 @@ void external_print(const struct external_runs *runs, const struct external_resu
 {
     for (size_t row = 0; row < runs->row_count; row++) {
         const struct external_result *r = &result[row];
+        const char *kind =
+            external_memory_kind_name(external_memory_kind(runs->rows[row].second_metric));
         records_append_fields(out, runs->rows[row].cells, EXTERNAL_COLUMN_COUNT);
 #define PUT(name, put)                                                                             \
     text_putc(out, ',');                                                                           \

@@ -92,21 +92,30 @@ enum external_column {
         EXTERNAL_COLUMN_COUNT
 };
 
-/* METRIC(symbol, name, scale): value * scale is in bytes, or a pure number. */
+/* METRIC(symbol, name, kind, scale): value * scale is in bytes, or a pure number. kind: of memory, below. */
 #define EXTERNAL_METRICS(METRIC)                                                                   \
-    METRIC(MFU, "mfu", 0.01)       /* percent by the source's own count */                         \
-    METRIC(TFLOPS, "tflops", 1e12) /* flop/s of a GPU by the source's own count */                 \
-    METRIC(ALLOCATED, "memory_allocated_gib", 1073741824.0) /* most that tensors held */           \
-    METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* most that PyTorch reserved */       \
-    METRIC(UNSTATED_GB, "memory_gb", 1e9)                   /* one of the two; not stated which */ \
-    METRIC(UNSTATED_GIB, "memory_unstated_gib", 1073741824.0)
+    METRIC(MFU, "mfu", NONE, 0.01)       /* percent by the source's own count */                   \
+    METRIC(TFLOPS, "tflops", NONE, 1e12) /* flop/s of a GPU by the source's own count */           \
+    METRIC(ALLOCATED, "memory_allocated_gib", ALLOCATED, 1073741824.0)                             \
+    METRIC(RESERVED_GIB, "memory_gib", RESERVED, 1073741824.0)                                     \
+    METRIC(UNSTATED_GB, "memory_gb", UNNAMED, 1e9)                                                 \
+    METRIC(UNSTATED_GIB, "memory_unstated_gib", UNNAMED, 1073741824.0)
 
 enum external_metric {
     EXTERNAL_NO_METRIC,
-#define METRIC(symbol, name, scale) EXTERNAL_METRIC_##symbol,
+#define METRIC(symbol, name, kind, scale) EXTERNAL_METRIC_##symbol,
     EXTERNAL_METRICS(METRIC)
 #undef METRIC
         EXTERNAL_METRIC_COUNT
+};
+
+/* What a source calls the memory of its figure. */
+enum external_memory_kind {
+    MEMORY_KIND_NONE,      /* no figure of memory */
+    MEMORY_KIND_ALLOCATED, /* the most that tensors held */
+    MEMORY_KIND_RESERVED,  /* the most that PyTorch's allocator reserved */
+    MEMORY_KIND_UNNAMED,   /* the source does not say which */
+    MEMORY_KIND_COUNT
 };
 
 struct external_run {
@@ -137,6 +146,11 @@ void external_release(struct external_runs *runs);
 
 /* Returns the name of a column: "gpu", "args", ... */
 const char *external_column_name(enum external_column column);
+
+/* Returns the kind of memory that a second metric is a figure of. */
+enum external_memory_kind external_memory_kind(enum external_metric metric);
+/* Returns the word for a kind in output: "allocated", "reserved", "unnamed"; "" where there is no such figure. */
+const char *external_memory_kind_name(enum external_memory_kind kind);
 
 /* True if all of the row's choices are those of `args`. */
 bool external_is_as_run(const struct external_run *run);

@@ -22,16 +22,16 @@ static const struct external_answer *answer_of(const struct external_validation 
 static void put_memory(struct text *out, const struct external_run *row,
                        const struct external_result *result)
 {
-    bool scored;
     double measured; /* the measured memory, in the unit of the column */
-    const char *what = external_compared_memory(row->second_metric, &scored);
+    const enum external_memory_kind kind = external_memory_kind(row->second_metric);
+    const char *what = external_compared_memory(kind);
     const char *value = column_text(row, EXTERNAL_SECOND_VALUE);
     if (what == NULL || !parse_double(value, strlen(value), &measured))
         return;
     text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column_text(row, EXTERNAL_SECOND_METRIC),
                 value, result->predicted_memory_bytes * measured / row->second_value, what,
                 100 * result->memory_error);
-    if (!scored)
+    if (kind == MEMORY_KIND_UNNAMED)
         text_puts(out, ", not scored");
 }
 
@@ -104,6 +104,11 @@ static void key_scale(struct text *key, const struct external_validation *v, siz
     text_puts(key, answer_of(v, i)->node_count == 1 ? "GPUs of one node" : "more nodes");
 }
 
+static void key_memory_kind(struct text *key, const struct external_validation *v, size_t i)
+{
+    text_puts(key, external_memory_kind_name(external_memory_kind(v->runs->rows[i].second_metric)));
+}
+
 static void key_all(struct text *key, const struct external_validation *v, size_t i)
 {
     (void)v;
@@ -114,7 +119,7 @@ static void key_all(struct text *key, const struct external_validation *v, size_
 /* Returns the error of a row for a table; NAN: the row does not count in that table. */
 typedef double error_fn(const struct external_validation *v, size_t i);
 
-/* A table of means. Its lines are groups of rows that have the same key. */
+/* A table of means. Its lines are groups of rows that have the same key. title NULL: it continues the one before. */
 static const struct mean_table {
     const char *name, *title;
     key_fn *key;
@@ -127,6 +132,11 @@ static const struct mean_table {
     {"scale", "by scale", key_scale, external_counted_error},
     {"all", "all", key_all, external_counted_error},
     {"memory", "memory, predicted / measured - 1", key_source, external_scored_memory_error},
+    {"memory_kind", "memory by what the source calls it", key_memory_kind,
+     external_scored_memory_error},
+    {"large_memory", "reserved memory of at least 0.4 of the device's", key_source,
+     external_large_reserved_error},
+    {"large_memory", NULL, key_all, external_large_reserved_error},
 };
 
 /* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
@@ -177,8 +187,9 @@ static void put_tables(struct text *out, const struct external_validation *v, co
         rows_begin(&rows, NULL, NULL, &validate_tables[VALIDATE_STEP_MEANS]);
         put_groups(&rows, v, set, &tables[i]);
         rows_end(&rows);
-        if (body.size > 0)
-            text_printf(out, "%s\n%s", tables[i].title, body.data);
+        if (body.size > 0 && tables[i].title != NULL)
+            text_printf(out, "%s\n", tables[i].title);
+        text_append(out, body.data, body.size);
     }
     text_release(&body);
 }

@@ -19,6 +19,9 @@ enum {
 static const char error_is[] =
     "predicted / measured - 1; of a step's seconds measured / predicted - 1, so that + is "
     "faster than measured.";
+static const char memory_kind_is[] =
+    "What the source calls its figure of memory: allocated (tensors), reserved (the allocator), or "
+    "unnamed, which is in no mean; empty: it has none.";
 static const char memory_error_is[] =
     "predicted / measured - 1 of allocated memory, or of reserved memory.";
 
@@ -40,6 +43,7 @@ static const struct column steps[] = {
     {"relative_error", NULL, NULL, COLUMN_ERROR, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, NUMBER, 0, NULL},
     {"predicted_reserved_bytes", NULL, NULL, NUMBER, 0, NULL},
+    {"memory_kind", NULL, NULL, COLUMN_NAME, 0, memory_kind_is},
     {"memory_error", NULL, NULL, COLUMN_ERROR, 0, memory_error_is},
     STATUS,
 };
@@ -54,6 +58,7 @@ static const struct column csv[] = {
     {"relative_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
     {"predicted_reserved_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
+    {"memory_kind", NULL, NULL, IN_CSV_TEXT, 0, memory_kind_is},
     {"memory_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, memory_error_is},
     {"status", NULL, NULL, IN_CSV_TEXT, 0, "ok, right, wrong, zero, none or error, and after a colon why."},
 };
@@ -109,6 +114,8 @@ static void put_step(struct rows *rows, const struct external_validation *v, siz
     rows_put_number(rows, result->relative_error);
     rows_put_number(rows, result->peak_bytes);
     rows_put_number(rows, result->reserved_bytes);
+    rows_put_name(rows,
+                  external_memory_kind_name(external_memory_kind(v->runs->rows[i].second_metric)));
     rows_put_number(rows, result->memory_error);
     put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->error_reason);
 }

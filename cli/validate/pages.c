@@ -202,6 +202,24 @@ static void put_memory(struct text *out, const struct external_validation *v, co
     put_errors(out, "memory", source, &means);
 }
 
+/* Appends the errors of memory of a set by what sources call it. */
+static void put_memory_kinds(struct text *out, const struct external_validation *v, const char *set)
+{
+    struct error_means means[MEMORY_KIND_COUNT] = {0}, large = {0};
+    for (size_t i = 0; i < v->runs->row_count; i++) {
+        const struct external_run *row = &v->runs->rows[i];
+        double error = external_scored_memory_error(v, i);
+        if (!external_is_in_set(row, set) || isnan(error))
+            continue;
+        error_means_add(&means[external_memory_kind(row->second_metric)], error);
+        if (!isnan(external_large_reserved_error(v, i)))
+            error_means_add(&large, error);
+    }
+    put_errors(out, "memory", "all that is allocated", &means[MEMORY_KIND_ALLOCATED]);
+    put_errors(out, "memory", "all that is reserved", &means[MEMORY_KIND_RESERVED]);
+    put_errors(out, "memory", "of which at least 0.4 of the device's", &large);
+}
+
 /* Returns whether an earlier row has the same text in a column. */
 static bool earlier_row_has_text(const struct external_validation *v, size_t i,
                                  enum external_column column)
@@ -230,6 +248,7 @@ static void put_groups(struct text *out, const struct external_validation *v, co
         if (!earlier_row_has_text(v, i, EXTERNAL_SOURCE) &&
             external_is_in_set(&v->runs->rows[i], set))
             put_memory(out, v, v->runs->rows[i].cells[EXTERNAL_SOURCE]);
+    put_memory_kinds(out, v, set);
 }
 
 /* ---- documents ---- */

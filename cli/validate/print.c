@@ -129,9 +129,9 @@ static const struct column figure_means[] = {
 };
 static const struct column step_means[] = {
     {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
-    {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source."},
+    {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source; memory_kind: by what the source calls it; large_memory: of reserved memory, at least 0.4 of the device's."},
     {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* text has the name indented */
-    {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework or scale."},
+    {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework, scale or kind of memory."},
     {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
     {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},
     {"mean_error", "", NULL, COLUMN_ERROR, 9, "Mean."},

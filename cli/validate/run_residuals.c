@@ -89,9 +89,6 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         const struct external_run *row = &v->runs->rows[i];
         const struct external_result *result = &v->result[i];
         const struct similarity *like = &v->answer[v->answer_of_row[i]].similarity;
-        bool scored; /* false: the source does not say which memory its figure is */
-        bool compared = external_compared_memory(row->second_metric, &scored) != NULL && scored &&
-                        external_is_as_run(row);
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
             continue;
         struct residual residual = similarity_residual(like);
@@ -100,7 +97,8 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         residual.run = row->cells[EXTERNAL_ID];
         residual.set = row->cells[EXTERNAL_SET];
         residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_error(v, i));
-        residual.log_ratio[RESIDUAL_MEMORY] = compared ? -log1p(result->memory_error) : (double)NAN;
+        residual.log_ratio[RESIDUAL_MEMORY] =
+            external_is_as_run(row) ? -log1p(external_scored_memory_error(v, i)) : (double)NAN;
         residuals_add(out, &residual);
     }
 }

@@ -22,19 +22,14 @@ bool external_is_device(const struct external_run *row, const char *name)
     return strcmp(gpu, name) == 0 || (strcspn(gpu, "-_") == size && strncmp(gpu, name, size) == 0);
 }
 
-const char *external_compared_memory(enum external_metric metric, bool *scored)
+const char *external_compared_memory(enum external_memory_kind kind)
 {
-    static const struct {
-        const char *name;
-        bool scored;
-    } compared[EXTERNAL_METRIC_COUNT] = {
-        [EXTERNAL_METRIC_ALLOCATED] = {"peak of tensors", true},
-        [EXTERNAL_METRIC_RESERVED_GIB] = {"reserved by the allocator", true},
-        [EXTERNAL_METRIC_UNSTATED_GB] = {"reserved", false},
-        [EXTERNAL_METRIC_UNSTATED_GIB] = {"reserved", false},
+    static const char *const compared[MEMORY_KIND_COUNT] = {
+        [MEMORY_KIND_ALLOCATED] = "peak of tensors",
+        [MEMORY_KIND_RESERVED] = "reserved by the allocator",
+        [MEMORY_KIND_UNNAMED] = "reserved",
     };
-    *scored = compared[metric].scored;
-    return compared[metric].name;
+    return compared[kind];
 }
 
 /* ---- one run ---- */
@@ -130,13 +125,12 @@ static void assign_answers_to_rows(struct external_validation *v)
 /* Returns the predicted figure with which the second metric of a row is compared; NAN: there is none. */
 static double compared_bytes(enum external_metric metric, const struct external_answer *answer)
 {
-    switch (metric) {
-    case EXTERNAL_METRIC_ALLOCATED:
+    switch (external_memory_kind(metric)) {
+    case MEMORY_KIND_ALLOCATED:
         return answer->peak_bytes + (double)answer->reserved.bytes[RESERVED_BUCKETS];
-    case EXTERNAL_METRIC_RESERVED_GIB:
+    case MEMORY_KIND_RESERVED:
         return (double)reserved_allocator_bytes(&answer->reserved);
-    case EXTERNAL_METRIC_UNSTATED_GB:
-    case EXTERNAL_METRIC_UNSTATED_GIB:
+    case MEMORY_KIND_UNNAMED:
         return (double)answer->reserved.total_bytes;
     default:
         return NAN;
@@ -182,7 +176,17 @@ double external_counted_error(const struct external_validation *v, size_t row)
 
 double external_scored_memory_error(const struct external_validation *v, size_t row)
 {
-    bool scored;
-    bool compared = external_compared_memory(v->runs->rows[row].second_metric, &scored) != NULL;
-    return compared && scored ? v->result[row].memory_error : (double)NAN;
+    return external_memory_kind(v->runs->rows[row].second_metric) == MEMORY_KIND_UNNAMED
+               ? (double)NAN
+               : v->result[row].memory_error;
+}
+
+double external_large_reserved_error(const struct external_validation *v, size_t row)
+{
+    const struct external_run *run = &v->runs->rows[row];
+    const struct external_answer *answer = &v->answer[v->answer_of_row[row]];
+    const bool is_large =
+        external_memory_kind(run->second_metric) == MEMORY_KIND_RESERVED &&
+        run->second_value >= LARGE_RESERVED_SHARE * (double)answer->reserved.available_bytes;
+    return is_large ? v->result[row].memory_error : (double)NAN;
 }

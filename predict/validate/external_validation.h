@@ -55,14 +55,18 @@ void external_validation_release(struct external_validation *validation);
  * "a100_80gb"). */
 bool external_is_device(const struct external_run *row, const char *name);
 
-/* Returns the name of the predicted figure with which the second metric of a row is compared; NULL: there is none.
- * *scored: both figures are known to mean the same, so that their error counts. */
-const char *external_compared_memory(enum external_metric metric, bool *scored);
+/* Returns the name of the predicted figure with which a figure of memory is compared; NULL: of MEMORY_KIND_NONE. */
+const char *external_compared_memory(enum external_memory_kind kind);
 
 /* Returns the error of a row's predicted time; NAN if the error counts nowhere, for which the row's column `counts`
  * gives a reason. */
 double external_counted_error(const struct external_validation *validation, size_t row);
 /* Returns the error of a row's predicted memory; NAN if its source does not say which memory it prints. */
 double external_scored_memory_error(const struct external_validation *validation, size_t row);
+
+/* A figure of reserved memory is large if it is at least this share of what the device has for the process. */
+#define LARGE_RESERVED_SHARE 0.4
+/* Returns the error of a row's memory if it is a large figure of reserved memory; else NAN. */
+double external_large_reserved_error(const struct external_validation *validation, size_t row);
 
 #endif

@@ -218,13 +218,13 @@ static void results_stand_beside_the_rows_as_they_were(void)
 {
     static const char output[] = ALL_COLUMNS
         ",predicted,predicted_step_s,relative_error,predicted_peak_bytes,"
-        "predicted_reserved_bytes,memory_error,status\n"
+        "predicted_reserved_bytes,memory_kind,memory_error,status\n"
         "a-1,A,,,,\"Frame 1.2, eager\",m,h100_80gb,8,2048,2,16,1,1,1,1,8,fsdp,full,sdpa,"
         "tgs,1638.4,tokens/s/gpu,,2.5,memory_allocated_gib,10.50,,,yes,,--model 'a "
-        "b.json' --seq 2K,,,2,0.25,11274289152,12884901888,0,ok\n"
-        "a-2,A,,1,,ring,,h100,8,2048,,,,,,,,,,,verdict,OOM,,,,,,,,,,--seq 2K,,fits,,,,,,"
+        "b.json' --seq 2K,,,2,0.25,11274289152,12884901888,allocated,0,ok\n"
+        "a-2,A,,1,,ring,,h100,8,2048,,,,,,,,,,,verdict,OOM,,,,,,,,,,--seq 2K,,fits,,,,,,,"
         "wrong\n"
-        "a-3,A,,1,,ring,,h100,8,2048,,,,,,,,,,,mfu,0.5,fraction,,,,,,,,,--seq 2K,,,,,,,,"
+        "a-3,A,,1,,ring,,h100,8,2048,,,,,,,,,,,mfu,0.5,fraction,,,,,,,,,--seq 2K,,,,,,,,,"
         "\"error: x: 1,5; y\"\n";
     struct fixture f = {0}, again = {0};
     struct text out = {0};
