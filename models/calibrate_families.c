@@ -9,7 +9,7 @@
 
 /* The size of a change that matters, for numbers that may be 0 (struct fit_param). */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
-/* The highest values that a device file takes (models/cost_params.def, cost_load_attention.calibration). */
+/* The highest values that a device file takes (models/cost_params.def, models/cost_load_attention.c). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* If the fit with one bandwidth share per class has a larger error than this, each kind gets a share of its own. */
 static const double KINDS_LIMIT = 0.1;

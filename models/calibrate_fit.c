@@ -1,4 +1,4 @@
-/* models/calibrate_fit.calibration: one fit of models/calibrate.h: its parameters, its points, and what is recorded about it. */
+/* models/calibrate_fit.c: one fit of models/calibrate.h: its parameters, its points, and what is recorded about it. */
 #include "models/calibrate_parts.h"
 #include "models/noise.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest size and residual that a device file takes (models/cost_reader.calibration). */
+/* The largest size and residual that a device file takes (models/cost_reader.c). */
 static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
 
 double calibrate_point_s(const struct calibrate_options *options, const struct point *point)

@@ -3,7 +3,7 @@
 #include "schedule/choices/profile.h"
 
 /* Operators of Megatron-Core 0.17.1's router and of its dispatcher's counts, which run one after another
- * (moe_router_fusion is off by default), by enum router_score: forward and backward, without the router's product and
+ * (moe_router_fusion is off by default), by enum router: forward and backward, without the router's product and
  * the permutation. They were counted as PyTorch dispatched them, views apart (docs/costs.md). */
 static const struct {
     int forward, backward;

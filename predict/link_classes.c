@@ -12,7 +12,7 @@ static const struct {
     /* path: the key, in a cluster file, of the number that sets the rate */
     const char *name, *path;
     enum link_reach reach;
-    unsigned sorts; /* the sorts of work, a bit for each enum sort */
+    unsigned sorts; /* the sorts of work, a bit for each enum link_sort */
 } rows[] = {
     {"copies to a device", "pcie.h2d", REACH_HOST, 1u << SORT_H2D},
     {"copies from a device", "pcie.d2h", REACH_HOST, 1u << SORT_D2H},
@@ -71,8 +71,8 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
         }
 }
 
-/* Returns the sorts of work of each group as bits of enum sort. The last element, after those of the groups, stands for
- * copies between host and device. */
+/* Returns, for each group, the sorts of work as bits of enum link_sort. The last element, after those of the groups, is
+ * for copies between host and device. */
 static unsigned *find_sorts(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);

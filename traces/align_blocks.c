@@ -28,9 +28,9 @@ struct alignment {
     size_t a_count, b_count;
     /* cells of a row that are filled on each side of the diagonal */
     size_t band;
-    size_t row_cells; /* number of cells of a row */
-    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
-    float *scores;    /* scores of the last ALIGN_MANY + 1 rows */
+    size_t row_cells;                          /* number of cells of a row */
+    uint8_t *moves;                            /* per cell: MOVE_SKIP_*, or move_of_block() */
+    float *scores;                             /* scores of the last ALIGN_MANY + 1 rows */
     double *a_amount_before, *b_amount_before; /* [i] the sum of the amounts of items 0 to i - 1 */
     /* [i] the length of the run of items that ends with item i - 1 and has one class and known amounts */
     uint32_t *a_run_length, *b_run_length;

@@ -73,7 +73,7 @@ struct step_event {
     int64_t stream;           /* a handle of CUDA; 0: the default stream */
     /* for records and waits: the number of the CUDA event; -1: a wait for the whole stream */
     int64_t cuda_event;
-    /* for WORK_WAIT: the index in event[] of the collective for which it waits; -1: unknown */
+    /* for STEP_WORK_WAIT: the index in event[] of the collective for which it waits; -1: unknown */
     int64_t awaited_event;
     uint32_t group; /* of collectives: row of group[]; UINT32_MAX: none */
     double flops, read_bytes, written_bytes;

@@ -278,8 +278,9 @@ struct cuda_mask {
      * window determine them */
     const int32_t *visible;
 };
-/* Computes p = softmax(scale s) over the keys that a row sees, and lse[row * lse_step]; a row that sees no key gets 0
- * and -inf. s is (rows, keys) fp32; p has the same shape, with its rows p_step elements apart. */
+/* Computes p = softmax(scale s) over the keys that a row sees, and lse[(first + row) * lse_step]; a row that sees no
+ * key gets p = 0 and lse = -inf. s is (rows, keys) fp32, and p has the same shape. Row i of s has row first + i of the
+ * mask. */
 int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
                  int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
                  cudaStream_t stream);

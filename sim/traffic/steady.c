@@ -206,8 +206,8 @@ struct start_check {
     uint32_t rank, role;
     double host_s;  /* date at which the host issues the next op */
     double *last_s; /* [streams] date at which the stream's last op ends */
-    /* [ops of a run] the dependencies at whose end the op starts in every copy that was checked; bits as in
-     * start_is_right() */
+    /* [ops of a run] the dependencies at whose end the op starts in every copy that was checked, as bits:
+     * starts_with_dependencies() */
     uint64_t *deciding_dependencies;
 };
 

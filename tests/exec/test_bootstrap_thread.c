@@ -466,7 +466,8 @@ static void those_who_have_come_hear_who_has_not(void)
 
 /* ---- progress ---- */
 
-/* Returns true once `as_wanted` holds of what process `at` knows; gives up after five seconds. */
+/* Returns true once process `at` knows these numbers of ended ops and of busy processes, and the failed rank; gives up
+ * after five seconds. */
 static bool comes_to_know(struct caller *at, uint64_t own, uint64_t ended, uint32_t busy,
                           uint32_t failed)
 {
