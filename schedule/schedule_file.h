@@ -18,11 +18,11 @@ struct schedule_recorded {
 };
 void schedule_recorded_release(struct schedule_recorded *recorded);
 
-/* Does the same as ir_load(), and reads recorded steps too (traces/step_recording.h), of which it makes a schedule
- * without offsets; *recorded, unless NULL, then holds the recordings. Several files, and the files *.json and *.json.gz
- * of a folder, are the recordings of a pipeline's stages. If the file is a schedule and gives no buffer an offset (text
- * with loops never does), it then plans offsets as step_build() does, unless some op waits for a later op or one of
- * another role, or a buffer is freed by an op of another role; the verifier reports these. */
+/* Reads a schedule as ir_load() does, or recorded steps (traces/step_recording.h), of which it makes a schedule without
+ * offsets; *recorded, unless NULL, then holds the recordings. Several files, or a folder with files *.json or
+ * *.json.gz, are the recordings of the stages of one pipeline. If a schedule gives no buffer an offset (text with loops
+ * never does), offsets are planned as by step_build(), unless some op waits for a later op or for an op of another
+ * role, or an op of another role frees a buffer; the verifier reports these. */
 enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
                           struct schedule_recorded *recorded, struct diag *diag);
 /* Does the same with the text of one file that was read; messages begin with `name`. */

@@ -16,8 +16,9 @@ enum activation_class {
     ACTIVATION_SHARED_BY_UNITS, /* type 0: other units read it too, or add to it (keys and values) */
     /* type 1: made in a unit's forward and read again only in the backward of the same unit */
     ACTIVATION_FOR_OWN_BACKWARD,
-    /* Type 2, which the paper does not define: activations that the backward does not read and that are freed within
-     * their unit's forward, and those that leave the layers (between stages, or as the head's input). */
+    /* Type 2, our addition to the paper's types. Activations that the backward does not read and that are freed within
+     * the forward of their unit; and activations that leave the layers: those sent to another stage, and the head's
+     * input. */
     ACTIVATION_FREED_IN_FORWARD,
     ACTIVATION_CLASS_COUNT
 };

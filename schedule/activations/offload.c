@@ -47,7 +47,7 @@ struct offload {
     struct offload_item *item;
     uint32_t item_count;
     uint32_t *item_of_buffer; /* 1 + row of `item` */
-    /* the last copies to the host of the last two layers; IR_NONE: none yet */
+    /* the last op that copies to the host, for the last layer and for the one before it; IR_NONE: none yet */
     op_id last_stores[2];
 };
 
@@ -60,8 +60,9 @@ static void add_item(struct offload *o, struct segment *segment, uint32_t buffer
     o->item_of_buffer[buffer] = o->item_count;
 }
 
-/* Finds the items of every layer's forward: its input, which is the first activation that it reads and did not make
- * itself; or those buffers in `kept` that it writes. */
+/* Adds the buffers to offload in every layer's forward as items of its segment, and sets where the segment begins and
+ * ends. With offloads_inputs a layer's item is its input: the first activation that it reads and did not make itself.
+ * The buffers of `kept` that the layer writes are items, too. */
 static void find_offloaded(struct offload *o, const struct op_list *list, const bool *kept)
 {
     const struct ir *ir = o->ir;

@@ -146,8 +146,8 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
     return count;
 }
 
-/* Returns the number of bytes that can be copied to the host during the next forward run, or, if there is none, during
- * a run that takes as long as this one. */
+/* Returns the number of bytes that can be copied to the host while the forward run after run i computes. If no run
+ * follows, it returns the number for a run that takes as long as run i. */
 static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;

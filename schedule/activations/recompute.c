@@ -30,11 +30,11 @@ struct segment { /* a layer's forward of one unit: positions in the list */
     bool is_repeated; /* its forward has been repeated */
 };
 
-/* The origin of a buffer of attention's forward; the last of these that applies. */
+/* Where a buffer of attention's forward comes from. If several values apply, the last of them counts. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
 struct buffer_mark { /* what is known of a buffer */
-    /* the buffer that replaces it in the repeated forward; IR_NONE: none */
+    /* the buffer that the repeated forward writes in its place; IR_NONE: none */
     uint32_t repeated_buffer;
     uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
     /* 1 + the last segment in which an op that writes it is not repeated */
@@ -52,7 +52,7 @@ struct recompute {
     uint32_t layer_count;
     struct segment *segment;  /* unit * layer_count + layer */
     struct buffer_mark *mark; /* per buffer of the first forward */
-    /* for each op of the first forward, its repetition; IR_NONE: none */
+    /* by op of the first forward: the op that repeats it; IR_NONE: none does */
     uint32_t *repetition_of_op;
     bool is_selective;          /* some buffers are kept */
     bool repeats_only_expanded; /* everything is kept but what latent attention expanded */
@@ -70,7 +70,8 @@ static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
            is_in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
-/* True if torchtitan's checkpointing of every second layer leaves the layer out: it counts layers from 1. */
+/* True if torchtitan's checkpointing of every second layer saves all activations of `layer`. torchtitan counts layers
+ * from 1, so these are our even layers. */
 static bool keeps_whole_layer(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
@@ -123,10 +124,10 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     }
 }
 
-/* True if everything that an op of the forward writes is saved, or is read only by ops of which the same is true. Only
- * ops of attention can be such ops; with SELECTIVE_OP, any op. An op that writes nothing (a wait of the host) gets the
- * answer of the op after it, `after`. The caller walks the segment backwards, and has marked in `needed` the buffers
- * that the backward and the other ops after this one read. */
+/* True if a forward op need not be repeated because each buffer that it writes is saved, or is read only by ops that
+ * need not be repeated either. It is true only of ops of attention; with SELECTIVE_OP, of any op. For an op that writes
+ * nothing (a wait of the host) it returns `after`, the answer for the next op. The caller walks the segment backwards,
+ * and has marked in `needed` the buffers that the backward and the ops after this one read. */
 static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
@@ -159,10 +160,10 @@ static bool expands_latents(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* Marks in `keep` the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
- * the backward, or a repeated op, reads what it writes; with the switch recomputes_whole_layer, every op is. Ops that
- * only fill a cache for later units, and ops that lead only to saved tensors, are not repeated. Megatron's selective
- * recomputation does the opposite: it repeats the ops that lead only to saved tensors, and no others. */
+/* Sets keep[] of the forward ops of a layer that are to be repeated. An op is repeated if the backward, or a repeated
+ * op, reads what it writes; with the switch recomputes_whole_layer, every op is. Two kinds of op are not repeated: ops
+ * that only fill a cache for later units, and ops that lead only to saved tensors. Megatron's selective recomputation
+ * repeats the ops that lead only to saved tensors, and no others. */
 static void mark_repeated_ops(struct recompute *r, const struct op_list *list, uint32_t which,
                               uint8_t *keep)
 {

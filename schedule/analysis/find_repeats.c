@@ -12,7 +12,7 @@ struct repeat_finder {
     struct ir *ir;
     const struct role *role;
     uint32_t role_index; /* index of the role */
-    /* [buffers] the first op of the role that touches each; IR_NONE: none */
+    /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
     const uint32_t *first_op;
     uint32_t first_run; /* index of the role's first run */
 };

@@ -8,11 +8,14 @@
 
 #include "schedule/ir/ir.h"
 
-/* Finds the runs of a role, whose ops are finished, by the labels of its ops, and adds them to ir->repeats; the caller
- * has set its members turn, copies, iterations_are_units and layers_per_period. Returns true if there are runs, each
- * has two iterations before its gap and one after it, every op of the iterations at the gap belongs to a run, and the
- * two iterations at each gap are isomorphic: they refer to corresponding ops and buffers. If it returns false, the list
- * cannot be used as a short list. first_op: per buffer, the first op of the role that touches it. */
+/* Finds the runs of a role by the labels of its ops, and adds them to ir->repeats. The role's ops must be complete, and
+ * the caller has set the members of ir->repeats copies_per_gap, first_copied_value, iterations_are_units and
+ * layers_per_period.
+ *
+ * Returns true if the list can be used as a short list: there are runs; each has two iterations before its gap and one
+ * after it; every op of the iterations at the gap belongs to a run; and the two iterations at each gap are isomorphic,
+ * which means that they refer to corresponding ops and buffers. first_op: by buffer, the first op of the role that
+ * reads or writes it. */
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
 /* Returns the number of instances that a persistent buffer has in the whole list: 1, or 1 + copies. */

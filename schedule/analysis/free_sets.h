@@ -25,8 +25,8 @@ struct free_sets {
 void free_sets_init(struct free_sets *sets, uint32_t buffers);
 void free_sets_release(struct free_sets *sets);
 
-/* Records that `op`, whose clock is in `order`, touches the buffer: it replaces those members of the buffer's free
- * set that have ended before it starts. */
+/* Records that `op`, whose clock is in `order`, reads or writes the buffer. The op joins the buffer's free set, and
+ * those members that have ended before it starts leave the set. */
 void free_sets_add_touch(struct free_sets *sets, const struct order *order, uint32_t buffer,
                          uint32_t op);
 

@@ -54,8 +54,8 @@ struct order {
 
 void order_release(struct order *order);
 
-/* Computes the clocks of all ops of a role into *order, whose memory it reuses. It ignores waits that name no earlier
- * op of the role; the verifier reports them. */
+/* Computes the clocks of all ops of a role into *order, whose memory is reused. A wait for an op that does not come
+ * earlier in the role's list is ignored here; the verifier reports it. */
 void order_compute_role(struct order *order, const struct ir *ir, uint32_t role);
 
 /* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */

@@ -168,7 +168,8 @@ static bool can_be_run(const struct repeats *r, const struct iterations *run)
            at == (run->step > 0 || run->is_in_optimizer ? 0 : layers - 1);
 }
 
-/* Returns the iterations that begin with block `at`; count 0: there are none. */
+/* Returns the longest sequence of equal iterations that begins with block `at` and can be a run, for the shortest
+ * number of blocks per iteration that repeats often enough. Its iteration_count is 0 if there is none. */
 static struct iterations iterations_at(const struct ir *ir, const struct op_blocks *b, uint32_t at)
 {
     const struct repeats *r = &ir->repeats;

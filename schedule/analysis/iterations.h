@@ -11,19 +11,20 @@
 
 /* Consecutive iterations that are equal: they have the same ops, with the same shapes, streams, guards and memories. */
 struct iterations {
-    /* first_op: the first op of the first iteration; ops_per_iteration: number of ops of each iteration */
+    /* id of the first op of the first iteration, and number of ops of each iteration */
     uint32_t first_op, ops_per_iteration;
     uint32_t iteration_count;
     uint32_t blocks_per_iteration; /* number of blocks of each iteration */
-    /* the label of the first iteration (its layer or unit), and by how much the label changes from one iteration to the
-     * next; step 0: by varying amounts */
+    /* first: the label of the first iteration (its layer or unit). step: what the label grows by from one iteration to
+     * the next; 0: by varying amounts */
     int32_t first, step;
     bool is_in_optimizer;
 };
 
-/* Returns, in list order, all iterations of a role's list that can be a run (schedule/ir/repeats.h). If several periods
- * are possible, the shortest that repeats often enough counts. Blocks are of units if ir->repeats.iterations_are_units
- * is set. The array is on the heap; *count is set to its length. */
+/* Returns an array of all iterations of a role's list that can be a run (schedule/ir/repeats.h), in list order, and
+ * sets *count to its length. The caller frees the array. Where several numbers of blocks per iteration repeat often
+ * enough, the smallest is used. A block is the ops of one unit if ir->repeats.iterations_are_units is set, else those
+ * of one layer. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count);
 
 /* Returns the layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */

@@ -112,7 +112,8 @@ uint32_t waits_add_conflicts_of(struct waits *w, const struct touch *touch, uint
 const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t first = w->wait_count;
-    /* from the latest to the earliest, so that no op is kept that another implies */
+    /* A later op may imply an earlier one, so waits are added from the latest to the earliest (added_waits is sorted
+     * so). */
     for (uint32_t i = 0; i < w->wait_count; i++) {
         if (order_open_op_follows(order, w->added_waits[i]))
             continue;
@@ -124,9 +125,9 @@ const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *c
     return *count > 0 ? w->needed_waits + first : NULL;
 }
 
-/* Removes from a list the accesses that lie inside the touch: those of every stream, or of one stream. Only the newest
- * accesses are checked, since a buffer may have thousands of pieces. Keeping an access too long is harmless, because
- * the touch is ordered after it. */
+/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream`, or on any stream
+ * (see the caller). Only the newest accesses are checked, since a buffer may have thousands of pieces; one that remains
+ * too long is harmless, because the new access is ordered after it. */
 static void supersede_access(struct waits *w, uint32_t *link, const struct touch *touch,
                              uint8_t stream)
 {

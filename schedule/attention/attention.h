@@ -7,14 +7,15 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits the attention of one sequence of a micro-batch between the projections: a forward makes to, out[n, heads
- * head_dim], from qkv[n, W]; a backward makes to, dqkv, from d_out. */
+/* Emits the attention of one sequence of a micro-batch, without the projections. A forward reads qkv[tokens, projection
+ * columns] in `from` and writes out[tokens, heads * head_dim] in `to`; a backward reads d_out in `from` and writes dqkv
+ * in `to`. */
 typedef void attention_operator(struct emit *e, uint32_t layer, int64_t sequence, struct view from,
                                 struct view to);
 
-/* The functions of an attention choice. `forward` computes the output [N, heads head_dim], before wo, from the normed
- * input [N, h]; `backward` computes the gradient of the normed input from that of the output. The operator functions
- * cover only the part between the projection qkv[N, W] and the output. */
+/* The functions of an attention choice. `forward` computes the output[tokens, heads * head_dim], before wo, from the
+ * normed input[tokens, hidden]; `backward` computes the gradient of the normed input from that of the output. The
+ * operator functions cover only the part between the projected qkv[tokens, projection columns] and the output. */
 struct attention_emitter {
     void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
     void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
@@ -29,9 +30,9 @@ void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_i
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 
-/* Emit Ulysses; on a single rank, attention on its own tokens, with nothing to send. */
+/* Emit Ulysses. With one head rank that is attention on the rank's own tokens, and nothing is sent. */
 attention_operator ulysses_forward, ulysses_backward;
-/* Emit Ulysses in stages of one query head a rank, each projected on its own. */
+/* Emit Ulysses in stages. In a stage each rank has one query head; a stage projects its own heads (UPipe). */
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 /* Returns the key and value caches in a row of e->prefix, which the first call makes; *width: elements of a token. */
@@ -39,11 +40,12 @@ struct kv_widths {
     int64_t k_width, v_width;
 };
 struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width);
-/* Emit attention over subsequences: the queries of one see its keys and those of the subsequences before it. */
+/* Emit attention over subsequences. The queries of a subsequence attend to the keys of that and of all earlier ones. */
 attention_operator prefix_forward, prefix_backward;
 /* Emit 2D attention: rings of context ranks, with a head group of one rank or more. */
 attention_operator two_d_forward, two_d_backward;
-/* Emit FPDT, which takes a sequence chunk by chunk; its operator functions leave out the projection. */
+/* Emit FPDT, which computes attention chunk by chunk of the sequence. The operator functions leave out the
+ * projection. */
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 attention_operator fpdt_operator_forward, fpdt_operator_backward;

@@ -36,9 +36,9 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
 
 /* ---- layouts ---- */
 
-/* Copies x[rows, cols] `count` times in a row, the last time into `to` when that is a view, and returns the last
- * copy; x itself if count is 0. The copies stand for layout passes of an implementation, which cost time; our layout
- * does not change. */
+/* Emits `count` copies of x[rows, cols], each of the copy before it, and returns the last one (x itself if count is 0).
+ * If `to` is not empty, the last copy writes it. The copies cost the time of an implementation's layout passes; the
+ * order of the elements stays the same. */
 static struct view add_layout_copies(struct emit *e, struct view x, int count, const char *stem,
                                      enum category category, int64_t rows, int64_t cols,
                                      struct view to)
@@ -69,8 +69,9 @@ struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t par
 
 /* ---- all-to-alls ---- */
 
-/* Sends x[P * n, w] over the head group and returns what is received, of the same shape, after `after` copies; the last
- * of these tensors has the stem and the category, or lies in `to`. */
+/* Emits the all-to-all of x[head_ranks, rank_tokens, width] over the head group, and then `after` copies of what is
+ * received. Returns the last of these tensors, which has the name `stem` and the category, or is `to` if that is not
+ * empty. */
 static struct view all_to_all(struct emit *e, const struct head_exchange *z, struct view x,
                               const char *stem, enum category category, int64_t width, bool sync,
                               int after, struct view to)
@@ -100,7 +101,8 @@ struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct 
     return all_to_all(e, z, packed, stem, category, width, sync, after, to);
 }
 
-/* Gathers heads: x[s, w] becomes [P, n, w], which the caller has to unpack. */
+/* Emits the all-to-all from heads back to tokens: x[group_tokens, width] becomes [head_ranks, rank_tokens, width],
+ * which the caller has to unpack. With one head rank it returns x. */
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync)
 {
@@ -110,7 +112,7 @@ struct view gather_heads(struct emit *e, const struct head_exchange *z, struct v
     return all_to_all(e, z, x, "recv", CATEGORY_COMMUNICATION, width, sync, after, view_none());
 }
 
-/* ---- q, k and v ---- */
+/* ---- q, k and v between qkv and the exchange ---- */
 
 static struct view emit_head_change(struct emit *e, enum work_kind kind, struct view x,
                                     const struct head_exchange *z, struct view to)
@@ -127,7 +129,8 @@ static struct view emit_head_change(struct emit *e, enum work_kind kind, struct 
     return y;
 }
 
-/* Rotates the heads of q and k, which stay at their columns of x[n, W], into y, and returns y. */
+/* Rotates the heads of q and k (`kind` is WORK_ROPE or its backward) and writes them to y at the same columns as in
+ * x[rank_tokens, projection_width]. Returns y. */
 static struct view rotate_q_and_k(struct emit *e, const struct head_exchange *z,
                                   enum work_kind kind, struct view x, struct view y)
 {
@@ -209,8 +212,8 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
 }
 
 /* Splits qkv[rank_tokens, projection_width] into q, k and v, applies the norms and the rotation that come before the
- * exchange, and packs each as [head_ranks, rank_tokens, columns of a head rank]. Of one head rank, results are written to
- * those views of `to` that are not empty. */
+ * exchange, and packs each as [head_ranks, rank_tokens, columns of a head rank]. With one head rank nothing is packed,
+ * and results are written to those views of `to` that are not empty. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {
@@ -309,8 +312,8 @@ struct view exchange_out_backward(struct emit *e, const struct head_exchange *z,
                          e->choices->profile->backward_exchange_blocks, view_none());
 }
 
-/* Returns the gradient of q, k or v on this rank's rows, [n, P * width]. With `reduce`, the gradients of the copies of
- * a head are summed. */
+/* Returns the gradient of q, k or v in this rank's rows, [rank_tokens, head_ranks * width], from what was received.
+ * With `reduce`, heads of keys and values had been copied, and the gradients of the copies are summed. */
 static struct view unpack_gradient(struct emit *e, const struct head_exchange *z, struct view recv,
                                    int64_t width, bool reduce)
 {
@@ -346,7 +349,7 @@ static void unpack_latent_gradients(struct emit *e, const struct head_exchange *
                              (int64_t)into[i].count / z->rank_tokens);
 }
 
-/* Writes dqkv[n, W] from the received gradients of q, k and v. */
+/* Writes dqkv[rank_tokens, projection_width] from the received gradients of q, k and v. */
 static void unpack_qkv_gradients(struct emit *e, uint32_t layer, const struct head_exchange *z,
                                  const struct qkv *recv, struct view dqkv,
                                  const struct attention_saved *saved)

@@ -13,13 +13,13 @@
 
 struct head_exchange {
     int64_t first_row; /* for a chunk of FPDT: its first row among the rank's rows */
-    /* tokens of a sequence on a rank, and on its head group: n and s above */
+    /* tokens of a sequence on a rank (n above), and on its head group (s above) */
     int64_t rank_tokens, group_tokens, head_dim;
     int64_t head_ranks; /* number of ranks in the head group, P */
     /* heads of the model; core_kv_heads: key and value heads that take part in the core */
     int64_t heads, kv_heads, core_kv_heads;
     int64_t q_width, kv_width; /* columns of q, and of k as sent, on all ranks together */
-    /* columns of v as sent, and of the core's result; in most models those of k and q */
+    /* columns of v as sent, and of the core's output, on all ranks together; in most models those of k and of q */
     int64_t v_width, o_width;
     int64_t projection_width; /* columns of the projection */
     bool rope_before_exchange, rope_after_exchange;
@@ -29,19 +29,20 @@ struct head_exchange {
     bool is_split;    /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
     bool is_latent;
-    /* latents are sent instead of k and v (enum mla_exchange), from which the rank then makes those of its heads */
+    /* with latent attention, ranks exchange latents in place of k and v (enum mla_exchange), and each then makes k and
+     * v of its own heads */
     bool sends_latents;
 };
 
 struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer);
 
-/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, W]. k and v lie in the views of
- * `to`; where these are empty, in buffers of their own. */
+/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, projection_width]. They are
+ * written to those views of `to` that are not empty, else to new buffers. */
 struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                         struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
 struct view exchange_core_output(struct emit *e, const struct head_exchange *z, struct view out);
-/* Writes out[n, o_width] from o[s, o_width / P]; with P = 1 the core has done that. */
+/* Writes out[n, o_width] from o[s, o_width / P]. With P = 1 it does nothing, as the core has written `out`. */
 void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out);
 
 /* Returns d_o[s, o_width / P], made from d_out[n, o_width]. */
@@ -49,7 +50,7 @@ struct view exchange_out_backward(struct emit *e, const struct head_exchange *z,
 /* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_qkv_backward() has nothing
  * to send or to rearrange, parts of dqkv. */
 struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);
-/* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_qkv() returned. */
+/* Writes dqkv[n, projection_width] from the gradients of the q, k and v that exchange_qkv() returned. */
 void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
@@ -62,12 +63,13 @@ struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t par
 struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to);
-/* Sends x[s, width] and returns [P, n, width], which an UNPACK puts in order. */
+/* Emits the all-to-all of x[s, width] that gathers heads, and returns [P, n, width]; an op UNPACK makes it [n, P,
+ * width]. */
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync);
 
-/* Returns the parts of qkv in which q, k and v of a sequence lie one after the other; with latents sent, k is the
- * latents and v the shared columns. */
+/* Returns the parts of qkv that hold q, k and v of a sequence of latent attention, which lie one after another. If
+ * ranks exchange latents, `k` is the latents, and `v` the key columns that heads share. */
 struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z, struct view qkv);
 /* Returns x of all head ranks, in their order. */
 struct view gather_rows(struct emit *e, struct view x, const char *stem);

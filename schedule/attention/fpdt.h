@@ -19,7 +19,8 @@
 
 #include <stddef.h>
 
-/* The queries of a chunk, and the outputs and statistics that their gradients read, on the device or on the host. */
+/* The queries of a chunk with their outputs and log-sum-exps, which the backward reads; on the device or on the
+ * host. */
 struct fpdt_queries {
     struct view q, o, lse;
 };
@@ -32,7 +33,7 @@ struct fpdt_keys_values {
 
 /* The data of a chunk that later chunks and the backward need. */
 struct fpdt_chunk {
-    /* what stays on the device; q, k, v, o and lse of it are set only if nothing is offloaded */
+    /* what stays on the device; its q, k, v, o and lse are set only if nothing is offloaded */
     struct attention_saved device_saved;
     struct view host_norm;       /* in pinned memory; empty: it is on the device */
     struct fpdt_queries queries; /* queries and keys_values: as fpdt_store_tensor() leaves them */
@@ -61,7 +62,7 @@ struct fpdt {
 
 struct fpdt fpdt_of_sequence(struct emit *e, uint32_t layer, int64_t sequence);
 
-/* Returns the exchange of chunk i, whose n and s are c and C. */
+/* Returns the exchange of chunk i: its rank_tokens are c, its group_tokens C. */
 struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 /* Returns C, the tokens of chunk i on the head group. */
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
@@ -89,41 +90,41 @@ struct view fpdt_copy_to_host(const struct fpdt *f, uint8_t stream, struct view 
 struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                                 const char *stem);
 
-/* fpdt_store_tensor() stores on the host the tensors of chunk i that tiles read, and fpdt_fetch_tensor() fetches them;
- * if chunks are not offloaded, they stay on the device. One rank may do both for all ranks (FETCH_ONE; see
- * fpdt_host.c). *host: chunk i's view in an array of structs of `stride` bytes; it is empty before the first call. In
- * fpdt_store_zeros() the host writes fp32 zeros, `cols` per token. */
+/* fpdt_store_tensor() copies a tensor of chunk i that tiles read to the host, and fpdt_fetch_tensor() copies it back;
+ * if chunks are not offloaded, the tensor stays on the device. With FETCH_ONE one rank does both for all ranks
+ * (fpdt_host.c). *host: the chunk's view, a member of the i-th of an array of structs of `stride` bytes each; empty
+ * before the first call. With fpdt_store_zeros() the host writes fp32 zeros, `cols` per token. */
 void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct view x,
                        const char *stem, struct view *host, size_t stride);
 void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
                       struct view *host, size_t stride);
 struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
                               struct view host, const char *stem);
-/* Fetches the keys and values of chunk k that the queries of chunk q see; or the chunk's latents, those of this rank's
- * own tokens, which it then gathers. */
+/* Fetches the keys and values of chunk k that the queries of chunk q see. If chunks are stored as latents, it fetches
+ * the latents of this rank's own tokens and gathers those of the head group. */
 struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after, int64_t q,
                                                int64_t k);
 
-/* Returns the keys and values of chunk k that the queries of chunk q see, if the pair is latents, made of them; else
- * the pair itself. The gradient of the up-projection reads the latents later. */
+/* Returns the keys and values of chunk k that the queries of chunk q see. If `pair` holds latents, they are made from
+ * these, which the gradient of the up-projection reads later; else `pair` is returned. */
 struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
                                             struct fpdt_keys_values pair);
 
-/* fpdt_cast() returns x in another dtype, or x itself when it has that one; fpdt_add_to_sum() adds part in place to the
- * first elements of sum, or, if sum is empty, returns part in fp32. */
+/* fpdt_cast() returns x in another dtype, or x itself if it has that dtype. fpdt_add_to_sum() adds `part` to the first
+ * elements of `sum` in place and returns `sum`; if `sum` is empty, it returns `part` in fp32. */
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
 struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
                             const char *stem);
 
-/* Make the host wait, if chunks are offloaded and the implementation does so (profile switch chunk_tile_sync).
- * fpdt_sync_stream(): for everything issued on a stream; the others: for a tile and the copies that run during it, and,
- * after an all-to-all, for all ranks. */
+/* Emit waits of the host, if chunks are offloaded and the profile switch chunk_tile_sync is set. fpdt_sync_stream()
+ * waits for everything issued on a stream, fpdt_sync_tile() for a tile and the copies that run during it, and
+ * fpdt_sync_ranks(), which follows an all-to-all, for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
 
-/* fpdt_finish_chunk() passes the gradients of chunk i's q, k and v back through the all-to-alls and the projection
- * into dx, or, for the operator without a projection, into dqkv. */
+/* fpdt_finish_chunk() passes the gradients of chunk i's q, k and v back through the all-to-alls and the projection, and
+ * writes them to dx; for the operator without a projection, to dqkv. The other one of the two is IR_NONE. */
 struct fpdt_gradient_target {
     buffer_id dx, dqkv; /* IR_NONE: none */
 };

@@ -38,8 +38,8 @@ void fpdt_emit_only_fetches(struct emit *e)
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
         fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], 0);
-        /* Of keys and values only the part that a later chunk sees is fetched; one rank that fetches for all fetches
-         * the whole. */
+        /* A later chunk sees only a part of the keys and values, and only this is fetched, unless one rank fetches for
+         * all. */
         if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches(e->choices))
             host[i] =
                 view_part(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));

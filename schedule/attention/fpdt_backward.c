@@ -106,9 +106,10 @@ struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradien
 
 /* ---- keys outside ---- */
 
-/* Returns the tensors of query chunk q that the next tile reads: Q, O, lse, dO and the dQ summed so far. Those that are
- * on the host are fetched; the first time, dO comes from the all-to-all. k: the current chunk of keys. again: the
- * current tile is also of chunk q and still adds to dQ, so dQ is not fetched here. */
+/* Returns the tensors of query chunk q that the next tile reads: q, o, lse, d_o and the sum dq so far. Those on the
+ * host are fetched; d_o comes from the all-to-all for the chunk's first tile, and is stored if another tile reads
+ * it. k: the current chunk of keys. again: the current tile is also of chunk q and still adds to dq, so dq is not
+ * fetched. */
 static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t q, int64_t k,
                                                bool again)
 {
@@ -132,9 +133,9 @@ static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t
     return set;
 }
 
-/* Stores the gradient of query chunk q on the host after its tile; the next tile of the chunk reads it from there. It
- * remains on the device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it
- * (not with chunk_refetches_queries). */
+/* Stores the gradient of query chunk q on the host after its tile, for the chunk's next tile. The gradient stays on the
+ * device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it; with the switch
+ * chunk_refetches_queries it is stored after that tile, too. */
 static void store_query_gradient(struct fpdt_gradients *g, int64_t q, int64_t k,
                                  const struct query_tensors *set, bool stays)
 {

@@ -54,8 +54,8 @@ static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t
     return sum;
 }
 
-/* Emits the tiles of chunk i. *ahead: on entry the keys and values that were fetched for the first of these tiles, on
- * return those for the first tile of the next chunk; empty if they are still on the device. */
+/* Emits the tiles of chunk i. *ahead: on entry the keys and values that were fetched early for the first of these
+ * tiles, on return those for the first tile of the next chunk; empty if the tile finds its keys on the device. */
 static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
                        struct fpdt_keys_values *ahead)
 {

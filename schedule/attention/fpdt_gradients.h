@@ -12,7 +12,7 @@ struct query_tensors {
 };
 
 struct stored_query_gradients {
-    /* in the memory where fpdt_store_tensor() has put them; empty: not stored yet */
+    /* in the memory to which fpdt_store_tensor() has copied them (host or device); empty: not stored yet */
     struct view d_o, dq;
 };
 
@@ -24,9 +24,9 @@ struct fpdt_gradients {
 
 /* Returns the gradient of chunk q's output, scattered over the heads. */
 struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q);
-/* fpdt_keys_values_of() returns the keys and values of chunk k that the queries of chunk q attend to, fpdt_queries_of()
- * the queries of chunk q, all on the device: those on the host are fetched no earlier than the end of op `after`,
- * unless the forward has fetched them already. */
+/* fpdt_keys_values_of() returns the keys and values of chunk k that the queries of chunk q attend to, and
+ * fpdt_queries_of() returns the queries of chunk q, all on the device. Those that the forward has left on the host are
+ * fetched, no earlier than the end of op `after`. */
 struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int64_t k,
                                             op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
@@ -39,7 +39,7 @@ struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradien
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
                               const struct query_tensors *set, const struct fpdt_keys_values *pair);
 
-/* Emits all chunks' gradients with queries in the outer loop (schedule/attention/fpdt_backward_by_query.c). */
+/* Emits all chunks' gradients with queries in the outer loop (schedule/attention/fpdt_by_query.c). */
 void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_target to);
 
 #endif

@@ -80,9 +80,9 @@ struct stored_tensor {
     int64_t rows, cols; /* cols = 0: the tensor has one dimension */
 };
 
-/* Returns chunk i's view on the host, which the first call places. If one rank copies for all, it lies in the buffer
- * that P chunks share, which has room for the first chunk, the largest, of all ranks; otherwise each chunk has a buffer
- * of its own size. */
+/* Returns *host, chunk i's view on the host, and sets it if it is empty. If one rank stores for all, hp consecutive
+ * chunks have one buffer, with room for all ranks' rows of the first chunk, which is the largest; otherwise each chunk
+ * gets a buffer of its own size. */
 static struct view place_on_host(const struct fpdt *f, int64_t i, struct stored_tensor part,
                                  const char *stem, struct view *host, size_t stride)
 {
@@ -199,8 +199,8 @@ static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
 }
 
-/* Makes the ops of a chunk that follow its first copy wait for all copies of the chunk before the previous one. Where
- * chunks fetch keys and values, the fetches imply most of these waits; with two chunks they imply none. */
+/* Makes the ops of a chunk from its first copy on wait for all copies of the chunk two before it. Where chunks fetch
+ * keys and values, the fetches imply most of these waits; where there are two chunks, no fetch does. */
 static void delay_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;

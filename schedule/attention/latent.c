@@ -14,9 +14,9 @@ static struct latent_rows latent_rows_of(const struct emit *e, int64_t all, stru
     return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
 }
 
-/* Elements of a token. plain: of the columns of a head that are not rotated. q, k, v: of all heads. up: of the tensor
- * of which k and v are made: the result of kv_b, or a latent if head ranks send latents. latent, rotated: of the two
- * parts of kv_a's result. all: of everything that attention reads. */
+/* Columns per token. plain: the columns of one head that are not rotated. q, k, v: all heads. up: the tensor from which
+ * k and v are made, which is kv_b's result, or a latent if head ranks send latents. latent, rotated: the two parts of
+ * kv_a's result. all: everything that attention reads. */
 struct latent_widths {
     int64_t plain, q, k, v, up, latent, rotated, all;
 };
@@ -40,7 +40,7 @@ static struct latent_widths latent_widths_of(const struct emit *e)
     return w;
 }
 
-/* ---- one sequence: rotation, and the order of q, k and v ---- */
+/* ---- one sequence: rotates q and keys, and joins q, k and v ---- */
 
 static struct view positions_of(struct emit *e, const struct latent_rows *rows, int64_t sequence)
 {
@@ -68,8 +68,9 @@ static struct work latent_keys_work(const struct emit *e, enum work_kind kind, i
         .latent_keys = {n, m->heads, m->head_dim - m->rope_dim, m->rope_dim, m->v_dim}};
 }
 
-/* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns; if head ranks
- * send latents, it rotates q and these columns, and copies the latents, which `up` is. */
+/* Writes q, k and v of one sequence of n tokens to qkv, from q, kv_b's result `up`, and the key columns that heads
+ * share, `shared`; q and `shared` are rotated. If head ranks send latents, `up` is the latents, and qkv gets q, these,
+ * and the rotated shared columns. */
 static void arrange_heads(struct emit *e, const struct latent_widths *w, int64_t n,
                           struct view positions, struct view q, struct view up, struct view shared,
                           struct view qkv)
@@ -133,7 +134,7 @@ static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weigh
     return y;
 }
 
-/* Returns x W^T for the rows of x, whose columns are `from`. */
+/* Returns x[rows, from] W^T, of `to` columns, where W is the layer's weight. */
 static struct view emit_product(struct emit *e, uint32_t layer, enum weight weight,
                                 const char *stem, struct view x, int64_t rows, int64_t to,
                                 int64_t from)
@@ -229,8 +230,8 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
 
 /* ---- keys and values ---- */
 
-/* Returns kv_b's result of all rows, or, if head ranks send latents, the latents that it multiplies; and in *own and
- * *shared the key columns that heads share, before their rotation: of this rank's rows, and of all. */
+/* Returns kv_b's result for all rows, or, if head ranks send latents, the normed latents that kv_b would multiply. Sets
+ * *own (this rank's rows) and *shared (all rows) to the key columns that heads share, before their rotation. */
 static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
                              const struct latent_rows *rows, const struct latent_widths *w,
                              struct latent_saved *s, struct view *own, struct view *shared)

@@ -16,8 +16,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* Returns qkv of `rows` rows of all tensor ranks, made from this rank's own rows of x. positions: of the rows, if they
- * are of one sequence; empty: the rows are those of a unit, whose sequences have the positions of the unit. */
+/* Returns qkv of `rows` rows, those of all tensor ranks, made from this rank's own rows of x. positions: the positions
+ * of these rows if they belong to one sequence; empty: they are all rows of a unit, which has its own positions. */
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                            struct view positions, struct latent_saved *saved);
 /* Writes this rank's own rows of dx, and the gradients of the weights, from dqkv. */
@@ -25,10 +25,10 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
                              struct view dx, int64_t rows, struct view positions,
                              const struct latent_saved *saved);
 
-/* These serve layers whose head ranks send latents (enum mla_exchange). latent_expand() makes the keys and values of
- * this rank's heads from the normed latents (rows, kv_latent) and the rotated shared columns (rows, rope_dim) of the
- * same tokens. latent_expand_backward() writes the gradients of both, summed over this rank's heads, and the gradient
- * of kv_b. */
+/* These two serve layers whose head ranks send latents (enum mla_exchange). latent_expand() makes the keys and values
+ * of this rank's heads from the normed latents[rows, kv_latent] and the rotated shared columns[rows, rope_dim] of the
+ * same tokens. latent_expand_backward() writes the gradients of latents and of shared columns, summed over this rank's
+ * heads, and the gradient of kv_b. */
 void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct view shared,
                    struct view k, struct view v);
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,

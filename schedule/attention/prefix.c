@@ -172,9 +172,9 @@ static struct view add_gradient_tile(struct emit *e, struct view tile, struct vi
     return sum;
 }
 
-/* Does the same as add_gradient_tile(), for pipelines whose stages share subsequences: adds the tile in place to the
- * sum from later queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's
- * end; the tile may cover only the first of them. */
+/* The counterpart of add_gradient_tile() for pipelines whose stages share subsequences: adds the tile in place to the
+ * sum of those of later queries, or to zeros if there is no sum yet. The returned view covers all keys up to the
+ * subsequence's end, of which the tile may cover only the first. */
 static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, struct view later,
                                               struct prefix_reach reach, int64_t width)
 {

@@ -10,13 +10,13 @@
 
 /* In the functions below, a result is written into the view `to`, or, if that is view_none(), into a new buffer. */
 
-/* Returns W, the columns of the projection; with latents sent, those of q, of a latent and of the shared key
- * columns. */
+/* Returns the number of columns of the projection qkv, called W below. If head ranks send latents, these are the
+ * columns of q, of a latent, and of the key columns that heads share. */
 int64_t qkv_width(const struct emit *e);
 /* Returns the weight's values, or an empty view when the model has no such weight. */
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);
-/* Returns qkv[rows, W] = x[rows, h] wqkv^T (+ bias, + the adapters of q, k and v, of which *adapters gets what the
- * backward reads). */
+/* Returns qkv[rows, W] = x[rows, hidden] wqkv^T, plus the bias and the adapters of q, k and v if the model has them.
+ * *adapters is set to what the adapters' backward reads. */
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct adapters_saved *adapters);
 /* Writes dx = dqkv wqkv for the rows of x, and the gradients of wqkv and its bias. With tensor parallelism the rows
@@ -24,16 +24,18 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
                           struct view dx, int64_t rows, const struct adapters_saved *adapters);
 
-/* Returns how many key and value heads take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
- * replication"): as many as query heads with KV_TO_HEADS; else the model's own number if P divides it, else P. */
+/* Returns the number of key and value heads that take part in the all-to-all over `ranks` head ranks, some of which may
+ * be copies (LoongTrain, section 4.1: "KV replication"). With KV_TO_HEADS it is the number of query heads; else the
+ * model's own number if `ranks` divides it, else `ranks`. */
 int64_t kv_heads_in_core(const struct choices *choices, uint32_t ranks);
 
 /* Returns the rotary embedding of x[rows, heads, head_dim], or with `backward` its inverse; positions is [rows]. */
 struct view rotate_heads(struct emit *e, struct view x, struct view positions, int64_t rows,
                          int64_t heads, bool backward, struct view to);
 
-/* Emit a tile of the core: attention_tile() computes o and lse from q, k, v, attention_tile_backward() computes dq,
- * dk, dv, and allocates the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
+/* Emit one tile of the core, and allocate the hidden workspace of its kernel. attention_tile() computes o and lse
+ * from q, k and v; attention_tile_backward() computes dq, dk and dv. The sizes and the mask in `work` say which
+ * tile it is. */
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse);
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
@@ -42,9 +44,9 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION_BACKWARD. */
 struct work attention_causal_work(const struct emit *e, enum work_kind kind, int64_t tokens,
                                   int64_t heads, int64_t kv_heads);
-/* The pairs that a mask hides in addition to those of later tokens. window: the layer's sliding window; 0: none, or
- * one that reaches all tokens. has_documents: the sequence has several documents on some rank. sequence: the sequence
- * number that ops carry, that of the first sequence whose documents are the same on all ranks (struct
+/* What hides pairs of a query and a key besides causality. window: the layer's sliding window; 0: none, or one that
+ * reaches all tokens. has_documents: the sequence has several documents on some rank. sequence: the number of the
+ * sequence that ops carry; sequences with the same documents on all ranks carry that of the first of them (struct
  * sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
@@ -64,11 +66,10 @@ struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t 
  * both. */
 void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
                            int64_t tokens, int64_t heads);
-/* Sinks of attention (gpt-oss): each head has a trained score in the sum of its softmax, which belongs to no key.
- * attention_sinks() rescales o[rows, heads, vdim] and lse, in place, when they are those of all keys: once, after the
- * last merge. The backward of tiles then needs no change, since it reads both as they are with sinks.
- * attention_sinks_backward() makes the gradient of this rank's sinks, once for each row; where ranks share the heads,
- * that of the others is 0. Without sinks both do nothing. */
+/* Attention sinks (gpt-oss): each head has a trained score, without a key, in the sum of its softmax. attention_sinks()
+ * rescales o[rows, heads, vdim] and lse in place, once they cover all keys, after the last merge; the backward of tiles
+ * reads both with sinks and needs no change. attention_sinks_backward() makes the gradient of the sinks, which is 0 for
+ * the heads of other ranks. Without sinks both do nothing. */
 void attention_sinks(struct emit *e, uint32_t layer, const struct attention_saved *saved,
                      int64_t rows, int64_t heads);
 void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, struct view lse,
@@ -77,7 +78,7 @@ void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, str
 struct qkv new_qkv_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
                              int64_t kv_width, int64_t v_width);
 
-/* Takes q and k through their per-head norms (Qwen3) and keeps in saved what the backward reads. */
+/* Replaces q and k by their per-head norms (Qwen3), and keeps in *saved what the backward reads. */
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
                 int64_t rows);
 void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,

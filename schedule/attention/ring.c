@@ -2,9 +2,9 @@
 #include "schedule/choices/profile.h"
 #include "schedule/ir/visible.h"
 
-/* The tiles of a block that comes from a rank before this one (in the order of the tokens' first slices), and of a
- * block from a rank after it. A tile has its first query, its number of queries and its number of keys, in units of
- * half a rank's tokens; with 0 queries nothing is visible. */
+/* By ring rule: the tile of a rank's queries by a block of keys from an earlier rank, in the order of the first tokens
+ * of ranks, and the tile by a block from a later rank. begin, rows: the first query and the number of queries; keys:
+ * the number of keys; all in halves of a rank's tokens. With 0 rows the rank sees no key of the block. */
 static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
@@ -90,7 +90,8 @@ static uint32_t tiles_by_layout(struct emit *e, int64_t rows, uint32_t step,
     return count;
 }
 
-/* True if a rank that passes the tile's guard sees a key, in a sequence of one document. */
+/* True if some rank that passes the tile's guard sees a key of the tile. It is asked only for sequences of one
+ * document. */
 static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
                              const struct ring_tile *tile)
 {
@@ -122,10 +123,10 @@ static bool has_visible_key(struct emit *e, const struct ring_shape *z,
     return e->group.ring_visibility[row] == SEEN;
 }
 
-/* Gives the tiles of a step the mask of documents or a window, drops tiles in which the window hides all keys from
- * all ranks (except where documents are cut one by one or tokens are dealt), and returns how many are left. The rows of
- * a tile follow from the layout, and the visible keys from their positions. In layouts of stripes, of documents that
- * are cut one by one, and of tokens that are dealt, rows are not halved. */
+/* Gives the tiles of a step the mask of documents or of a window, and drops tiles in which the window hides all
+ * keys from all ranks (except where documents are cut one by one or tokens are dealt). Returns the number of tiles
+ * left. Layouts of stripes, of documents cut one by one, and of dealt tokens do not halve rows: their two tiles
+ * become one. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                            const struct sequence_mask *mask, struct ring_tile tile[2],
                            uint32_t count)
@@ -213,7 +214,8 @@ struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint
     return y;
 }
 
-/* Returns the blocks of all ranks: at place k that of the rank k places before this one. */
+/* Returns the blocks of keys and values of all ranks of the outer ring: as the k-th, that of the rank k before this
+ * one. */
 static struct view gather_blocks(struct emit *e, struct view kv, struct view message)
 {
     struct work work = {

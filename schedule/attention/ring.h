@@ -37,25 +37,25 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* Returns a new tensor with room for `blocks` blocks of keys and values, or of their gradients. ring_keys_values()
- * returns the keys and the values of a block: v lies after k. */
+/* ring_new_blocks() returns a new tensor with room for `blocks` blocks, each the keys and values of a rank or their
+ * gradients. ring_keys_values() returns the keys and the values of a block, in which v follows k; its q is empty. */
 struct view ring_new_blocks(struct emit *e, const struct ring_shape *shape, const char *stem,
                             int64_t blocks);
 struct qkv ring_keys_values(const struct ring_shape *shape, struct view block);
 /* Returns the elements of a block. */
 int64_t ring_block_elements(const struct ring_shape *shape);
 
-/* Returns the number of steps, one for each context rank. In step s a block is s / N windows and s % N
- * ranks away from its own rank, where N is the size of the inner ring. */
+/* Returns the number of steps, one for each context rank. In step s a rank computes on the block of the rank that is s
+ * / N windows and s % N ranks before it, where N is the size of the inner ring. */
 uint32_t ring_step_count(const struct emit *e);
 /* Fills the tiles of a step; a rank passes the guard of at most one of them. Returns the number of tiles: 0 when the
  * layer's window hides all keys from all ranks. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
-/* Returns the next step in which some rank has a tile. If there is none, it returns ring_step_count(), at which every
- * block is back on its own rank. With two rings that is always step + 1: in one step the ranks of different outer
- * positions hold blocks of different distances, so that some of them have a tile. */
+/* Returns the next step after `step` in which some rank has a tile, or ring_step_count() if there is none; then every
+ * block is back on its own rank. With two rings it is always step + 1: in a step the ranks of different outer positions
+ * hold blocks of different distances, so some of them have a tile. */
 uint32_t ring_next_step(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
 /* Sends x to the rank `by` places further in a ring. Returns the new buffer that receives; the message starts after
@@ -80,7 +80,7 @@ void ring_begin_step(struct emit *e, const struct ring_shape *shape, uint32_t st
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,
                            const struct ring_shape *shape, const struct ring_tile *tile);
 
-/* Emits one tile of q by the block kv into its rows of o and lse; returns the op. */
+/* Emits the tile of q by the block of keys and values kv, which writes the tile's rows of o and lse. Returns the op. */
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
                         const struct ring_tile *tile, struct view q, struct view kv, struct view o,
                         struct view lse);
@@ -91,9 +91,9 @@ void ring_merge(struct emit *e, const struct ring_shape *shape, const struct rin
 struct ring_gradients {
     struct view dq, dkv;
 };
-/* Emits the tiles of a step and adds their gradients to `sums`, where these are not empty. Returns the gradients of the
- * step by themselves; empty ones if it has no tiles. into: the view that receives their dkv; if it is empty, a new
- * buffer does. */
+/* Emits the backward of the tiles of a step, and adds the gradients to those views of `sums` that are not empty.
+ * Returns the step's own gradients; empty views if it has no tiles. into: the view to which dkv is written; empty: a
+ * new buffer. */
 struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *shape,
                                          uint32_t step, const struct attention_saved *saved,
                                          struct view kv, struct view d_o, struct view into,
@@ -111,9 +111,8 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
                                   const struct attention_saved *saved, struct view d_o);
 
-/* For blocks of any number of rows: ring_own_keys_values() returns a rank's own keys and values as one view, in which v
- * lies after k. ring_queries_keys_values() returns queries with the keys and the values of such a view, or the
- * gradients of each. */
+/* For any number of rows: ring_own_keys_values() returns a rank's own keys and values as one view, in which v follows
+ * k. ring_queries_keys_values() returns q with the two parts of such a view kv; it serves gradients, too. */
 struct view ring_own_keys_values(const struct attention_saved *saved);
 struct qkv ring_queries_keys_values(struct view q, struct view kv);
 
@@ -123,7 +122,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *shape,
                                 const struct attention_saved *saved, struct view d_o);
 
-/* Emit attention in which each rank computes the tiles that a core plan gives it
+/* Emit attention by a core plan, which says of each rank which tiles it computes
  * (schedule/attention/ring_planned.c). */
 void ring_planned_forward(struct emit *e, const struct ring_shape *shape,
                           struct attention_saved *saved, struct view o);

@@ -58,7 +58,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
         grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
         add_in_place(e, sums.dq, tile[i].first_query * z->q_width, grads[i].q);
     }
-    /* this comes after all tiles, because an op that a guard leaves out still waits for the block's dkv */
+    /* The sums follow all tiles: a rank whose guard leaves out a tile still waits for the block's dkv here. */
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         add_in_place(e, sums.dkv, 0, grads[i].k);
@@ -68,8 +68,8 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
     return here;
 }
 
-/* Returns a buffer of zeros for this rank's contributions to the gradients of the keys and values that were gathered
- * from all ranks; blocks to which its queries do not attend stay zero. */
+/* Returns a buffer of zeros to which this rank adds its part of the gradients of all ranks' keys and values; blocks
+ * that its queries do not attend to stay zero. */
 static struct view new_gathered_gradients(struct emit *e, const struct ring_shape *z)
 {
     return emit_zeros(e, ring_new_blocks(e, z, "dkv_all", e->group.outer_ring.size));
@@ -93,7 +93,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     enum dtype dtype = (enum dtype)c->dtype;
     const struct ring *outer = &e->group.outer_ring, *inner = &e->group.inner_ring;
     bool wide = c->profile->ring_grad_f32 || inner->size > 1;
-    /* dkv_stream: the gradient of the present block, summed by the ranks that the block has passed; dq: that of this
+    /* dkv: the gradient of the current block, summed over the ranks that the block has passed; dq: the gradient of this
      * rank's queries, in fp32 */
     struct ring_gradients sums = {0};
     struct ring_blocks blocks = {.first_of_next_window = saved->qkv.k};

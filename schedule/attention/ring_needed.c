@@ -42,7 +42,8 @@ static struct work needed_attention_work(const struct emit *e, enum work_kind ki
     return work;
 }
 
-/* Emits y, the rows of x in another order; x has room for `rows` rows of k and as many of v, y for `to`. */
+/* Emits the op that takes rows of x in the order `how`, and returns its result. x has room for `rows` rows of k and as
+ * many of v, the result for `to` of each. */
 static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
                                   const struct row_capacity *r, enum take_order how, struct view x,
                                   int64_t rows, int64_t to, const char *stem)

@@ -166,7 +166,8 @@ struct returned_results {
     uint32_t round;
 };
 
-/* Merges results into a rank's own rows: those in packed order that it computed itself (held), or returned ones. */
+/* Merges partial results into this rank's own rows. held: the results are those that it computed itself, in packed
+ * order; else they are those that another rank has returned. */
 static void merge_tiles(struct emit *e, const struct planned_ring *p, struct merged_tiles *sum,
                         struct view block, struct view lse, bool held)
 {

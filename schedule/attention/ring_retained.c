@@ -121,7 +121,7 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         else
             shift_blocks(e, -1, last ? view_part(message, block, block) : message, next,
                          e->last_compute);
-        /* elements that the first tiles do not write stay zero; later steps add to them */
+        /* The first tiles do not write all of the gradient: the rest is zero, and later steps add to the whole. */
         if (first)
             ring_step_backward(e, z, steps - 1, saved, kv, d_o, emit_zeros(e, gradient),
                                (struct ring_gradients){.dq = dq});

@@ -27,8 +27,8 @@ struct upipe {
     struct heads heads[PARTS];
 };
 
-/* One part (q, k or v) of one stage on all tokens of the head group [s, head_dim], and the tensors that its backward
- * reads. */
+/* One of q, k and v of a stage: a rank's head on all tokens of the head group, [group_tokens, head_dim], and the
+ * tensors that its backward reads. */
 struct scattered_heads {
     struct view all_ranks;
     struct view before_norm; /* [n, P head_dim] before the per-head norm, if there is one */
@@ -112,7 +112,7 @@ static bool stage_begins_new_keys(const struct upipe *u, int64_t g)
     return g % (u->heads[Q].heads_per_rank / u->heads[K].heads_per_rank) == 0;
 }
 
-/* Projects and scatters the parts of stage g; k and v only in the first stage that reads them. */
+/* Projects and scatters q of stage g, and k and v if the stage is the first that reads them. */
 static void project_and_scatter_stage(const struct upipe *u, struct view x, int64_t g,
                                       struct scattered_heads part[PARTS])
 {
@@ -122,8 +122,9 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
             u, x, p, g * u->heads[K].heads_per_rank / u->heads[Q].heads_per_rank);
 }
 
-/* Exchanges the gradient of part p, which each rank has for its own head on all tokens, back to the rank's own tokens and
- * all heads of the stage, and goes back through rotation and per-head norm: d_part[rank_tokens, head_ranks head_dim]. */
+/* Exchanges the gradient of part p, which each rank has for its own head on all tokens, back to the rank's own tokens
+ * and all heads of the stage, and passes it back through rotation and per-head norm: it writes d_part[rank_tokens,
+ * stage_width]. */
 static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
                                  struct view grad, enum projection p, struct view d_part)
 {
@@ -208,8 +209,8 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
     }
 }
 
-/* Emits the backward of one stage, a group of heads. in: the stage's q, and the k and v, which the first stage that
- * reads them has made; sum: the gradients of k and v, summed over the stages so far. */
+/* Emits the backward of stage g. in: q of the stage, and k and v of the first stage that reads the same ones. sum: on
+ * return, the gradients of q, and of k and v summed over the stages so far that read them. */
 static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
                            struct view d_staged, const struct qkv *in, struct qkv *sum)
 {
@@ -234,7 +235,8 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
     *sum = grads;
 }
 
-/* Makes the gradients of q, k and v of one sequence, in the order of the stages: [count, n, P head_dim]. */
+/* Writes the gradients of q, k and v of one sequence to staged[], each with its stages one after another:
+ * [heads_per_rank, rank_tokens, stage_width]. */
 static void sequence_backward(const struct upipe *u, struct view x, struct view d_out,
                               const struct attention_saved *saved, struct view staged[PARTS])
 {
@@ -267,7 +269,7 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
     e->tags.step = IR_NONE16;
 }
 
-/* Writes dqkv[n, W] from the gradients by stage. */
+/* Writes dqkv[rank_tokens, projection_width] from the gradients of q, k and v, which are in the order of stages. */
 static void join_stage_gradients(const struct upipe *u, struct view part[PARTS], struct view dqkv)
 {
     struct emit *e = u->e;

@@ -1,4 +1,4 @@
-/* schedule/choices/tensor_share_of_model.h: the part of a model that one tensor-parallel rank holds, and how its
+/* schedule/choices/tensor_share.h: the part of a model that one tensor-parallel rank holds, and how its
  * tensors are cut (Megatron-LM: Shoeybi et al., arXiv 1909.08053). */
 #ifndef SCHEDULE_CHOICES_TENSOR_SHARE_H
 #define SCHEDULE_CHOICES_TENSOR_SHARE_H

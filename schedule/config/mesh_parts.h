@@ -1,4 +1,4 @@
-/* schedule/config/mesh_parts_of_choices.h: the axes of the device mesh that choices ask for. */
+/* schedule/config/mesh_parts.h: the axes of the device mesh that choices ask for. */
 #ifndef SCHEDULE_CONFIG_MESH_PARTS_H
 #define SCHEDULE_CONFIG_MESH_PARTS_H
 

@@ -42,20 +42,21 @@ static inline bool weight_is_of_adapter(enum weight weight)
     return weight >= WEIGHT_ADAPTER_Q_A && weight <= WEIGHT_ADAPTER_DOWN_B;
 }
 
-/* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
- * stage has the parts of its layers; the first and the last stage also have the others. */
+/* The parts of the model that own tensors: layers 0..L-1 (L: the number of layers), then those of enum end_part:
+ * embedding, head, and learned positions. A stage has the parts of its layers; the first and the last stage also have
+ * end parts. */
 struct model_part {
     uint32_t bundle;        /* IR_NONE: this stage does not have the part */
     uint64_t first_element; /* first element of the part in its bundle */
     /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
     uint32_t experts_bundle;
     uint64_t experts_first_element; /* the first element of the part's experts in that bundle */
-    /* the bundle of its adapters, and their first element in it; IR_NONE: it has none */
+    /* the bundle of the part's adapters, and their first element in it; IR_NONE: the part has no adapters */
     uint32_t adapters_bundle;
     uint64_t adapters_first_element;
-    /* The elements of those tensors that every tensor rank holds whole. They follow the elements of tensors that are
-     * divided among tensor ranks, or complete on each (tensor_is_complete()). whole_begin counts from `first_element`.
-     * A rank's gradient of them covers only the rank's own tokens, or heads. */
+    /* The elements, counted from `first_element`, of those tensors that every tensor rank holds whole, and whose
+     * gradient on a rank covers only the rank's own tokens or heads. They come after the elements of tensors that are
+     * divided among tensor ranks and of those whose gradient is complete on each (tensor_is_complete()). */
     uint64_t whole_begin, whole_count;
     uint32_t whole_tensor_count; /* number of these tensors */
 };
@@ -69,7 +70,8 @@ struct weight_slot { /* The place of one kind of weight in its part. The part ha
 
 /* How ranks share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
-    /* the ranks that together hold one copy of the weights, and the ranks that hold the same shard of them */
+    /* shard: the ranks that together hold one copy of the weights; replica: the ranks that hold the same shard of
+     * them */
     uint16_t shard_group, replica_group;
     uint32_t shard_size, replica_size;
     uint32_t partial_axes; /* over which weight gradients are partial, except the tensor ranks' */
@@ -92,13 +94,14 @@ struct bundle_state {
     buffer_id grad;        /* the gradient that the backward ops of the current micro-batch write */
     buffer_id param_shard; /* this rank's shard, if parameters are sharded */
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
-    /* the rows of other tensor ranks in a gradient that each of them makes whole (embedding_backward()); empty: none */
+    /* the rows of other tensor ranks in a gradient that every tensor rank computes for all rows (embedding_backward());
+     * empty: there is no such gradient */
     struct view other_ranks_grad;
     buffer_id master, moment1, moment2;
     /* its linear layers have quantised weights only (--primary-weights) */
     bool quantised;
-    /* all of these weights in 8 or 4 bits, and their scales, as the ranks' parts lie; IR_NONE: the weights are quantised
-     * where products first read them */
+    /* the bundle's weights in 8 or 4 bits and their scales, in the order of the ranks' parts; IR_NONE: each weight is
+     * quantised when the first product reads it */
     buffer_id narrow, narrow_scales;
 };
 
@@ -108,7 +111,8 @@ struct qkv {
 };
 
 /* The tensors of latent attention's projections that their backward reads (schedule/attention/latent.h): the narrow
- * results on this rank's rows, their norms, and these as the wide products read them, gathered from tensor ranks. */
+ * results of this rank's rows (q, kv), their norms, and the norms gathered from all tensor ranks, which the wide
+ * products read. */
 struct latent_saved {
     struct view q, q_norm, q_stats, q_norm_gathered;
     struct view kv, kv_norm, kv_stats, kv_norm_gathered;
@@ -117,13 +121,13 @@ struct latent_saved {
 /* The most linear layers of which one product consists. */
 enum { ADAPTERS_OF_PRODUCT = 3 };
 
-/* The tensors of a product's adapters that their backward reads: the adapter's own copy of the input, if it has one,
- * and the input's narrow image [rows, rank]. */
+/* What the backward of a product's adapters reads. x: the adapter's own copy of the input, if it has one. narrow: x
+ * times the adapter's first matrix, [rows, rank]. */
 struct adapters_saved {
     struct view x[ADAPTERS_OF_PRODUCT], narrow[ADAPTERS_OF_PRODUCT];
 };
 
-/* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
+/* What one sequence of a micro-batch keeps of attention for its backward. */
 struct attention_saved {
     struct qkv qkv;
     struct view o, lse;
@@ -131,27 +135,28 @@ struct attention_saved {
     /* q and k before the per-head norms, if there are any */
     struct view q_before_norm, k_before_norm;
     struct view q_rstd, k_rstd;
-    /* of a chunk's projection; that of a whole unit is in its first sequence */
+    /* of a chunk if attention projects by chunks (FPDT); else of the whole unit, in the attention_saved of its first
+     * sequence */
     struct latent_saved latent;
     struct adapters_saved adapters; /* as `latent` */
-    /* with enum mla_exchange's LATENT: the normed latents of all tokens of the head group */
+    /* if head ranks send latents (MLA_EXCHANGE_LATENT): the normed latents of all tokens of the head group */
     struct view latents;
 };
 
-/* Buffers of one layer that all subsequences of a sequence share: keys and values so far, each in a buffer of the
- * whole sequence, and their gradients until they are complete. */
+/* Buffers of one layer that all subsequences of a sequence share: the keys and values so far, with room for the whole
+ * sequence, and their gradients until these are complete. */
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
     struct view given_dk,
-        /* the sums of those stages that shared the last subsequences; empty: there are none */
+        /* the sums of gradients from the stages that shared the last subsequences; empty: no stages did */
         given_dv;
 };
 
 /* The most parts into which the rows of a feed-forward product are divided. */
 enum { FFN_PARTS = 2 };
 
-/* The tensors of one chunk of rows that the backward of the experts reads. */
+/* What the backward of the experts reads, of one chunk of rows. */
 struct expert_saved {
     buffer_id logits, weights;      /* [rows, experts], [rows, copies], f32 */
     buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute and write */
@@ -167,7 +172,7 @@ struct layer_saved {
     /* the result of the output projection, which only a norm after it reads */
     buffer_id attention_projected;
     buffer_id x2, norm2;
-    /* gathered from all tensor ranks; norm2_all: one for each chunk of rows */
+    /* the normed inputs, gathered from all tensor ranks; norm2_all: by chunk of rows */
     struct view norm1_all, *norm2_all;
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
     /* [chunks of rows] in parts: [rows of the part, 2 ffn or ffn] */
@@ -191,12 +196,12 @@ struct saved_buffers {
     size_t capacity;
 };
 
-/* A wait of an op for another op of which it reads nothing; it bounds the memory in flight. */
+/* A wait of an op for another op whose results it does not read. It keeps fewer bytes in use at once. */
 struct added_dependency {
     op_id waiting_op, awaited_op;
 };
 
-/* One of the rings of 2D attention: the inner one within a window, the outer one between windows. */
+/* A ring of context ranks in 2D attention: the inner ring joins the ranks of a window, the outer ring the windows. */
 struct ring {
     uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
@@ -232,7 +237,7 @@ struct tensor_ranks {
     buffer_id gather_buffer;
 };
 
-/* The stages that share the unit, of which each computes a piece; keys and values go to all of them. */
+/* The stages that share the unit. Each computes a piece of it, and the keys and values of a piece go to all of them. */
 struct unit_stages {
     uint32_t first_stage, count,
         index; /* stages, and which of them this is; count 1: nothing is shared */
@@ -241,8 +246,8 @@ struct unit_stages {
     bool owns_layers; /* this stage owns the layers */
 };
 
-/* The gradient that a stage computes for another stage's bundle in the shared units at the front, or at the back, of a
- * chunk; or one part of that gradient, if stages hold parts of weights. */
+/* The gradient that this stage computes for the bundle of another stage, from the shared units at the front or at the
+ * back of a chunk. If stages hold parts of weights, it is one part of that gradient. */
 struct lent_grad {
     buffer_id buffer;
     uint64_t *written; /* as emit_weights.written, for all bundles of the remote gradients */
@@ -322,7 +327,7 @@ struct emit_unit {
 
 /* Weights and their gradients. */
 struct emit_weights {
-    /* [0]: for parts without experts; [1]: for parts with experts */
+    /* slot[0]: the slots of parts without experts; slot[1]: of parts with experts */
     struct weight_slot slot[2][WEIGHT_COUNT];
     struct model_part *part; /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
@@ -331,10 +336,10 @@ struct emit_weights {
     uint8_t grad_part_dtype; /* enum dtype of the part of their sum that a rank keeps */
     /* autocast casts fp32 parameters for each product: `param_shard` of a bundle is all of them */
     bool uses_autocast;
-    /* buffers of whole gradients: bundle i uses row i % grad_buffer_count; IR_NONE: not used yet */
+    /* buffers of whole gradients: bundle i uses element i % grad_buffer_count; IR_NONE: that buffer is not made yet */
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;
-    /* for each part, a bit mask of the weights whose gradients already hold something */
+    /* [parts] a bit mask of the weights whose gradients some op has written */
     uint64_t *written;
     /* `written` of every micro-batch, if each has gradients of its own */
     uint64_t *written_in_micro_batch;
@@ -363,7 +368,7 @@ struct emit_narrow {
     bool is_experts; /* they are of experts */
 };
 
-/* The most rows that a rank sends and needs of its n-th sequence (schedule/ir/visible.h). */
+/* The answer of row_use_capacity() for a rank's sequence with this number, under this window. */
 struct emit_needed {
     int64_t sequence, window;
     struct plan_capacity capacity;
@@ -388,9 +393,9 @@ struct emit {
     struct emit_unit unit;
     struct emit_weights weights;
     struct emit_narrow narrow;
-    /* one for each sequence of a rank; NULL: each is one document */
+    /* [sequences of a rank]; NULL: each sequence is one document */
     const struct sequence_documents *sequence_documents;
-    /* [needed_count] what row_use_capacity() has answered, since layers ask for the same */
+    /* [needed_count] answers of row_use_capacity(), kept because layers ask for the same */
     struct emit_needed *needed;
     uint32_t needed_count;
     size_t needed_capacity;
@@ -407,13 +412,13 @@ struct emit {
     op_id last_compute;              /* the last op on the compute stream; IR_NONE: none yet */
     op_id awaited_by_next_compute;   /* an op for which the next compute op waits; IR_NONE: none */
     struct layer_saved *layer_saved; /* one for each layer, of the current unit */
-    /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
+    /* [layers * sequences of a micro-batch]; NULL: there are no subsequences */
     struct prefix *prefix;
     /* buffers that several units read: those of k and v in `prefix`, and 8-bit weights */
     struct saved_buffers caches;
 
     struct saved_buffers kept_buffers;
-    /* what latent attention makes of its narrow vectors, if it is computed again for the backward */
+    /* what latent attention expands from latents, if it is computed again for the backward */
     struct saved_buffers expanded_latents;
     struct lifetime_extension *extension;
     uint32_t extension_count;
@@ -471,7 +476,7 @@ bool weight_is_frozen(const struct emit *e, enum weight weight);
  * from now on. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
-/* ---- ops: each gets e->tags, and a stream by its kind ---- */
+/* ---- ops: each gets the labels e->tags ---- */
 op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
               uint32_t reads, const struct view *write, uint32_t writes);
 
@@ -497,11 +502,12 @@ struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct
 op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
                    int64_t channel);
 
-/* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
+/* Emits y[m,n] = op(a) op(b), where `form` says which factors are transposed; plus the bias, unless that view is
+ * empty. */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
-/* The rows of a rank's experts. With routing that is not even, capacity_rows is the number of rows for which buffers
- * have room, and route, dealt and kept are parameters of work on them (models/work.h); else these are 0. */
+/* The rows of a rank's experts. If routing is not even, buffers have room for capacity_rows rows, and route, dealt and
+ * kept are parameters of work on these rows (models/work.h); if it is even, all four are 0. */
 struct expert_rows {
     int64_t capacity_rows, route, dealt, kept;
 };
@@ -515,12 +521,13 @@ int64_t emit_activation_function(const struct emit *e);
 /* Emits dw[m,n] (+)= dy^T x over the rows of each expert, into the gradient of experts' weights. */
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows);
-/* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight. */
+/* Emits dw[m,n] = dy^T x, summed over k rows, into the gradient of a weight; if some op has written that gradient, dw
+ * is added to it. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
-/* emit_heads_matmul() emits y[m,n] = op(a) op(b) with those rows of a weight that belong to the heads of this head
- * rank: b is the weight, whose rows are hp equal parts. emit_heads_grad() emits their gradient, m rows of the weight's;
- * it leaves those of other heads as they are, or zero if it is the first to write the gradient. */
+/* A weight has hp equal parts of rows, one for the heads of each head rank. emit_heads_matmul() emits y[m,n] = op(a)
+ * op(b), where b is the weight, with this head rank's rows of it. emit_heads_grad() emits the gradient of these m rows;
+ * the other rows of the gradient stay as they are, or become 0 if no op has written the gradient. */
 void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                        struct view y, int64_t m, int64_t n, int64_t k);
 void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -540,13 +547,14 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
-/* Emits the model's norm, or its backward; for the per-head norms of q and k, an RMSNorm, which may have no weight. */
+/* Emit the norm that the model has, or its backward. The per-head norms of q and k are RMSNorms, and may have no
+ * weight. */
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                         struct view x, struct view stats, struct view dx, int64_t rows,
                         int64_t cols);
-/* Makes the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. Their buffer has room for
+/* Makes the buffer of the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. It has room for
  * `beside` more bytes, which an implementation keeps for the norm's backward (schedule/choices/kept.h). */
 struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
 /* Makes a residual stream [rows, hidden]. Its buffer has room for the bytes that a framework with a wider stream

@@ -19,7 +19,7 @@
 /* The tensor that an operand of a product is. */
 enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 
-/* The 8- or 4-bit copies of a tensor: one as it lies in memory, and one transposed. */
+/* The 8- or 4-bit copies of a tensor: [0] in the tensor's own order, [1] transposed. */
 struct narrow_copies {
     struct view source;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
@@ -103,8 +103,9 @@ static bool recomputes_layers(const struct emit *e)
            c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Forgets the copies of a weight that another micro-batch made, or the forward for the backward, unless they are kept.
- * Where the forward is recomputed, the backward reads what recomputation makes again; torchao makes copies anew. */
+/* Forgets copies of a weight that were made in another micro-batch, or in the forward if this is the backward, unless
+ * copies are kept. Where the forward is recomputed, the backward reads the copies of the recomputation; torchao makes
+ * new ones. */
 static void forget_weight_copies(struct emit *e, struct view w)
 {
     struct narrow_copies *copies = narrow_copies_of(e, w);
@@ -116,17 +117,17 @@ static void forget_weight_copies(struct emit *e, struct view w)
             .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }
 
-/* Returns whether the backward reads the copy of an input that the forward made. Otherwise it quantises the input
- * again. torchao saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args), and an input
- * that tensor ranks gather again, or that is recomputed, needs a new copy anyway. */
+/* True if the backward reads the copy of an input that the forward made; else it quantises the input again. torchao
+ * saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args). An input that tensor ranks
+ * gather again, or that is recomputed, needs a new copy anyway. */
 static bool saves_input_copies(const struct emit *e)
 {
     return !recomputes_layers(e) && !e->choices->profile->backward_quantises_again;
 }
 
-/* Returns whether one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
- * transposed copy only in the backward, so both are made only if copies are kept until then. torchao has no kernel that
- * makes both if scales are of blocks (torchao/testing/training/roofline_utils.py). */
+/* True if one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
+ * transposed copy only in the backward, so both are made at once only if copies are kept until then. With scales of
+ * blocks, torchao has no kernel that makes both (torchao/testing/training/roofline_utils.py). */
 static bool makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
@@ -152,7 +153,8 @@ static bool needs_amax_pass(const struct emit *e, struct view x)
     return products_recipe(e->choices)->has_amax_pass && !known;
 }
 
-/* The sizes of an operand: those of a matrix, or of the matrices of experts one after the other. rows: of all. */
+/* The sizes of an operand, which is one matrix, or `groups` matrices of experts one after another. rows: the rows of
+ * all of them together. */
 struct operand_size {
     int64_t rows, cols, groups;
     int64_t route, dealt; /* of the rows of experts */

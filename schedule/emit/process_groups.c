@@ -24,7 +24,7 @@
 #include <stdio.h>
 
 struct mesh_axes {
-    /* for each axis of the mesh, the part to which it belongs */
+    /* [mesh axes] the part to which each axis belongs */
     struct mesh_part part[MESH_AXES_MAX];
     uint32_t count;
 };
@@ -138,8 +138,9 @@ static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
         add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
 }
 
-/* Makes the groups of ranks that share weights. The gradients of these weights are partial over the axes `partial`;
- * ranks along the axes `cut` share one copy. */
+/* Makes the two groups of a set of weights. shard_group: the ranks along the axes `cut`, which share one copy.
+ * replica_group: the ranks along the axes of `partial` that are not in `cut`. `partial` are the axes over which the
+ * weights' gradients are partial sums. */
 static struct weight_ranks weight_ranks(struct ir *ir, const struct mesh_axes *plain,
                                         uint32_t partial, uint32_t cut, const char *shard,
                                         const char *replica)

@@ -11,8 +11,8 @@ void emit_mesh(struct emit *e);
  * Clears what is known of the role before. */
 void emit_begin_role(struct emit *e, uint32_t stage);
 
-/* Returns the group of the ranks that have the same place in each of the stages of `share`. Its name begins with
- * `what`; each stream needs a group of its own, since members of a group communicate in one order. */
+/* Returns the group of the ranks that differ only in their stage, over the stages of `share`. Its name begins with
+ * `what`. Members of a group communicate in one order, so each stream needs a group of its own. */
 uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct stage_span share);
 
 #endif

@@ -70,8 +70,9 @@ static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x,
     return emit_op_after(e, after, e->tensor.comm_stream, &work, &x, 1, &y, 1);
 }
 
-/* Emits collectives of the tensor group: one for each piece of collective_pieces(). cols: columns of x and y. In an
- * implementation that launches it from its compute stream, it starts after all ops that were launched there before. */
+/* Emits the collective from x to y over the tensor group, one op for each piece of collective_pieces(). cols:
+ * columns of x and y. If the implementation launches it from its compute stream, it starts after all ops launched
+ * there before. */
 static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struct view x,
                                       struct view y, int64_t cols, enum tensor_rows order)
 {
@@ -82,8 +83,9 @@ static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struc
         emit_collective(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
 }
 
-/* Moves a tensor between the order of its sequences, [B, ranks, part], and that of tensor ranks, [ranks, B, part];
- * a tensor in which products may have rows in any order keeps its own, at the cost of the same copy. */
+/* Copies a tensor between the order of sequences, [sequences, ranks, part], and that of tensor ranks, [ranks,
+ * sequences, part]; `kind` is the direction. If products may have rows in any order, the copy keeps the order and costs
+ * the same. */
 static struct view reorder_rows(struct emit *e, struct view x, enum work_kind kind,
                                 enum tensor_rows order, int64_t cols)
 {
@@ -96,8 +98,8 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
-/* Gathers along the first dimension, as PyTorch does; for several sequences, the parts are then concatenated along the
- * second dimension (torch.cat; for one sequence they are a view). */
+/* Gathers along the first dimension, as PyTorch does. With several sequences, torch.cat then copies the parts to join
+ * them along the second dimension; with one sequence, no copy is needed. */
 static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 const char *stem)
 {

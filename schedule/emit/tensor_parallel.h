@@ -19,12 +19,13 @@
  * itself, which gathers no rows. */
 void tensor_setup(struct emit *e, bool layers);
 
-/* Which order of rows a gather produces. Attention needs each sequence's rows in order, so each sequence is gathered
- * by itself; products accept any order. */
+/* The order of rows that a gather produces. SEQUENCES: the rows of each sequence in order, as attention needs them;
+ * each sequence is gathered by itself. ANY: any order, which is enough for products. */
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 
-/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: gathers into the one buffer that
- * the implementation keeps for such gathers throughout the step, if it keeps one and no weight gradient is deferred. */
+/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: if the implementation keeps one
+ * buffer for such gathers throughout the step, and no weight gradient is deferred, the result is written there; else it
+ * is a new buffer. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
 /* Returns whether the gathered inputs of products are kept for the backward. Otherwise the backward gathers them
@@ -34,10 +35,10 @@ bool tensor_keeps_gathered(const struct emit *e);
  * layers that are not compiled it is gathered once for each of them; else once. */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products);
-/* Does what tensor_reduce_scatter() does, for the gradient of such an input: by the plan it is reduced once, or once
- * for each product. The framework adds the reduced gradients of its products. They are one product here, whose result
- * is that sum, so one reduction gives the numbers; each further one stands for the time and the memory of another
- * product's reduction, and nothing reads its result. */
+/* Does what tensor_reduce_scatter() does, for the gradient of an input that `products` products of the framework read.
+ * With TENSOR_PLAN_LINEAR, or if all tensor ranks have all tokens, the framework reduces the gradient of each product
+ * and adds the results. Here the products are one, so one reduction gives the sum; each further reduction only takes
+ * the time and the memory of another product's, and nothing reads its result. */
 void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
                                   enum tensor_rows order, int products);
 /* Emits an all-reduce of x over the tensor ranks whose result nothing reads, and which ops after it wait for: the time
@@ -53,9 +54,9 @@ void tensor_reduce_scatter(struct emit *e, struct view x, struct view y, enum te
 /* Does what tensor_reduce_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
 void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
                                    enum tensor_rows order);
-/* Does what emit_matmul() does for m of `rows` rows that tensor_gather() gathered in this order, or that
- * tensor_reduce_scatter() will reduce in it. By plan async there is an op for each piece of rows that a collective
- * moves, so that pieces are multiplied while others travel. */
+/* Does what emit_matmul() does, for m of `rows` rows in the order of a gather before it or of a reduce-scatter after
+ * it. With the plan async there is one op for each piece of rows that a collective moves, so that a piece is multiplied
+ * while others are sent. */
 void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum matmul_form form,
                    struct view a, struct view b, struct view bias, struct view y, int64_t m,
                    int64_t n, int64_t k);

@@ -18,9 +18,9 @@ struct token_run {
 
 struct token_deal {
     uint32_t rank_count;
-    /* by owner, and in ascending order of positions for each */
+    /* sorted by owner; the runs of an owner are in ascending order of positions */
     const struct token_run *run;
-    /* [ranks + 1] the owner's first run; the last element is the number of runs */
+    /* [ranks + 1] the first run of each owner; the last element is the number of runs */
     const uint32_t *first_run;
 };
 
@@ -30,8 +30,9 @@ struct token_share {
     uint32_t owner;
 };
 
-/* Deals a sequence from its first token on; neighbouring shares of one owner become one run. All rows must be at least
- * 1 and all owners below `ranks`. The memory comes from the arena. */
+/* Deals a sequence: each share is the next tokens of the sequence, from its first token on. Neighbouring shares of
+ * one owner become one run. Every share must have at least 1 row, and an owner below `ranks`. The result is in the
+ * arena. */
 struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
                                          const struct token_share *share, uint32_t count);
 /* A run of tokens and its owner. */

@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The end position of each document, ascending; the last one is the end of the sequence. deal: the owners of the
- * sequence's tokens; NULL: they follow from the layout. tiles: who computes what; NULL: each rank computes the queries
- * that it owns. */
+/* The documents of a sequence. document_end: the end position of each, ascending; the last one is the end of the
+ * sequence. deal: the owners of the tokens; NULL: they follow from the layout. tiles: which rank computes which tiles;
+ * NULL: each rank computes the queries that it owns. */
 struct document_list {
     uint32_t document_count;
     const int64_t *document_end;
@@ -74,8 +74,8 @@ bool documents_sequence_is_single(const struct documents *documents, uint32_t se
 /* True if all of `ranks` data-parallel ranks have the same documents. */
 bool documents_equal_on_ranks(const struct documents *documents, uint32_t ranks);
 
-/* Returns the first n such that, on each of `ranks` ranks, the n-th sequence has the same documents as the
- * `sequence`-th. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
+/* Returns the lowest number n of a sequence that has, on each of `ranks` ranks, the same documents as sequence number
+ * `sequence`. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
 uint32_t documents_first_equal_sequence(const struct documents *documents, uint32_t sequence,
                                         uint32_t ranks);
 

@@ -35,7 +35,7 @@
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
 #define IR_STREAMS_MAX 192 /* two of them for each stage that another communicates with */
-/* the most elements of one buffer; their bytes fit 63 bits */
+/* the most elements of one buffer: at up to 8 bytes each, their bytes fit in 63 bits */
 #define IR_ELEMENTS_MAX (INT64_MAX / 8)
 
 typedef struct op_id {
@@ -69,7 +69,7 @@ enum phase {
     PHASE_COUNT
 };
 
-/* The part of the model that an op belongs to; passes select ops by it. */
+/* The part of the model to which an op belongs. Passes over a list select ops by it. */
 enum region {
     REGION_NONE,
     REGION_EMBEDDING,
@@ -109,10 +109,10 @@ struct stream {
     uint8_t stream_class;     /* enum stream_class */
 };
 
-/* One tensor of the model, with its global shape, or a block of its rows if blocks are cut separately (q, k and v of
- * wqkv). slice_axes[k]: mesh axes over which dimension k is cut. Columns are cut into equal parts; rows into parts of
- * ceil(rows / parts), of which the last has fewer rows but the same room. padded_rows: the number of rows that are cut
- * instead of the tensor's own; the rows beyond the tensor's own are not part of the model. */
+/* One tensor of the model with its global shape, or one block of its rows if blocks are cut separately (q, k and v of
+ * wqkv). slice_axes[k]: the mesh axes over which dimension k is cut. Columns are cut into equal parts. Rows are cut
+ * into parts of ceil(rows / parts) rows; the last part has fewer, in as many bytes. padded_rows: the number of rows
+ * that are cut in place of `rows`; those beyond `rows` are padding, not part of the model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
@@ -152,8 +152,8 @@ struct binding {
     uint16_t bundle; /* the bundle, for PARAM to MOMENT2; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
     uint16_t shard_group;
-    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, in gathered order (one sequence
-     * after the other); IR_NONE16: the rank's own tokens. */
+    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, one sequence after another, each in
+     * gathered order; IR_NONE16: the rank's own tokens. */
     uint16_t gathered_group;
     /* Bit mask of mesh axes over which the content is a partial sum. Over an axis that cuts a tensor, that tensor's
      * content is not partial. */
@@ -184,8 +184,8 @@ struct dims { /* a tensor shape, outermost first */
     uint64_t elements; /* only in rows of ir.dims: the product of the sizes */
 };
 
-/* Sets *elements to the product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it
- * exceeds IR_ELEMENTS_MAX. */
+/* Sets *elements to the product of the sizes. Returns false if there are not 1 to 4 sizes, if one is below 1, or if the
+ * product exceeds IR_ELEMENTS_MAX. */
 bool dims_elements(const struct dims *dims, uint64_t *elements);
 
 struct op_table {
@@ -239,8 +239,8 @@ struct ir {
 
     struct ir_index *index; /* hash tables for interning; owned */
 
-    /* All members from here on describe the list of ops. When schedule/step/finalize.c puts ops in order, it writes
-     * these anew, and moves all members above to the new ir as they are. */
+    /* The members from here on describe the list of ops. When schedule/step/finalize.c writes ops in their final order,
+     * it writes these members anew, and moves the members above to the new ir unchanged. */
     struct buffer_table buffer;
     struct op_table op;
     struct ir_range *range; /* operands that are not whole buffers */
@@ -272,8 +272,8 @@ void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
 /* True if a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
 bool ir_is_valid_name(const char *name, size_t size);
 
-/* ---- Tables with few rows. Each function returns the id of an equal row if there is one. Names and sets are copied.
- * The mesh must be added first; two rows of one table never share a name. ---- */
+/* ---- Tables with few rows. Each function adds a row unless there is an equal one, and returns its id. Names and sets
+ * are copied. The mesh must be set first; two different rows of a table must not have the same name. ---- */
 uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
 uint16_t ir_add_guard(struct ir *ir, struct guard guard);
 uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
@@ -296,15 +296,15 @@ struct buffer_desc {
     uint16_t role, layer, binding;
     struct dims dims;
 };
-/* Adds a buffer; one that is bound is made persistent. Names must differ; only the parser checks it. */
+/* Adds a buffer; with a binding it becomes persistent. Names must differ, which only the parser checks. */
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
 /* Adds one more buffer of the same stem, bound to nothing. */
 buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer);
 /* Does what ir_add_buffer() does, under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
 buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
                               const struct buffer_desc *desc);
-/* Returns the buffer of that name ("kv0"), or IR_NONE. The first look-up after rows were added puts their names in
- * a table of `ir`, so two threads must not look up at once. */
+/* Returns the buffer with that name ("kv0"), or IR_NONE. The first look-up after buffers were added changes a table
+ * inside `ir`, so two threads must not look up at once. */
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size);
 /* Writes a buffer's name into text[0..size); returns the length. */
 size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size);
@@ -319,12 +319,12 @@ struct op_desc {
     const struct view *read, *write;
     const op_id *wait;
 };
-/* Adds an op to the last role added; if there is none, it first makes a role "all" of all ranks. The caller ensures
- * that operand counts are within the kind's, that views lie within their buffers, and that unused labels are
- * IR_NONE16. Waits are not checked here: the verifier reports bad ones. */
+/* Adds an op to the last role, and first adds a role "all" of all ranks if there is none. The caller ensures that the
+ * kind allows the numbers of operands, that views lie within their buffers, and that labels without a value are
+ * IR_NONE16. Waits are not checked here; the verifier checks them. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* Adds an op equal to an existing one, except for its phase, its waits and its buffers, one per operand, which must
- * have the same sizes and dtypes. */
+/* Adds an op like `op`, with another phase, other waits and other buffers, one for each operand, which must have the
+ * sizes and dtypes of the old ones. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
 /* Gives an op other parameters; the kind, operands and dtypes stay. */
@@ -332,8 +332,8 @@ void ir_set_work(struct ir *ir, uint32_t op, const struct work *work);
 /* Makes operand k of the op (reads first, then writes) name another buffer, with the same range. */
 void ir_redirect_operand(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 
-/* Sets the free set of a buffer: the ops that must have completed before its memory is free. An earlier set is
- * replaced; its entries in ir.free_op stay, unused. */
+/* Sets the free set of a buffer: the ops that must have completed before its memory is free. It replaces an earlier
+ * set, whose entries stay in ir.free_op without use. */
 void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 /* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
@@ -372,8 +372,8 @@ static inline uint32_t ir_operand_count(const struct ir *ir, uint32_t op)
 {
     return (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
 }
-/* Returns the operands of an op: its reads, then its writes. While no op has operands, the table is a null
- * pointer, to which C allows no addition, so the function returns the address of another object. */
+/* Returns the operands of an op: its reads, then its writes. Before any op has operands the table is NULL, to which C
+ * does not allow an addition, so it then returns the address of another object. */
 static inline uint32_t *ir_operands(const struct ir *ir, uint32_t op)
 {
     static uint32_t none;

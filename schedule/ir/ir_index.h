@@ -11,8 +11,8 @@ struct ir_index {
     /* Maps that find equal rows while rows are added; for tables whose rows have names, they find the names. */
     struct id_map shape, dims, extent, name[IR_TABLE_COUNT];
 
-    /* Names of buffers. Only texts look buffers up by name, so the map is filled at the first look-up; the first
-     * `mapped_buffers` buffers are in it. */
+    /* Names of buffers. Only code that reads text looks buffers up by name, so the first look-up fills the map; it
+     * holds the first `mapped_buffers` buffers. */
     struct id_map buffer;
     uint32_t mapped_buffers;
 

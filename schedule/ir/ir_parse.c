@@ -30,7 +30,7 @@ bool parse_error(struct parser *p, const char *at, const char *format, ...)
     return false;
 }
 
-/* Appends names as a list: "a, b or c". */
+/* Appends the names as "a, b or c". */
 static void put_name_list(struct text *out, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -68,7 +68,7 @@ bool parse_unknown(struct parser *p, struct word word, const char *what, const c
 bool parse_name_in_table(struct parser *p, struct word word, const char *what,
                          const char *const *names, size_t count, uint8_t *found);
 
-/* Return the next word of the line; size 0 at its end. */
+/* Return the next word of the line. At the end of the line the word's size is 0. */
 struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
 /* Reads the next word. If there is none, the error is "expected WHAT". */
@@ -94,9 +94,9 @@ bool parse_number(struct parser *p, struct word word, const char *what, int64_t 
  * shorter than MESH_NAME_MAX. */
 bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
-/* Reads KEY=VALUE words to the line's end. value[i] receives the value of names[i]; its `at` is NULL when the word is
- * missing. Flags (names ending in '!') are given as the bare name. The names whose bits are set in `required` must be
- * there. what: the kind of row for messages, such as "buffer". */
+/* Reads words KEY=VALUE up to the end of the line. value[i] receives the value of names[i]; its `at` is NULL if the
+ * line lacks it. A name that ends in '!' is a flag, given without a value. required: a bit for each name that the line
+ * must have. what: the kind of row for messages, such as "buffer". */
 bool parse_attributes(struct parser *p, const char *what, const char *const *names, size_t count,
                       uint32_t required, struct word *value);
 

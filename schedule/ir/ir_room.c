@@ -13,14 +13,15 @@ uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
-    /* only a caller that knows how many rows it will add reserves that many at once */
+    /* A request for many rows comes only from a caller that knows how many it will add: then there is room for exactly
+     * these. */
     if (needed >= (uint64_t)capacity + ROWS_KNOWN)
         next = (size_t)needed;
     return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
 }
 
 struct table_column {
-    /* offset of the column's pointer in its table, and bytes of one element */
+    /* the offset of the member, a pointer to the column, in its table, and the bytes of an element of the column */
     size_t pointer_offset, element_size;
 };
 
@@ -97,7 +98,7 @@ static void free_columns(void *table, const struct table_column *column, size_t 
         free(get_column(table, column[i]));
 }
 
-/* All plain arrays of an ir. */
+/* All arrays of an ir that are not columns of a table. */
 static const struct table_column arrays[] = {
     COLUMN(ir, group),  COLUMN(ir, guard),   COLUMN(ir, role),    COLUMN(ir, stream),
     COLUMN(ir, tensor), COLUMN(ir, bundle),  COLUMN(ir, binding), COLUMN(ir, shape),

@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* In every layout but RANK_ORDINAL, a context rank owns an ordered list of tokens (its gathered tokens), which its head
- * ranks divide into equal contiguous parts. In RANK_ORDINAL each chunk is divided that way, so that the head group can
- * gather chunk by chunk. */
+/* In every layout but LAYOUT_RANK_ORDINAL a context rank owns an ordered list of tokens, which it has once they are
+ * gathered; its head ranks divide the list into equal contiguous parts. In LAYOUT_RANK_ORDINAL they divide each chunk
+ * that way, so that the head group can gather chunk by chunk. */
 
 const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
@@ -143,7 +143,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 
 /* The document in which a gathered row of a rank lies. Each document has as many rows on every context rank. */
 struct cut_document {
-    /* begin: first position of the document; slice: tokens of one of its 2 cp slices */
+    /* begin: first position of the document; slice: tokens of each of its 2 cp slices */
     int64_t begin, slice;
     int64_t row; /* the document's first row on a rank */
 };

@@ -17,8 +17,8 @@
 
 enum layout_kind {
     LAYOUT_CONTIGUOUS, /* rank r = c hp + h of P owns [r n, (r+1) n) */
-    /* FPDT: the sequence is cut into u P pieces, and piece i P + r is rank r's part of chunk i. The order is that of
-     * the chunks, so with cp = 1 the gathered order is the sequence's */
+    /* FPDT with u chunks over all P ranks: the sequence is cut into u P pieces, and piece i P + r is rank r's part of
+     * chunk i. Gathered tokens are in the order of the chunks, which with cp = 1 is the order of the sequence. */
     LAYOUT_RANK_ORDINAL,
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
@@ -26,8 +26,8 @@ enum layout_kind {
     /* Context rank c owns slices c and 2 cp - 1 - c of 2 cp of each document, in the order of the sequence
        (Megatron-LM with packed sequences; TransformerEngine's thd format) */
     LAYOUT_ZIGZAG_DOCUMENTS,
-    /* A context rank owns the runs of tokens that the sequence's list deals to it (schedule/ir/deal.h), tokens / cp in
-       all, in the order of the sequence */
+    /* A context rank owns the runs of tokens that the deal of the sequence gives it (schedule/ir/deal.h), in the order
+     * of the sequence; each rank has the same number of tokens */
     LAYOUT_DEALT,
     LAYOUT_KIND_COUNT
 };
@@ -65,10 +65,10 @@ bool layout_can_cut_documents(const struct token_layout *layout,
 /* True if the layout is not DEALT, or the list deals tokens / cp tokens to each of cp ranks. documents may be NULL. */
 bool layout_deal_is_even(const struct token_layout *layout, const struct document_list *documents);
 
-/* Both functions need gathered positions that ascend. layout_rows_below() returns how many tokens of rank c lie
- * before a global position. The other one returns the end of the run of gathered rows of rank c around `row` whose
- * global positions are equally spaced: cp apart in STRIPED, 1 in the other layouts. RANK_ORDINAL is allowed only with
- * cp = 1. */
+/* Both functions need a layout whose gathered positions ascend; LAYOUT_RANK_ORDINAL is allowed only with cp = 1.
+ * layout_rows_below() returns how many tokens of context rank c come before a global position. layout_run_end() returns
+ * the end of the run of gathered rows of rank c around `row` whose positions are equally spaced: cp apart in
+ * LAYOUT_STRIPED, 1 apart in the other layouts. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,

@@ -20,15 +20,15 @@ struct named_loop {
     uint32_t parent; /* row; UINT32_MAX: none */
     uint32_t trip_count;
     uint32_t ops_per_iteration; /* number of ops of an iteration */
-    /* number of the first op of its first iteration, in the first iterations of all loops around it */
+    /* number of the first op of the loop's first iteration, while all loops around it are in their first iteration */
     uint64_t first_op;
     int64_t first_value; /* value of its variable in the first iteration */
     int step;            /* change of the value from one iteration to the next: 1 or -1 */
     char variable[4];
 };
 
-/* An op that the rows of a loop would contain in the iteration before its first or after its last one. For a loop
- * within other loops, it is the op in each of their iterations. */
+/* An op that a reference reaches although it comes before the first or after the last iteration of its loop. For a loop
+ * inside other loops, there is one such op in each of their iterations. */
 struct alias {
     uint32_t loop, row;
     int64_t value; /* value of the loop's variable */
@@ -67,8 +67,8 @@ static void put_loop_name(struct text *out, uint32_t loop)
     text_puts(out, name + at);
 }
 
-/* Finds the number that most lines of an iteration have for a label such as "layer=". It looks only at lines outside
- * inner loops, and only if the label's number grows or falls by one per iteration. Returns false if no line is left. */
+/* Finds the number that most lines of an iteration have for a label such as "layer=". Only lines outside inner loops
+ * count, and only labels that grow or fall by one per iteration. Returns false if there is no such line. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named_loop *named)
 {
@@ -235,7 +235,7 @@ static void put_expression_term(struct loops_printer *p, const struct enclosing_
     text_puts(p->out, p->named_loops[a->loop[d]].variable);
 }
 
-/* Appends "2*L+1" or "31-L": a constant plus a multiple of the variable of each loop around; positive terms come
+/* Appends "2*L+1" or "31-L": a constant plus multiples of the variables of the enclosing loops; positive terms come
  * first. */
 static void put_expression(struct loops_printer *p, const struct enclosing_loops *a,
                            int64_t constant, const int64_t *factor)
@@ -291,19 +291,20 @@ static void put_number(struct loops_printer *p, const struct enclosing_loops *a,
 
 /* ---- names of ops ---- */
 
-/* How the op that a line waits for (the target) moves as the loops around the line run. In the first iteration of all
- * of these it is the op at `place`. One more iteration of loop d around the line moves it by moves[m][d] iterations of
- * loop m around the target. For "B.3[L+1]", where L is the variable of the one loop around the line and begins at 0:
- * place is row 3 of B in iteration 1, and moves[0][0] is 1. */
+/* How the op that a line waits for (the target) changes as the loops around the line run. While all of these are in
+ * their first iteration, the target is at `op_place`. One more iteration of loop d around the line moves it by
+ * strides[m][d] iterations of loop m around the target. Example: in "B.3[L+1]", L is the variable of the only loop
+ * around the line and begins at 0; then op_place is row 3 of B in iteration 1, and strides[0][0] is 1. */
 struct strided_reference {
     struct op_place op_place;
     int64_t strides[DEPTH_MAX][DEPTH_MAX];
 };
 
-/* Finds how the target moves. first: its number in the flat list in the first iterations; stride[d]: by how much the
- * number grows with loop d around the line. The loops around the target are looked up in the first iterations, or in
- * the last ones if `last` is set: the first may lie outside the loop that contains all others. Returns false if the
- * target does not move by whole iterations of loops. */
+/* Finds how the target of a reference moves. first: its number in the flat list while the loops around the line are in
+ * their first iterations; stride[d]: what the number grows by per iteration of loop d. The loops around the target are
+ * taken from the target of the first iterations, or, with `last`, from that of the last iterations, since the first may
+ * lie outside the loop that contains all others. Returns false if the target does not move by whole iterations of
+ * loops. */
 static bool find_reference_strides(const struct loops_printer *p, const struct enclosing_loops *a,
                                    int64_t first, const int64_t *stride, bool last,
                                    struct strided_reference *r)
@@ -332,8 +333,8 @@ static bool find_reference_strides(const struct loops_printer *p, const struct e
     return true;
 }
 
-/* Finds the ops [*begin, *end) of one iteration of the loop around level m of a place, or all ops if there is no such
- * loop. *first: the number at which they begin in the first iterations of the loops around. */
+/* Sets [*begin, *end) to the ops of one iteration of the loop around level m of a place, or to all ops if there is no
+ * such loop. Sets *first to the number of its first op while the loops around it are in their first iterations. */
 static void find_enclosing_ops(const struct loops_printer *p, const struct op_place *place,
                                uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
 {
@@ -348,10 +349,10 @@ static void find_enclosing_ops(const struct loops_printer *p, const struct op_pl
     *end = *begin + outer->ops_per_iteration;
 }
 
-/* Records an alias for each op that a reference reaches beyond the first or last iteration of the innermost loop around
- * its target. Returns false if an alias is not possible: the reference also goes beyond an outer loop of the target, or
- * beyond the innermost one by more than one loop variable, or it reaches an op outside the current iteration of the
- * loop around the innermost one. */
+/* Records an alias for each op that a reference reaches before the first or after the last iteration of the innermost
+ * loop around its target. Returns false where no alias is possible: the reference also leaves an outer loop of the
+ * target; or it depends on more than one loop variable where it leaves the innermost one; or it reaches an op outside
+ * the current iteration of the loop around the innermost one. */
 static bool add_aliases(struct loops_printer *p, const struct enclosing_loops *a,
                         const struct strided_reference *r, int64_t first, const int64_t *stride)
 {

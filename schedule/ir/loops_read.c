@@ -41,11 +41,12 @@ struct loop {
     uint32_t parent;     /* IR_NONE: none */
     uint32_t depth;      /* number of loops around it */
     uint32_t first_item; /* the first item of its body; IR_NONE: none */
-    /* number of ops before it: in the schedule, or in an iteration of its parent */
+    /* number of ops before it: in an iteration of the enclosing loop, or, if there is none, in the schedule */
     uint64_t ops_before;
     /* number of ops and lines of an iteration, with its inner loops unrolled */
     uint64_t ops_per_iteration, lines_per_iteration;
-    /* [row_capacity] by a row's name: ops of one iteration before the row; UINT64_MAX: there is no such row */
+    /* [row_capacity] by number of a row: the ops of one iteration before that row; UINT64_MAX: there is no row with
+     * this number */
     uint64_t *op_offset_of_row;
     uint32_t row_count, row_capacity;
 };
@@ -310,7 +311,7 @@ static bool record_label(struct reader *r, struct word name, uint64_t op)
     return true;
 }
 
-/* Counts the ops of the items from `first` on. within: the loop that they are in; IR_NONE: none. */
+/* Counts the ops of the items from `first` on, which are those of the loop `within`, or of no loop if it is IR_NONE. */
 static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
@@ -405,7 +406,8 @@ static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
                  row, value[inner->depth]);
 }
 
-/* Finds the op of a name such as "A.3[L-1]" or ".3". */
+/* Sets *op to the number of the op that a name such as "A.3[L-1]" or ".3" means. Returns false after a message if there
+ * is none. */
 static bool find_op_of_row(struct reader *r, struct word name, bool aliased, uint64_t *op)
 {
     const char *at = memchr(name.at, '.', name.size), *end = name.at + name.size;

@@ -142,8 +142,8 @@ static bool shapes_are_equal(const struct loops *l, uint64_t a, uint64_t b, uint
     return true;
 }
 
-/* True if the numbers of the iteration at `c` differ from those at `b` by the same amounts as those at `b` from those
- * at `a`. */
+/* True if the numbers change evenly: from the iteration at `b` to that at `c` by the same amounts as from that at `a`
+ * to that at `b`. */
 static bool changes_evenly(const struct loops *l, uint64_t a, uint64_t b, uint64_t c,
                            uint32_t period)
 {

@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The characters that stand for numbers in the text of a shape: the name of an op, or any other number. */
+/* These characters stand for numbers in the text of a shape: LOOPS_OP for an op's name, LOOPS_NUMBER for any other
+ * number. */
 enum { LOOPS_OP = '\2', LOOPS_NUMBER = '\1' };
 
-/* What nodes have in common that differ only in their numbers: the text of a line, or the body of a loop. */
+/* What nodes that differ only in their numbers have in common: the text of a line, or the body of a loop. */
 struct loops_shape {
     const char *text;     /* text of a line; NULL: it is a loop */
     uint32_t *body;       /* the shapes of an iteration, in order */
@@ -57,8 +58,8 @@ void loops_add_line(struct loops *loops, const char *line, size_t size, bool is_
 enum { LOOPS_LABELS = 4 };
 extern const char *const loops_labels[LOOPS_LABELS];
 
-/* Finds a label such as "layer=" in the text of a shape, and returns the index of the number after it among all numbers
- * of the shape; UINT32_MAX: the shape is a loop's, or has no such label. */
+/* Finds a label such as "layer=" in the text of a shape. Returns the index, among the shape's numbers, of the number
+ * after the label; UINT32_MAX if the shape is a loop's or lacks the label. */
 uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label);
 
 /* Rolls the nodes from `from` on into loops, which makes them fewer. */

@@ -35,7 +35,7 @@ struct group {
     struct axis_set axis[MESH_AXES_MAX];
 };
 
-/* The ranks whose coordinates lie in every listed set run one program. */
+/* The ranks that run one and the same list of ops: those whose coordinates lie in all listed sets. */
 struct role {
     char name[MESH_NAME_MAX];
     uint32_t axis_count; /* 0: all ranks */
@@ -82,7 +82,7 @@ static inline bool role_has_op(const struct role *role, uint32_t op)
  * is outside the group, or the rank is. */
 bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t rank, int64_t by,
                 uint32_t *peer);
-/* True if the rank passes the guard's test; a rank outside its group fails. */
+/* True if the rank passes the guard's test. A rank outside the guard's group does not. */
 bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard,
                   uint32_t rank);
 

@@ -101,8 +101,8 @@ static int compare_bounds(const void *left, const void *right)
     return (a->position > b->position) - (a->position < b->position);
 }
 
-/* Returns what layout_rows_below() does, of positions that ascend from call to call. passed: the runs of the rank that
- * lie before the position; 0 at first. */
+/* Returns what layout_rows_below() returns, for positions that ascend from call to call. *passed: the number of the
+ * rank's runs before the position, which the function updates; 0 before the first call. */
 static int64_t ascending_rows_below(const struct token_layout *layout,
                                     const struct document_list *documents, uint32_t owner,
                                     int64_t position, uint32_t *passed)
@@ -156,7 +156,8 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
     free(bound);
 }
 
-/* From `position` on, reading_ranks ranks read each token. reads_before: reads of all tokens before the position. */
+/* Each token from `position` on is read by reading_ranks ranks. reads_before: the sum of readers over all tokens before
+ * `position`. */
 struct token_reads {
     int64_t position, reading_ranks, reads_before;
 };

@@ -52,7 +52,8 @@ struct needed_most needed_most(const struct token_layout *layout,
 /* The rows that a rank sends, or receives, by the order of the other ranks. */
 struct needed_rows {
     int64_t *first_row_of_peer; /* [cp + 1] first row of each peer, and the number of rows; heap */
-    /* [rows] of sent rows the rank's own row; of received rows the place in the order of positions; heap */
+    /* [row_count] for sent rows: the rank's own row; for received rows: the index of the row by position; on the
+     * heap */
     int64_t *row;
 };
 /* The rows of a rank's own in a round of a plan of tiles. */

@@ -25,7 +25,7 @@ struct repeat_run {
     uint32_t first_op, ops_per_iteration;
     /* copies of iteration gap - 1 come before iteration gap */
     uint32_t iteration_count, gap_before_iteration;
-    /* the value of the first iteration, and what it changes by from one to the next, 1 or -1 */
+    /* the value of the first iteration, and what the value changes by from one iteration to the next, 1 or -1 */
     int32_t first_value, value_step;
     uint32_t ops_left_out_before; /* number of ops that earlier runs leave out */
 };
@@ -59,9 +59,9 @@ struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op)
 /* Returns the id that an op of the short list has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 
-/* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`; the
- * result is the place of the op to which copy number `copy` of `from` (0: `from` itself; 1: its first copy) refers in
- * the whole list. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
+/* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`. The
+ * result is the place, in the whole list, of the op to which copy number `copy` of `from` refers (0: `from` itself; 1:
+ * its first copy). Its iteration is counted in the whole list; its run is NULL if the op is in no run. */
 struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32_t from,
                                            uint32_t copy, uint32_t op);
 
@@ -69,8 +69,8 @@ struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32
 uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint32_t copy,
                              uint32_t op);
 
-/* True if two references correspond: an iteration with value `value` refers to op `op` as an iteration with value +
- * step refers to op `other`, by the same distance or to the same place. */
+/* True if two references correspond: `op`, seen from an iteration with value `value`, and `other`, seen from an
+ * iteration with value + step, are at the same distance, or are the same op. */
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 
@@ -82,16 +82,17 @@ uint32_t repeats_occurrences(const struct repeats *repeats, uint32_t op);
  * list. */
 uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
-/* One row of a table of the whole list, which is sorted by ops. The row corresponds to row number `row` of the short
- * list's table: copy 0 is that row itself, copies from 1 on are those of iterations that the short list leaves out. */
+/* One row of a table of the whole list that is sorted by ops, such as the table of buffers by first use. It corresponds
+ * to row number `row` of the short list's table. copy 0: it is that row itself; from 1 on: it is a copy of the row for
+ * an iteration that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
     /* for copies: the row of the previous copy, or of the row itself, is `back` rows before this one */
     uint32_t rows_back;
 };
 
-/* Returns the rows that a role's table has in the whole list. The short list's table is sorted by its ops op[0 ..
- * count). The array is on the heap; *rows is set to its length. */
+/* Returns the rows that a table of one role has in the whole list, as an array on the heap, and sets *rows to its
+ * length. op[count]: the op of each row of the short list's table, ascending. */
 struct repeat_row *repeats_whole_rows(const struct repeats *repeats, uint32_t role,
                                       const uint32_t *op, uint32_t count, uint32_t *rows);
 

@@ -61,7 +61,7 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
             routing_set_shares(to, arena, l, from->shares_of_list[from->list_of_layer[l]]);
 }
 
-/* Returns the sum of the shares of experts that are not full; 0: all of these have share 0. */
+/* Returns the sum of the shares of those experts that have fewer than `full` copies; 0 if none of these has a share. */
 static int64_t sum_of_unfilled_shares(const int64_t *share, const int64_t *count, int64_t full,
                                       uint32_t n)
 {

@@ -25,8 +25,9 @@
 
 enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 
-/* POSITION: the copies of the last tokens are dropped (Megatron-LM's --moe-token-drop-policy position); PROBABILITY:
- * copies of all tokens alike, as the router's probabilities would choose them (probs) */
+/* Which copies are dropped when an expert gets more than its capacity. POSITION: those of the last tokens
+ * (Megatron-LM's --moe-token-drop-policy position). PROBABILITY: those with the least probability (probs), which is
+ * taken to be an equal share of the copies of all tokens. */
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
@@ -79,8 +80,8 @@ void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64
 /* Returns the rows that all experts together get of `rows` tokens, padding included. */
 int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
-/* The rank of `ranks` neighbours, which have experts / ranks each, that gets the most copies of `rows` tokens of each
- * of them, and how many these are. `median` is that of all `ranks`. */
+/* Of `ranks` ranks with experts / ranks experts each, the rank that gets the most copies if each of them deals `rows`
+ * tokens, and the number of these copies. median: the median of that number over all `ranks`. */
 struct routing_fullest {
     uint32_t rank;
     int64_t copies, median;
@@ -93,9 +94,9 @@ struct routing_fullest routing_find_fullest(const struct routing *routing, uint3
 int64_t routing_find_arrived(const struct routing *routing, uint32_t list, int64_t rows,
                              uint32_t ranks, int64_t *tokens);
 
-/* Returns why the parameters of work with a route do not fit the routing, in words that may follow "and"; NULL: they
- * fit, or the work has no route. group: of the ranks that have different experts, "ep", IR_NONE if all have all; ranks:
- * how many those are. */
+/* Returns why the parameters of a work with a route do not fit the routing, in words that may follow "and"; NULL if
+ * they fit or the work has no route. group: the group "ep" of the ranks with different experts, IR_NONE if every rank
+ * has all experts; ranks: the number of its members. */
 const char *routing_why_unfit(const struct routing *routing, const struct work *work,
                               uint32_t group, uint32_t ranks);
 

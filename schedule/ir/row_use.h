@@ -6,21 +6,21 @@
 #include "schedule/ir/ir.h"
 #include "schedule/ir/needed.h"
 
-/* ir_axis_mask_of_name() returns, as a mask, the axes called `name`, or `name` followed by '_' and more. ir_index_along()
- * returns the combined coordinate of a rank along the axes of a mask, the first of which is the slowest, and sets
- * *size to the product of their sizes. */
+/* ir_axis_mask_of_name() returns, as a bit mask, the axes called `name`, or `name` followed by '_' and more.
+ * ir_index_along() returns the index of a rank among all combinations of its coordinates along the axes of a mask,
+ * where the first axis changes slowest, and sets *size to the number of combinations. */
 uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name);
 uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
 
-/* Returns the context index of a rank: its index in the group `cp` if that group has all axes of that name, since a
- * ring may visit ranks in another order than the mesh's; else its index along these axes. */
+/* Returns the context index of a rank: its index in the group `cp` if that group has all axes of that name (a ring may
+ * visit ranks in another order than the mesh), else its index along these axes. */
 uint32_t ir_context_index(const struct ir *ir, uint32_t rank);
 
 /* Returns the number of data-parallel indices. */
 uint32_t ir_replica_count(const struct ir *ir);
 
-/* Return the place of a rank, and the number of places. Ranks with the same data-parallel index and context index
- * have one place: the same pairs are visible to them in every op. */
+/* ir_place_of_rank() returns the place of a rank, ir_place_count() the number of places. Ranks with the same
+ * data-parallel index and context index have the same place: the same pairs are visible to them in every op. */
 uint32_t ir_place_of_rank(const struct ir *ir, uint32_t rank);
 uint32_t ir_place_count(const struct ir *ir);
 
@@ -34,15 +34,16 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
                                                  struct document_list *whole);
 
-/* Names the rows of a rank's sequence that ranks need of each other under a window. With round 0 they are all keys that
- * a rank's own queries see (schedule/ir/needed.h). Else they are the keys or queries of the tiles of one round of a
- * pass, and `round` is 1 + the number of that round (schedule/ir/tile_plan.h). */
+/* Says which rows of a sequence ranks need of each other, under a window. With round 0: all keys that a rank's own
+ * queries see (schedule/ir/needed.h). Else round is 1 + the number of a round of `pass`, and the rows are the keys or
+ * queries of that round's tiles (schedule/ir/tile_plan.h). */
 struct row_use {
     int64_t sequence, window, round;
     enum plan_pass pass;
     enum plan_operand what;
 };
-/* True if a work moves such rows; fills *use. False for attention, which reads such rows but moves none. */
+/* True, with *use filled, if the work moves rows that ranks need of each other. False for attention, which reads such
+ * rows but moves none. */
 bool row_use_of_work(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that a rank has, sends and receives, over all data-parallel ranks. */
@@ -66,9 +67,9 @@ void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t 
 const struct plan_part *row_use_plan_part(const struct row_use *use,
                                           const struct document_list *list, uint32_t context);
 
-/* Return why a round has no tiles, or none that hold under the window of the use; and why an op that moves rows does
- * not fit: its buffers are too small for the rows that ranks need of each other, or its parameters contradict each
- * other. NULL: it fits. */
+/* Both return NULL if all is well. row_use_why_no_round() returns why a round has no tiles, or none that are right
+ * under the window of the use. row_use_why_unfit() returns why an op that moves rows does not fit: its buffers are too
+ * small for the rows that ranks need of each other, or its parameters contradict each other. */
 const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use);
 const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use);

@@ -8,7 +8,7 @@
 
 /* ---- the sequence ---- */
 
-/* What the making of a plan reads and fills. */
+/* What is read and written while a plan is made. */
 struct tile_plan_builder {
     const struct token_deal *deal;
     const int64_t *end; /* of each document */
@@ -45,10 +45,10 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
     }
 }
 
-/* ---- one rank in one round ---- */
+/* ---- what one rank reads in one round ---- */
 
-/* Queries [q, query_end) of one document by keys [k, key_end), of which each query sees at least one and each key is
- * seen. */
+/* A block of queries by keys of one document, cut so that each of its queries sees at least one of its keys, and each
+ * of its keys is seen by at least one of its queries. */
 struct visible_cut {
     int64_t query_begin, query_end, key_begin, key_end;
 };
@@ -127,7 +127,7 @@ static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cut
     return place;
 }
 
-/* A strip that has no place yet; the layer is the number of strips with the same queries before it. */
+/* A strip that has no packed row yet. layer: the number of strips before it with the same queries. */
 struct strip_in_layer {
     struct plan_strip strip;
     size_t layer;

@@ -32,21 +32,20 @@ struct core_tile {
 enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASS_COUNT };
 enum plan_operand { PLAN_KEYS, PLAN_QUERIES, PLAN_OPERANDS };
 
-/* Tokens at consecutive positions that one rank owns, among the packed rows of a rank. packed_row: the packed row of
- * the first token; owner_row: its row among the owner's rows. */
+/* A run of tokens at consecutive positions that one rank owns, and that another rank reads in its packed rows.
+ * packed_row: the packed row of the first token; owner_row: its row among the owner's rows. */
 struct plan_run {
     int64_t first_position, row_count, packed_row, owner_row;
     uint32_t owner;
 };
 
-/* Consecutive queries, at packed rows from packed_row on, that see the packed keys with positions key_begin ... key_end
- * - 1 as far as the mask shows them. */
+/* Consecutive queries in packed rows from packed_row on. They see the packed keys at positions key_begin to key_end -
+ * 1, except those that the mask hides. */
 struct plan_strip {
     int64_t first_query, query_count, packed_row, key_begin, key_end;
 };
 
-/* The rows that one rank reads in one round: its packed keys and queries, and the strips that say which keys the
- * queries see. */
+/* What one rank reads in one round: its packed keys and queries, and the strips that say which keys the queries see. */
 struct plan_part {
     struct {
         const struct plan_run *run; /* ascending in `place` */
@@ -57,7 +56,7 @@ struct plan_part {
     uint32_t strip_count;
 };
 
-/* The most rows of any rank in a round: packed ones, those that it sends to others, and those that it receives. */
+/* The most rows that any rank has in a round: rows that it reads (packed), sends to others, and receives. */
 struct plan_capacity {
     int64_t packed_rows, sent_rows, received_rows;
 };
@@ -65,7 +64,8 @@ struct plan_capacity {
 struct tile_plan {
     const struct core_tile *tile;
     uint32_t tile_count;
-    /* Rows that every window of at most this many tokens hides do not count; 0: rows count that any window hides. */
+    /* Rows count unless every window of at most this many tokens hides them. 0: rows count whether or not a window
+     * hides them. */
     int64_t window;
     uint32_t rank_count, round_count[PLAN_PASS_COUNT];
     /* the backward has tiles of its own; else it has those of the forward */

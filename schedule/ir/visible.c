@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the rank that is `away` places before this one in the ring of the named group; the rank itself if there is
- * no such group. */
+/* Returns the rank that is `away` ranks before this one in the ring of the named group, or `rank` itself if there is no
+ * such group. */
 static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
     uint32_t row = ir_find_by_name(ir, IR_GROUP, name, strlen(name));
@@ -125,8 +125,8 @@ struct key_range {
     int64_t begin, end;
 };
 
-/* Consecutive rows whose ranges of keys begin, and end, either all at the same key or each one key after that of the
- * previous row. */
+/* Consecutive rows of queries. From one row to the next the first key that is seen stays or grows by one throughout,
+ * and so does the last. */
 struct row_run {
     int64_t row, rows;
     struct key_range first, last;
@@ -148,8 +148,8 @@ struct key_visibility {
     struct visible_pieces *out;
 };
 
-/* Returns the end of what the query at a position may see together: of its document, or, in chunks, of its chunk, if
- * that ends before; and *begin, where that begins. */
+/* Returns the end of the tokens that the query at `position` may see, and sets *begin to their begin: its document, or,
+ * if attention is in chunks of tokens, that part of the document which lies in its chunk. */
 static int64_t visible_end(const struct document_list *list, int64_t chunk, int64_t position,
                            int64_t *begin)
 {
@@ -245,9 +245,9 @@ static void add_row_run(struct key_visibility *s, struct row_run next)
     *open = next;
 }
 
-/* Collects the pieces of rows row .. row + rows - 1. The positions of the rows have one stride, so the bounds of the
- * keys that they see move by at most one key from row to row. If the bounds move evenly from the first row to the last,
- * those of the rows in between follow; otherwise each half is collected by itself. */
+/* Collects the pieces of rows row .. row + rows - 1, whose positions have one stride: from row to row, the first and
+ * the last key that is seen move by at most one. If both move evenly from the first row to the last, the rows between
+ * follow; otherwise the function calls itself for each half. */
 static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
 {
     struct row_run next = {row, rows, visible_keys_of(s, row), visible_keys_of(s, row + rows - 1)};
@@ -292,7 +292,7 @@ static void collect_tiles(struct key_visibility *s, const struct plan_part *part
     }
 }
 
-/* Fills the pieces. list: the documents of the sequence; NULL: it is one document. */
+/* Fills *pieces with what the rank sees in the work. list: the documents of the sequence; NULL: it is one document. */
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {

@@ -19,8 +19,8 @@ static inline bool work_has_documents(const struct work *work)
 
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
 const char *visible_why_unfit(const struct ir *ir);
-/* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that row_use_of_work() accepts, do not fit
- * the schedule, in words that may follow "and"; NULL: they fit. visible_why_unfit() must have accepted the schedule. */
+/* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL if they fit. The op
+ * has mask DOCUMENTS or PLAN, or row_use_of_work() accepts it. Call it only if visible_why_unfit() returns NULL. */
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
@@ -39,9 +39,8 @@ void visible_pieces_as_one_document(const struct ir *ir, const struct work *work
                                     struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
-/* The ranks of one place whose attention over packed documents has the most visible pairs in the step, recomputation
- * included. rank: the lowest of them. pairs_over_mean: their pairs over the mean of all places; 1 if there are no
- * pairs. */
+/* Of all places, the one whose attention over packed documents has the most visible pairs in the step, recomputation
+ * included. rank: its lowest rank. pairs_over_mean: its pairs over the mean of all places; 1 if there are no pairs. */
 struct visible_fullest {
     uint32_t rank;
     double pairs_over_mean;
@@ -49,8 +48,8 @@ struct visible_fullest {
 /* visible_why_unfit() must have accepted the schedule. */
 struct visible_fullest visible_find_fullest(const struct ir *ir);
 
-/* ir_work_flops_on_rank() returns the flops of a work on a rank, whatever its mask; ir_flops_of_shapes() returns those
- * of every shape, in an array on the heap. */
+/* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_of_shapes() returns those of
+ * all shapes of the ir, [shape_count], as an array that the caller frees. */
 double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint32_t rank);
 double *ir_flops_of_shapes(const struct ir *ir, uint32_t rank);
 

@@ -129,8 +129,9 @@ static void sort_into_classes(struct live_range_survey *s)
         lower_clocks(s, &s->class[s->class_of[CLASS_EARLY]]);
 }
 
-/* Returns the op of the first row of class c that is ordered after op f of `stream`. For an op on the host it is
- * enough that the first use is listed after f; for other streams its clock must cover f. */
+/* Returns the first op of class c whose first use is ordered after op f of `stream`: on the host, one that is listed
+ * after f; on another stream, one whose clock is beyond f. If there is none: f + 1, or LIVE_RANGES_NEVER if a first use
+ * is listed after f. */
 static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, uint32_t stream,
                                 uint32_t f)
 {
@@ -193,7 +194,7 @@ void live_ranges_fill_first_ends(struct live_ranges *t, uint32_t begin, uint32_t
 /* Returns the most bytes live at once if each live range is free from op end[i] on. */
 static uint64_t max_live_bytes(const struct live_ranges *t, const uint32_t *end)
 {
-    /* [op] the bytes of the live ranges that end with it */
+    /* [op] the bytes of the live ranges that end with the op */
     uint64_t *ended = heap_zalloc((size_t)t->op_count + 1, sizeof *ended);
     uint64_t live = 0, most = 0;
     for (uint32_t i = 0; i < t->range_count; i++)

@@ -29,10 +29,10 @@ enum {
         1000000, /* number of pairs that all rounds together may compare, if there are several */
 };
 
-/* Places the largest live ranges first, each at the lowest offset that is free during its life. As long as the arena
- * exceeds `enough` bytes it starts another round (16 at most, within PACK_ROUNDS_COMPARISONS), in which the live ranges
- * that ended above `enough` are placed earlier. It leaves the offsets of the best round. Returns UINT64_MAX, with
- * undefined offsets, when there are too many live ranges to compare. */
+/* Places the largest live ranges first, each at the lowest offset that is free during its life, and leaves the best
+ * offsets that it has found. While the arena exceeds `enough` bytes it tries another round (at most 16, within
+ * PACK_ROUNDS_COMPARISONS) in which the live ranges that ended above `enough` come earlier. Returns the bytes of the
+ * arena; UINT64_MAX, with undefined offsets, if there are too many live ranges to compare. */
 uint64_t pack_by_size(struct live_ranges *live_ranges, uint64_t enough);
 
 #endif

@@ -9,9 +9,10 @@
 
 struct packing {
     struct live_ranges *live_ranges;
-    /* for each live range, the first later one such that it and all after it may reuse the bytes */
+    /* [range_count] for each live range, the first later one from which on all may reuse its bytes */
     uint32_t *occupied_until;
-    /* (2 * leaves) a tree: the greatest `occupied_until` of the placed live ranges below each node */
+    /* [2 * leaf_count] a binary tree: for each node, the greatest `occupied_until` of the placed live ranges in its
+     * leaves */
     uint32_t *max_occupied_until;
     uint32_t leaf_count;
     struct byte_block {

@@ -37,8 +37,8 @@ static void add_hole(struct hole_list *h, uint32_t i)
     h->row[at] = (struct reusable_bytes){begin, begin + h->t->bytes[i], i, open_from};
 }
 
-/* Joins adjacent holes that every first use from op `now` on may take. Without this, a list of many units would leave a
- * hole for each of its buffers, and every search would pass all of them. */
+/* Joins adjacent holes once every first use from op `now` on may use them. Otherwise a list with many units would leave
+ * one hole for each of its buffers, and every search would pass all of them. */
 static void join_holes(struct hole_list *h, uint32_t now)
 {
     size_t kept = 0;
@@ -111,7 +111,7 @@ static void take_bytes(struct hole_list *h, uint64_t *offset, uint32_t i, enum p
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
     struct hole_list holes = {.t = t};
-    /* for each op, the first live range that ends with it */
+    /* [op] the first live range that ends with the op; IR_NONE: none does */
     uint32_t *head = ir_new_empty_ids((size_t)t->op_count + 1);
     uint32_t *next = heap_alloc(t->range_count, sizeof *next);
     uint32_t now = t->first_op;

@@ -24,30 +24,30 @@ struct offsets_figures {
     uint64_t max_live_bytes[MEMORY_COUNT];
 };
 
-/* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
- * ir->planned_bytes. Sizes are those of live_ranges_aligned_bytes(). A buffer that is not persistent
- * and that no op touches has the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
+/* Plans an offset for every buffer from the free sets, with one arena for each memory and role, and sets
+ * ir->planned_bytes. live_ranges_aligned_bytes() gives the sizes. A buffer that is not persistent and that no op uses
+ * gets offset UINT64_MAX. Equal irs get equal offsets. figures: NULL, or receives how well the plan succeeded. */
 void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 
 /* The part of a role's memories that is planned, and how well. */
 struct offsets_scope {
-    /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
+    /* bit m: plan the arena of memory m. In other memories buffers get no offset, and the figures are 0 */
     unsigned memory_mask;
     /* plan as well as possible; false: plan quickly, for an arena that is probably not the largest */
     bool is_tight;
 };
 #define OFFSETS_ALL_MEMORIES (~0u)
 
-/* Does what offsets_plan() does, for one role. order and first_uses: those of the role, or both NULL. Offsets of
- * other roles and ir->planned_bytes do not change. For a short list (ir->repeats) it plans the arena of the whole list;
- * it returns false if the short list does not represent that list. */
+/* Does what offsets_plan() does for one role, and changes neither the offsets of other roles nor ir->planned_bytes.
+ * order, first_uses: those of the role, or both NULL. For a short list (ir->repeats) it plans the arena of the whole
+ * list, and returns false if the short list does not represent that list. */
 bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                        const struct first_uses *first_uses, struct offsets_scope scope,
                        struct offsets_figures *figures);
 
-/* Completes a plan in which all roles were planned quickly: plans the roles with the largest arenas again,
- * carefully, until the largest arena is one that was planned carefully, or one that wastes at most 1 part in 128. Sets
- * ir->planned_bytes. of: the figures of each role. */
+/* Completes a plan of roles that were all planned quickly. It plans the role with the largest arena again, carefully,
+ * until the largest arena was planned carefully or wastes at most 1 part in 128. Sets ir->planned_bytes. memories: a
+ * bit for each memory that is planned; of: the figures of each role, which it updates. */
 void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_figures *of);
 
 #endif

@@ -132,10 +132,10 @@ static bool is_better_choice(const struct greedy_state *g, uint32_t chunk, doubl
     return g->next[chunk] < g->next[best];
 }
 
-/* Returns the time of the last piece, in flops of a layer or in units. The last piece takes longest, because it sees
- * the most keys; all layers are equal. Subsequences of equal lengths count as equal units, as in the paper's figure
- * 8. Where lengths were chosen so that whole subsequences take equally long, their pieces do not, and flops are
- * counted. */
+/* Returns how long the last piece of a subsequence takes, which takes longest since it sees the most keys. If all
+ * subsequences have equal lengths, the unit of time is a subsequence on one stage, as in the paper's figure 8.
+ * Otherwise lengths were chosen so that whole subsequences take equally long, and pieces do not: then it is flops of a
+ * layer. */
 static double duration_of_last_piece(const struct choices *c, uint32_t subsequence,
                                      struct stage_span share)
 {
@@ -188,7 +188,7 @@ static void add_task(struct actions *actions, const struct choices *c, uint32_t 
 {
     struct stage_span share = multiplex_stages_of(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
-    /* the first subsequence that the stages before this one share */
+    /* the first of the last subsequences of the chunk, which earlier stages share */
     uint32_t last = multiplex_back_begin(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);

@@ -10,19 +10,21 @@
 #include "base/text.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Consecutive stages that each take one piece of a subsequence through one chunk of layers. Pieces are equal and have
- * whole rows for every tensor rank; the last one is shorter if the subsequence does not divide. */
+/* Consecutive stages that share a subsequence in one chunk of layers: each takes one piece of it through the layers.
+ * Pieces are equal and have whole rows for every tensor rank; the last one is shorter if the subsequence does not
+ * divide evenly. */
 struct stage_span {
     uint32_t first_stage, count;
 };
 
-/* Returns the stages that share a subsequence in a chunk; in pipelines whose stages do not share, the chunk's own
- * stage. */
+/* Returns the stages that share a subsequence in a chunk. In a pipeline whose stages do not share, that is the one
+ * stage of the chunk. */
 struct stage_span multiplex_stages_of(const struct choices *choices, uint32_t chunk,
                                       uint32_t subsequence);
 
-/* Return where the shared subsequences at the front of a chunk end, and where those at its back begin; 0 and N:
- * none are shared. */
+/* The shared subsequences of a chunk are the first and the last ones. multiplex_front_end() returns the end of the
+ * first ones, 0 if there are none; multiplex_back_begin() the begin of the last ones, `subsequences` if there are
+ * none. */
 uint32_t multiplex_front_end(const struct choices *choices, uint32_t chunk);
 uint32_t multiplex_back_begin(const struct choices *choices, uint32_t chunk);
 
@@ -38,10 +40,10 @@ struct chunk_task {
     uint32_t chunk, subsequence;
 };
 
-/* Fills task, which has room for P N tasks, with the order in which all stages together take the tasks of one
- * micro-batch forward; the backward order is the reverse. Each task takes as long as the flops of its longest piece
- * (with equal lengths: its part of a unit), and starts as early as it can. The task that can start first comes next; of
- * several that can start at the same time, the one that most stages share, and then the earlier subsequence. */
+/* Fills task[pp * subsequences] with the order in which all stages together do the tasks of one micro-batch in the
+ * forward; the backward has the reverse order. A task takes as long as its longest piece (its flops; with equal
+ * lengths, its part of a unit) and starts as early as it can. Next comes the task that can start first; of tasks that
+ * can start at the same time, the one that most stages share, and then that of the earlier subsequence. */
 void multiplex_order(const struct choices *choices, struct chunk_task *task);
 
 #endif

@@ -42,11 +42,11 @@ void order_all_forward(struct actions *a, const struct choices *c, uint32_t stag
     }
 }
 
-/* Orders actions as 1F1B does (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1,
- * as Seq1F1B does (Sun et al., arXiv 2406.03488, section 3.2): P - p + k - 2 units of warm-up. If the pipeline splits
- * the backward, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B in which the gradients of
- * weights come p units late and fill the drain; every stage then holds as much as the first stage of 1F1B. Over
- * subsequences, Seq1F1B is changed in the same way. */
+/* Adds the actions of a stage in the order of 1F1B (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top).
+ * With k subsequences it is the order of Seq1F1B (Sun et al., arXiv 2406.03488, section 3.2), which begins with pp -
+ * stage + k - 2 units. If the pipeline splits the backward, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and
+ * figure 3): the gradients of weights come `stage` units late and fill the drain, and every stage then holds as much as
+ * the first stage of 1F1B. Seq1F1B is changed in the same way. */
 void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_unit_count(c), weights = 0;
@@ -65,9 +65,9 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
         actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
 }
 
-/* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same units
- * through the second, and so on; N is a multiple of P. Backward, the order of chunks is reversed, and each chunk
- * takes its units in the order of backward_unit(). */
+/* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the stage's first chunk, the
+ * same units through its second, and so on; the number of units is a multiple of pp. In the backward chunks come in
+ * reverse order, and the units of each chunk in the order of backward_unit(). */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i)
 {
@@ -79,12 +79,12 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
         actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
 }
 
-/* Returns how many more warm-up forwards interleaving needs when micro-batches are cut into k subsequences. A backward
- * begins with the last subsequence of its micro-batch, whose forward through the last chunk comes k - 1 forwards after
- * that of the first subsequence, plus P (V - 1) for each boundary between groups of P units that lies between the two.
- * The result is the largest over all micro-batches. Seq1F1B (arXiv 2406.03488; thunlp/Seq1F1B,
- * get_pp_rank_microbatches()) uses k - 1, which is the same where k
- * divides P and too few elsewhere. */
+/* Returns how many more warm-up forwards interleaving needs if micro-batches are cut into k subsequences. A
+ * micro-batch's backward begins with its last subsequence. The forward of that one through the last chunk comes k -
+ * 1 forwards after that of the first subsequence, and pp (virtual_stages - 1) more for each boundary between groups
+ * of pp units that lies between the two. The result is the largest over all micro-batches. Seq1F1B (arXiv
+ * 2406.03488; thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is the same where k divides pp, and too
+ * few elsewhere. */
 static uint32_t last_of_micro_batch(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;
@@ -112,10 +112,10 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     }
 }
 
-/* ZB-V (Qi et al., section 6 and appendix): two chunks a stage, down the stages and back up. order_zb_v() writes the
- * pattern for at least 2 P - 1 micro-batches; if there are fewer, the actions of missing ones are left out. With k
- * subsequences, the first backward is that of the last subsequence of a micro-batch, so k - 1 more units go through
- * both chunks before it, and as many more backwards follow the last forward. */
+/* ZB-V (Qi et al., section 6 and appendix): a stage has two chunks, one on the way down the stages and one on the way
+ * back up. order_zb_v() writes the pattern for at least 2 pp - 1 micro-batches and leaves out the actions of those that
+ * do not exist. With k subsequences the first backward is that of the last subsequence of a micro-batch, so k - 1 more
+ * units go through both chunks before it, and k - 1 more backwards follow the last forward. */
 struct zb_v {
     struct actions *actions;
     const struct choices *choices;

@@ -51,8 +51,8 @@ static double piece_over_target(double end, void *context)
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
 }
 
-/* Returns the end of a piece that begins at `begin` and takes target_s, or the end of the sequence if that comes
- * first. */
+/* Returns the end of the piece that begins at `begin` and takes target_s seconds, or the end of the sequence if that
+ * comes first. */
 static double piece_end(const struct partition *p, double begin, double target_s)
 {
     struct partition_search search = {p, begin, target_s};

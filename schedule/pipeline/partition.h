@@ -29,15 +29,15 @@ struct partition {
     const struct transformer *model;
     /* balances attention as if every token saw all of the sequence: twice the scores */
     bool assumes_full_attention;
-    /* For PARTITION_TIME: returns the seconds of the piece [begin, end) of the sequence; it is continuous and grows
-     * with end. */
+    /* For PARTITION_TIME: returns the seconds that the tokens [begin, end) of the sequence take. The result is
+     * continuous and grows with `end`. */
     double (*seconds)(const void *context, double begin, double end);
     const void *context;
 };
 
-/* Fills length with the tokens of each piece, first piece first; they add up to all tokens. Every piece is rounded
- * down to a multiple of the unit, and the remainder goes to the first piece. It is an error if a piece would get less
- * than one unit. */
+/* Fills length[] with the tokens of each piece in order; their sum is all tokens. Each piece is rounded down to a
+ * multiple of the unit, and the first piece gets the remainder. It is an error if a piece would get less than one
+ * unit. */
 enum status partition_find_lengths(int64_t *length, const struct partition *partition,
                                    struct diag *diag);
 

@@ -48,20 +48,21 @@ struct pipeline {
     /* cuts micro-batches into subsequences; false: another pipeline does so in the same order */
     bool has_subsequences;
     bool splits_backward; /* gradients of weights are actions of their own */
-    /* number of virtual stages per stage: 1 or 2; 0: as many as asked for */
+    /* number of chunks of layers on a stage: 1 or 2; 0: as many as the request says */
     uint8_t chunks_per_stage;
     bool is_multiplexed; /* stages share subsequences */
-    /* chunks go down the stages and back up: chunk c lies on stage c, and then on stage 2 P - 1 - c */
+    /* with two chunks on a stage: chunks go down the stages and back up, so chunk c < pp is on stage c, and a later one
+     * on stage 2 pp - 1 - c */
     bool is_folded;
 };
 const struct pipeline *pipeline_of_choices(const struct choices *choices);
 const struct pipeline *pipeline_of_choice(enum pipeline_choice choice);
 
-/* pipeline_has_remote_weights() is true if every stage owns only the weights of its own layers, and sends them to the
- * stages that share its subsequences; pipeline_replicates_weights() is true if all stages own all weights. */
+/* pipeline_has_remote_weights(): every stage owns only the weights of its own layers, and sends them to the stages that
+ * share its subsequences. pipeline_replicates_weights(): all stages own all weights. */
 bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
-/* True if each of the stages that receive remote weights holds an equal part of them. */
+/* True if the stages that receive remote weights each hold an equal part of them. */
 bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_unit_count(const struct choices *choices);
@@ -75,18 +76,18 @@ uint32_t pipeline_stage_of_chunk(const struct choices *choices, uint32_t chunk);
 /* True if the first and the last stage both hold a tied embedding. */
 bool pipeline_ends_share_embedding(const struct choices *choices);
 
-/* True if there are several stages, every unit passes once through all of them, and each stage does a unit's forward
- * and backward as a whole. Then a stage waits while the first unit's forward passes the stages before it, and those
- * stages wait for that unit's backward. */
+/* True if there are several stages, every unit passes each of them once, and a stage does a unit's whole forward or
+ * backward at a time. Then a stage waits at the start, while the first unit's forward passes the stages before it; and
+ * those stages wait for the unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
 /* True if the host waits for each message (profile switch pipeline_messages_sync). This holds only in plain pipelines, since
  * Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
-/* Fills returns, for each of a stage's actions: the stage's first later action whose input another stage made after
- * it had received this action's message, so that the input proves that the message arrived. PIPELINE_NEVER: there is
- * no such action, or nothing is sent. Not for pipelines whose stages share subsequences. */
+/* Fills returns[] of a stage's actions, if stages do not share subsequences. returns[i]: the stage's first later action
+ * whose input another stage made after it had received the message of action i, so that the input proves that the
+ * message has arrived; PIPELINE_NEVER: there is no such action, or action i sends nothing. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);

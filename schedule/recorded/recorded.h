@@ -13,11 +13,11 @@
 #include "schedule/ir/ir.h"
 #include "traces/step_recording.h"
 
-/* Makes *ir, which must be empty, of `count` >= 1 recordings, of which each becomes a role. Messages name a recording
- * by recording->name. It is an error if a group of ranks is no group of a mesh, an operator lacks what its cost follows
- * from, the recordings are not of one rank of each stage, or a send has no receive. Offsets are not planned: the
- * allocator's replay says what memory the step takes. event_of: NULL, or gets an array on the heap that has the event
- * of each op in the recording of its role, IR_NONE for the ops without cost that stand for allocations. */
+/* Makes *ir, which must be empty, from `count` >= 1 recordings; each becomes a role. Messages name a recording by its
+ * `name`. It is an error if a group of ranks is no group of a mesh, if an operator lacks what its cost follows from, if
+ * the recordings are not of one rank of each stage, or if a send has no receive. Offsets are not planned, since the
+ * allocator's replay says how much memory the step takes. event_of: NULL, or receives an array on the heap: for each op
+ * the event in the recording of its role, IR_NONE for ops without cost that stand for allocations. */
 enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
                           uint32_t **event_of, struct diag *diag);
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One progression of a group: `size` ranks that are `stride` apart. The first is the one with the least stride. */
+/* A group of ranks is a product of progressions. One progression is `size` ranks that are `stride` apart; the first in
+ * the list has the least stride. */
 struct progression {
     int64_t stride, size;
 };

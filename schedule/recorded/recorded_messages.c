@@ -28,7 +28,8 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank)
 
 /* ---- rings ---- */
 
-/* Returns by how many places of its group a message goes, 1 to members - 1; 0: it has no such distance. */
+/* Returns how many ranks further in its group, as a ring, a message goes: 1 to rank_count - 1; 0 if one of the two
+ * ranks is not in the group. */
 static int64_t ring_distance_of(const struct recorded_maker *m, const struct step_event *event)
 {
     if (event->group == UINT32_MAX)

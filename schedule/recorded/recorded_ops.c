@@ -21,14 +21,15 @@
 
 enum { CLASSES = STREAM_D2H + 1 };
 
-/* By stream of the schedule: 1 + the op that is waited for; 0: none. */
+/* What has happened before a point of the program: for each stream of the schedule, 1 + the last op that is waited for;
+ * 0: none. */
 struct clock {
     uint32_t op[IR_STREAMS_MAX];
 };
 
 /* A stream of the program, or a queue of collectives. */
 struct program_stream {
-    /* of a queue: 0, or for messages how they are queued (enum queue) and the other rank */
+    /* of a queue: 0, or for messages how they are queued (enum message_queue_kind) and the other rank */
     int64_t handle;
     uint32_t group_of_queue; /* the group whose collectives it queues; UINT32_MAX: it is a stream */
     uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
@@ -39,8 +40,8 @@ struct program_stream {
     struct clock clock_before; /* the clock before that batch, or that message */
 };
 
-/* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank,
- * or in batches. */
+/* How messages are queued. Messages of a queue run one after another: SENDS and RECEIVES: all that are sent, or
+ * received; WITH: those with one rank; BATCHES: those of batches. */
 enum message_queue_kind { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
 
 /* The state of a stream when an event was recorded on it. */
@@ -58,7 +59,7 @@ struct recorded_streams {
     size_t mark_capacity;
     /* by stream of the schedule: what its ops have waited for */
     struct clock waited_clock[IR_STREAMS_MAX];
-    /* of a storage, 1 + the op of the collective that writes it beside its stream; 0: none */
+    /* [r->storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
     uint32_t *pending_collective;  /* [r->storages] */
     uint32_t *collective_of_event; /* [r->events] 1 + the collective of the event; 0: none */
     uint32_t last_source_write;    /* 1 + the last op that writes what moves read; 0: none */
@@ -101,8 +102,8 @@ static struct program_stream *find_stream(struct recorded_maker *m, int64_t hand
     return row;
 }
 
-/* Returns the stream of the schedule for one class of work; -1: there are too many. Streams of the program are named by
- * their order, as their handles may be addresses. */
+/* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
+ * too many. Names say which stream of the program was used first, second, ..., as handles may be addresses. */
 static int16_t schedule_stream_of(struct recorded_maker *m, struct program_stream *row,
                                   enum stream_class class)
 {
@@ -558,7 +559,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
         if (event->awaited_event >= 0 && m->streams->collective_of_event[event->awaited_event] > 0)
             add_to_clock(m, clock, m->streams->collective_of_event[event->awaited_event] - 1);
         return STATUS_OK;
-    default: /* HOST_WAIT and ITEM */
+    default: /* STEP_HOST_WAIT and STEP_ITEM */
         mark = event->cuda_event >= 0 ? find_mark(m->streams, event->cuda_event) : NULL;
         return add_host_wait(m, number, mark != NULL ? &mark->clock : clock);
     }

@@ -62,8 +62,8 @@ void recorded_set_first_writer(struct recorded_maker *m,
 void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op);
 /* Sets the free sets of all storages that the recording frees. */
 void recorded_set_free_sets(struct recorded_maker *m);
-/* A buffer that stands for what a collective or a copy moves on one stream of the schedule. It is part of the program's
- * storages, and takes no memory of its own. */
+/* A buffer for the bytes that a collective or a copy moves on one stream of the schedule. In the program these bytes
+ * are part of storages, so the buffer takes no memory of its own. */
 struct recorded_wire {
     const char *stem;
     uint64_t bytes;

@@ -207,9 +207,9 @@ static bool have_same_layout(const struct step_tensor *a, const struct step_tens
     return reach == count_elements(a);
 }
 
-/* Returns the elements that an elementwise kernel touches one by one: all if it broadcasts, strides or mixes types of
- * floating-point numbers, none if it takes several at once. Kernels over lists of tensors do not stride, and those that
- * Inductor writes load as the strides of their tensors allow. */
+/* Returns the number of elements that an elementwise kernel accesses one by one: all if it broadcasts, strides or mixes
+ * floating-point types, 0 if it accesses several at once. Kernels over lists of tensors do not stride; for kernels that
+ * Inductor writes, the strides of their tensors decide. */
 static double elements_touched_singly(const struct recorded_maker *m,
                                       const struct step_event *event)
 {

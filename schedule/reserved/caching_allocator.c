@@ -56,8 +56,8 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
 
 /* ---- free blocks, by falling size, then by falling address ---- */
 
-/* Returns the number of a pool's free blocks that come before (size, address). They are in falling order because, in
- * steps with many units, most free blocks are large: in rising order each small block that is added or removed would
+/* Returns the number of a pool's free blocks that come before (size, address) in the list, which falls by size. In
+ * steps with many units most free blocks are large; in a rising list each small block that is added or removed would
  * move all of them. */
 static uint32_t find_free_position(const struct caching_allocator *a,
                                    const struct caching_free *list, uint64_t size, uint64_t address)
@@ -226,8 +226,8 @@ static uint32_t cut_block(struct caching_allocator *a, uint32_t row, uint64_t si
     return rest;
 }
 
-/* Returns to the device the pages that lie completely inside a free block. The bytes before and after them stay free,
- * as two blocks that are no longer neighbours. */
+/* Returns to the device those pages that lie completely inside a free block. The bytes before and after them stay free
+ * as two blocks, which are no longer neighbours. */
 static void release_free_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];

@@ -64,8 +64,8 @@ struct caching_allocator {
 
 void caching_release(struct caching_allocator *allocator);
 
-/* Makes a block of at least `bytes` bytes (rounded; 0 counts as 1) and returns its row. An allocation beyond the
- * limit sets `exceeded` and is made nevertheless, so that the peak says how much memory is needed. */
+/* Allocates a block of at least `bytes` bytes (rounded up; 0 counts as 1) and returns its row. An allocation beyond the
+ * limit is made, too, so that the peak says how much memory is needed, and sets `exceeded`. */
 uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stream stream,
                           uint64_t bytes);
 /* Does what caching_alloc_on() does, on the stream of computation. */

@@ -83,9 +83,8 @@ static uint32_t first_op_of_moments(const struct buffers_by_first_op *c)
     return first;
 }
 
-/* Adds the persistent buffers that some op touches: those of moments, or all others, from op `first` on. If the whole
- * list has copies of a buffer's layer that the short list leaves out, the buffers of these copies are added too, layer
- * by layer. */
+/* Adds the persistent buffers that some op uses, either the moments or all others, as live from op `first` on. Where
+ * the short list leaves out copies of a buffer's layer, the buffers of these copies are added too, layer by layer. */
 static void add_persistent(struct replay *r, const struct buffers_by_first_op *c, bool moments,
                            uint32_t first)
 {
@@ -193,7 +192,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             add_persistent(r, &c, true, late);
             moments = IR_NONE;
         }
-        /* from the second copy on, an op follows its previous copy at a constant distance */
+        /* from the third copy on: the op is as far after the previous copy as that is after the one before it */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->row_count - row[i].rows_back],
                                      *a = b - row[i].rows_back;
@@ -235,9 +234,9 @@ struct repeated_copies {
 
 enum { STATES = 16 };
 
-/* Lists of rows by the op after which their memory is freed: freed_buffers[op] is 1 + the first such row,
- * next_freed[row] is 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row, whose owner
- * is 1 + the row. */
+/* What a pass over the ops needs. freed_buffers[op]: 1 + the first row whose memory is freed after the op;
+ * next_freed[row]: 1 + the next such row; 0 ends the list. block[row]: the allocator's block of the row, whose owner is
+ * 1 + the row. */
 struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
@@ -319,10 +318,10 @@ static void set_next_run(struct replay_pass *pass, uint32_t run)
     pass->next_copy_op = pass->copies.first_op;
 }
 
-/* Skips copies that only repeat. It is called at a boundary. Copies have the same buffers, and those of each copy are
- * allocated and freed `ops` ops later than those of the previous copy, except buffers that other runs free, of which
- * each copy leaves one more. So if the allocator is in the state of an earlier boundary, the copies since then repeat
- * to the end. Returns the next op, after those that repeat. */
+/* Skips copies of an iteration in which the allocator would only repeat what it did. It is called between two copies.
+ * Each copy allocates and frees the same buffers as the copy before, `ops` ops later; of a buffer that another run
+ * frees, each copy leaves one more. So if the allocator is in the same state as between two earlier copies, the copies
+ * since then repeat until the last. Returns the op to go on with, after the copies that repeat. */
 static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 {
     const struct repeated_copies *run = &pass->copies;

@@ -10,8 +10,8 @@
 #include "schedule/ir/ir.h"
 #include "schedule/reserved/caching_allocator.h"
 
-/* For each buffer the ops at which it is allocated and freed, counted from the role's first op; for a short list, they
- * are counted in the whole list. All-zero is empty. */
+/* For each buffer, the ops at which it is allocated and freed, counted from the role's first op; for a short list they
+ * are counted in the whole list. All-zero: no buffers. */
 struct replay {
     const struct ir *ir;
     uint32_t role, first_op; /* first_op: of the role */
@@ -26,10 +26,10 @@ struct replay {
 
 /* How a framework allocates what it keeps of weights. */
 struct replay_options {
-    /* all moments are allocated with the first op that touches one */
+    /* all moments are allocated at the first op that uses one */
     bool moments_allocated_in_step;
-    /* Each tensor of a bundle is allocated by itself: parameters, their casts, moments and whole gradients. A rank's
-     * part of a gradient stays one block, which a reduce-scatter writes. */
+    /* Each tensor of a bundle is allocated in a block of its own: parameters, their casts, moments and whole gradients.
+     * A rank's part of a gradient is one block, since one reduce-scatter writes it. */
     bool tensors_allocated_singly;
 };
 
@@ -37,14 +37,14 @@ void replay_init(struct replay *replay, const struct ir *ir, const struct role *
                  struct replay_options held);
 void replay_release(struct replay *replay);
 
-/* Two steps are replayed. In the second step, the allocator has segments that the first step has cut for other sizes,
- * so that a large tensor may need a new segment; a third step changed nothing in the schedules that were tried. */
+/* Two steps are replayed. In the second one the allocator still has the segments that the first has cut for other
+ * sizes, so a large tensor may need a new segment. A third step changed nothing in the schedules that were tried. */
 enum { REPLAY_STEPS = 2 };
 
-/* Allocates and frees the buffers of one memory, step after step; stops after a step that exceeds the allocator's
- * limit. Persistent buffers are allocated in the first step only. Iterations that would only repeat what the allocator
- * did in the iterations before them are left out. gathers_in_own_pool: gathered parameters are allocated on the
- * stream of gathers. */
+/* Allocates and frees the buffers of one memory for REPLAY_STEPS steps, and stops after a step that exceeds the
+ * allocator's limit. Only the first step allocates persistent buffers. Iterations in which the allocator would repeat
+ * what it did in earlier ones are left out. gathers_in_own_pool: gathered parameters are allocated on the stream of
+ * gathers. */
 void replay_run(const struct replay *replay, enum memory memory, bool gathers_in_own_pool,
                 struct caching_allocator *allocator);
 

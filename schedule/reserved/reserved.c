@@ -30,7 +30,7 @@ enum {
     /* channels per peer for send and receive, in a communicator that spans nodes */
     PEER_CHANNELS_NETWORK = 2,
 };
-/* one set of send and receive buffers for all peers outside the fabric */
+/* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
 #define NETWORK_SHARED (64 * MIB)
 #define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
 #define CUBLAS_WORKSPACE_90 (32 * MIB)
@@ -150,7 +150,8 @@ static uint64_t peer_bytes(bool spans, uint64_t near_peers)
            (spans ? NETWORK_SHARED : 0);
 }
 
-/* Counts the peers of a rank in its group that are in its fabric; *spans: the group has other peers too. */
+/* Sets *near_peers to the number of peers in the rank's group that are in its fabric (NVLink). Sets *spans if the group
+ * has other peers, too. */
 static void count_peers(const struct ir *ir, const struct cluster *cluster,
                         const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
 {
@@ -226,8 +227,9 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
     replay_run(replay, MEMORY_HBM, held.gathers_in_own_pool, a);
 }
 
-/* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds sizes up to powers
- * of two and returns no block to the system, so for each power it holds as many blocks as were ever in use at once. */
+/* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds a size up to a
+ * power of two and never returns a block to the system, so it has as many blocks of each power as were ever in use
+ * at once. */
 static uint8_t log2_of_block_bytes(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));

@@ -30,7 +30,7 @@ enum reserved_part {
     RESERVED_BUCKETS, /* gradient buckets and placeholders that a framework holds throughout, inside the allocator */
     RESERVED_TABLES,  /* tables of positions that a framework holds throughout */
     RESERVED_TENSORS, /* the most bytes of tensors that lived at once, each rounded up */
-    /* the most bytes that the allocator held in addition to tensors: fragmentation */
+    /* fragmentation: the most bytes that the allocator reserved beyond the bytes of tensors */
     RESERVED_CACHE,
     RESERVED_PART_COUNT
 };
@@ -44,7 +44,7 @@ struct reserved {
     uint64_t total_bytes; /* bytes of all parts */
     /* device memory without what the driver keeps; UINT64_MAX: infinite */
     uint64_t available_bytes;
-    /* no segment was refused; before one is refused, free segments are given back */
+    /* no segment was refused; before it refuses one, the allocator gives free segments back to the device */
     bool fits;
     bool is_tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
     uint32_t communicator_count;

@@ -33,9 +33,8 @@ static buffer_id make_input(struct emit *e, const char *stem, enum binding_kind 
     return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
-/* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, by which
- * layers rotate and which the embedding looks up (they are made even if nothing reads them). The last stage also gets
- * the output, the loss. */
+/* Makes the bound buffers of tokens (first stage), labels and the loss (last stage), and positions, by which layers
+ * rotate and which the embedding looks up; positions are made even if nothing reads them. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -178,7 +177,8 @@ double step_attention_slowdown(const struct choices *c)
     return c->attention_dropout ? STEP_DROPOUT_SLOWDOWN : 1;
 }
 
-/* Returns the share of the model that one tensor rank has; *share has room for it. */
+/* Returns the part of the model that one tensor rank has: c->model if there is one such rank, else *share, which the
+ * function fills. */
 static const struct transformer *model_of_tensor_rank(const struct choices *c,
                                                       struct transformer *share)
 {
@@ -348,8 +348,9 @@ static const struct sequence_documents *find_sequence_documents(struct emit *e)
     return row;
 }
 
-/* Builds the finished schedule. c: its model is the share of one tensor rank; whole: the whole model. repeats: what a
- * short list leaves out (all-zero: nothing). Returns false for a short list that does not represent the whole list. */
+/* Builds the finished schedule. c: choices whose model is the part of one tensor rank; whole: the whole model. repeats:
+ * what a short list leaves out; all-zero: it is the whole list. planned: a bit for each memory whose arena is planned.
+ * Returns false if a short list does not represent the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
 {

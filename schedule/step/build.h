@@ -16,8 +16,8 @@
  * store no mask. The factor is inferred from FPDT's measurements (docs/accuracy/fpdt.md). */
 #define STEP_DROPOUT_SLOWDOWN 1.15
 
-/* Returns the bytes that the profile's framework holds throughout the step in addition to the schedule's buffers: a
- * gradient bucket, and placeholders for the gradients of a layer's products, which have one shape each; 0: nothing. */
+/* Returns the bytes that the profile's framework holds throughout the step beyond the schedule's buffers: a gradient
+ * bucket, and a placeholder of each shape for the gradients of a layer's products. 0: it holds nothing more. */
 int64_t step_bucket_bytes(const struct choices *choices);
 /* Fills the bytes of the rotary tables that the framework holds throughout the step, each in a block of its own:
  * angles in fp32 if it keeps them, cosine, sine. */
@@ -27,9 +27,9 @@ void step_rotary_tables(const struct choices *choices, uint64_t block[STEP_ROTAR
 /* Returns the time of attention kernels relative to the plain kernel. */
 double step_attention_slowdown(const struct choices *choices);
 
-/* Returns, as shares of the flops of matrix products in layers and in the head, the flops that tensor ranks compute
- * although the model does not need them: ranks that hold the same key and value heads all project them, and padding
- * rows of the vocabulary stand for no token. */
+/* Sets the share of the flops of matrix products, in layers and in the head, that tensor ranks compute beyond what the
+ * model needs: ranks that hold the same key and value heads all project them, and padding rows of the vocabulary stand
+ * for no token. */
 void step_redundant_product_shares(const struct choices *choices, double *layers, double *head);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
@@ -50,10 +50,10 @@ double step_max_ops(const struct choices *choices);
  * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
 int64_t step_layers_per_period(const struct choices *choices);
 
-/* Builds a short list of `length` periods of layers, or of 2 pp + `length` + 4 units, that represents the whole
- * schedule (ir->repeats): its arenas are those of the whole schedule, and so are all sizes that depend on the number of
- * units. Returns false, and leaves ir empty, if the schedule is too short, too large or not of a whole step, if it
- * offloads activations by ratio, or if its layers or units do not repeat. memories: as in step_build_planned(). */
+/* Builds a short list that represents the whole schedule (ir->repeats): of `length` periods of layers, or of 2 pp +
+ * `length` + 4 units. Its arenas, and sizes that depend on the number of units, are those of the whole schedule.
+ * Returns false, with ir empty, if the schedule is too short, too large or not of a whole step, if it offloads
+ * activations by ratio, or if its layers or units do not repeat. memories: as in step_build_planned(). */
 bool step_build_short(struct ir *ir, const struct choices *choices, uint32_t length,
                       unsigned memories);
 

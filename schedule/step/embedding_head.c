@@ -21,9 +21,9 @@ static int64_t loss_columns(const struct emit *e)
                                                     : e->whole_model->vocab;
 }
 
-/* Returns the positions of the rank's own rows of the i-th sequence of the micro-batch: the same for all, unless
- * documents say how each is cut. If stages share a subsequence, of which a micro-batch has one then, these are its part
- * of the positions of all tensor ranks. */
+/* Returns the positions of the rank's own rows of the i-th sequence of the micro-batch; they are the same for all
+ * sequences unless documents say how each is cut. If stages share a subsequence (a micro-batch is then one), they are
+ * this stage's part of the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
 {
     e->unit.positions_sequence = i;
@@ -99,8 +99,9 @@ static bool makes_whole_gradient(const struct emit *e, int64_t part)
     return part > 0 && tensor_uses_dtensor(e->choices);
 }
 
-/* Emits the copy of the rank's rows out of the whole gradient. The op that made it has written them to dtable, so the
- * copy's result stands for the memory of these rows in the whole gradient, and nothing reads it. */
+/* Emits the copy of this rank's rows from the whole gradient. The op that made the gradient has written these rows to
+ * dtable too, so nothing reads the copy's result: it takes the time, and the memory that the rows have in the whole
+ * gradient. */
 static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, struct view dtable)
 {
     const struct view rows =
@@ -127,7 +128,8 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
         write[1] = emit_compute_tensor(e, "others_rows", CATEGORY_GRADIENT,
                                        work.embedding.total - slot->rows, slot->cols);
     }
-    /* embedding_dense_backward() makes a gradient of its own, which autograd adds to that of a tied head */
+    /* embedding_dense_backward() writes a gradient of its own, which autograd then adds to the gradient of a tied
+     * head */
     const bool apart = accumulate && !whole && e->choices->profile->grads_to_none;
     if (apart)
         write[0] = emit_tensor_like(e, gradient, (int64_t)gradient.count, "dense_grad", MEMORY_HBM);
@@ -223,11 +225,11 @@ static struct view loss_by_softmax(struct emit *e, struct view logits, struct vi
     return softmax;
 }
 
-/* Emits the loss of fp32 logits as PyTorch's cross_entropy does. The forward saves the logarithm of the softmax only;
- * our kernel writes the softmax itself to that buffer. The caller has the 16-bit logits until the forward has ended, 10
- * bytes per element. In the backward nll_loss_backward() fills a dense gradient of the logarithm, and
- * _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per element; 14 if
- * the caller still holds the 16-bit logits (LOSS_HF). */
+/* Emits the loss of fp32 logits as PyTorch's cross_entropy does. Its forward saves only the log-softmax; our kernel
+ * writes the softmax to that buffer. The caller keeps the 16-bit logits until the forward has ended: 10 bytes per
+ * element. In the backward nll_loss_backward() fills a dense gradient of the log-softmax, and
+ * _log_softmax_backward_data() computes the gradient of the logits from it while both exist: 12 bytes per element, or
+ * 14 if the caller still holds the 16-bit logits (LOSS_HF). */
 static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
 {
     struct view wide = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
@@ -364,9 +366,10 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
     return cast_gradient_if_wide(e, to, labels);
 }
 
-/* Emits the loss of logits that are gathered from all tensor ranks: each computes the loss and the gradient of whole
- * rows. The product of the head reads the rank's columns of that gradient; an op cannot select columns by rank, so the
- * same columns are computed from the rank's own logits, which moves as many bytes as the copy of the columns does. */
+/* Emits the loss of logits that are gathered from all tensor ranks; each rank computes the loss and the gradient of
+ * whole rows. The product of the head reads the rank's own columns of that gradient. An op cannot select columns by
+ * rank, so these columns are computed from the rank's own logits, which moves as many bytes as the copy of the columns
+ * does. */
 static struct view loss_of_gathered(struct emit *e, struct view logits, struct view labels)
 {
     int64_t rows = (int64_t)labels.count, ranks = (int64_t)e->tensor.size;

@@ -8,7 +8,7 @@
  * it reads, and needs no result. */
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
                      struct expert_saved *saved);
-/* Emits the gradient dx of x from that of y, and those of the weights. */
+/* Emits the gradient dx of x from dy, the gradient of y, and the gradients of the weights. */
 void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view dy, struct view dx,
                       int64_t rows, const struct expert_saved *saved);
 

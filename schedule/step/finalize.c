@@ -29,7 +29,7 @@ struct role_writer {
     uint32_t *new_buffer;     /* new id of each old buffer; IR_NONE: none */
     uint32_t *new_op;         /* new id of each old op */
     uint32_t *dependency_row; /* for each old op, a row of e->dependency; IR_NONE: none */
-    /* for each row of e->dependency, another row of the same op; IR_NONE: none */
+    /* [rows of e->dependency] another row with the same waiting op; IR_NONE: none */
     uint32_t *next_dependency_row;
     uint32_t *next_number; /* [stems] the number of the next buffer */
 };
@@ -54,8 +54,8 @@ static inline uint32_t write_buffer(struct role_writer *f, uint32_t from)
     return to;
 }
 
-/* Copies the columns of ops to their new rows; rewrite_op() then sets those of operands and waits. Ops with consecutive
- * ids, which are many, are copied together. */
+/* Copies the columns of ops to their new rows; rewrite_op() later sets their operands and waits. Ops often have
+ * consecutive ids, and those are copied together. */
 static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 {
     struct op_table *out = &f->output->op;
@@ -220,8 +220,8 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
-    /* Persistent buffers come first, in the order in which they were made. A part of a step (--scope) has only those
-     * that it touches. */
+    /* Persistent buffers come first, in the order in which they were made. A part of a step (--scope) keeps only those
+     * that its ops use. */
     bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
         if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))

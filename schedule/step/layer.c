@@ -57,12 +57,11 @@ static bool recomputes_pieces(const struct emit *e)
 
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
 
-/* Returns the number of times that a chain of kernels reads or writes an element; 0: one kernel does everything. The
- * chains of GELU are those in FPDT_FFN of DeepSpeed's fpdt_layer.py, the bias included: for the forward; for what the
- * backward recomputes (the bias, tanh of the polynomial, the activation); and for the gradient (the derivative in ten
- * operations, and the product). FPDT_FFN has no SwiGLU, which is assumed to be written in the same way: silu and a
- * product in the forward; sigmoid and two products recomputed; then the gradients of both factors and their
- * concatenation. */
+/* Returns how many times a chain of kernels reads or writes each element; 0: one kernel does everything. The chains of
+ * GELU are those of FPDT_FFN (DeepSpeed, fpdt_layer.py), with the bias: the forward; what the backward recomputes (the
+ * bias, tanh of the polynomial, the activation); and the gradient (the derivative in ten operations, and the product).
+ * FPDT_FFN has no SwiGLU; we assume it would be written in the same way: silu and a product in the forward; sigmoid and
+ * two products recomputed; then the gradients of both factors and their concatenation. */
 static int64_t touched_elements(const struct emit *e, enum chain chain)
 {
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -76,8 +75,8 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
 }
 
 /* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
- * checkpointing saves every second product, so one of w1 and w3. Here w1 and w3 are one product, so the first half of
- * its rows is saved instead: the bytes and flops are the same. */
+ * checkpointing saves every second product, and so one of w1 and w3. Here these are one product, so half of its rows is
+ * saved instead, which takes the same bytes and flops. */
 static uint32_t up_product_parts(const struct emit *e, int64_t rows)
 {
     bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && is_gated(e) &&
@@ -85,8 +84,8 @@ static uint32_t up_product_parts(const struct emit *e, int64_t rows)
     return halves ? FFN_PARTS : 1;
 }
 
-/* Returns how many rows, as wide as the feed-forward part, have room for the bytes that a layer keeps in addition to
- * its first product (schedule/choices/kept.h). */
+/* Returns how many more rows, each as wide as the feed-forward part, a buffer needs for the bytes that a layer keeps
+ * besides its first product (schedule/choices/kept.h). */
 static int64_t extra_kept_rows(const struct emit *e, int64_t rows)
 {
     return rows * e->kept_extra_bytes.act / 2;
@@ -344,8 +343,8 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
         branch = emit_norm_of_layer(e, layer, norm, "norm_after", branch, stats);
         e->tags.region = REGION_LINEAR;
     }
-    /* the bytes that a framework keeps beside a sum (kept_extra_bytes_of_norm()) have room in the residual's buffer, but
-     * before the feed-forward part in the buffer of the norm's statistics */
+    /* The bytes that a framework keeps besides a sum (kept_extra_bytes_of_norm()) are added to the residual's buffer;
+     * before the feed-forward part, to the buffer of the norm's statistics. */
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                                 e->choices->model->hidden)

@@ -6,7 +6,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emit a layer, x += wo(attention(norm1(x))); x += mlp(norm2(x)), and its backward. */
+/* layer_forward() emits x += wo(attention(norm1(x))), then x += mlp(norm2(x)), and returns the new x; layer_backward()
+ * returns the gradient of x. */
 buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x);
 buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy);
 

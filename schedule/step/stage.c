@@ -55,7 +55,8 @@ static struct row_range row_overlap(struct row_range a, struct row_range b)
     return both.begin < both.end ? both : (struct row_range){0, 0};
 }
 
-/* Returns the chunk from which a pass comes; given the other pass, the chunk to which it goes. -1: there is none. */
+/* Returns the chunk that comes before `chunk` in a pass, from which it gets its input; -1: there is none. With the
+ * opposite pass it is the chunk to which `chunk` sends. */
 static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
@@ -86,8 +87,9 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
 
 /* ---- units ---- */
 
-/* Returns the number of keys, in tokens, of all subsequences of a chunk that this stage computes on, rounded up so
- * that the pieces of the last one are full. Stages after the owner share only its first subsequences. */
+/* Returns the number of keys, in tokens, that this stage's caches need for a chunk: those of all subsequences on which
+ * it computes, with the pieces of the last one rounded up. Stages after the chunk's owner share only its first
+ * subsequences. */
 static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->choices;

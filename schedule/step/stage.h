@@ -24,7 +24,8 @@ struct inbound_message {
     uint8_t pass;
     bool is_posted;
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
-    /* at a seam: the buffer that receives the message; otherwise it is received into rows of `input` */
+    /* the buffer that receives the message, where rows change their tensor rank between the chunks; IR_NONE: it is
+     * received in rows of `input` */
     buffer_id seam_buffer;
 };
 
@@ -72,7 +73,7 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
 /* Makes the host wait for all messages for which it has not waited (pipeline_awaits_messages()). */
 void stage_await_messages(struct stage *s);
 
-/* ---- schedule/step/kv_exchange.choices: ACTION_SEND_KV, ACTION_RETURN_KV ---- */
+/* ---- ACTION_SEND_KV and ACTION_RETURN_KV (schedule/step/kv_exchange.c) ---- */
 void stage_send_kv(struct stage *s, const struct action *action);
 void stage_return_kv(struct stage *s, const struct action *action);
 

@@ -118,9 +118,9 @@ static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
     return i;
 }
 
-/* Emits the messages of an action and of the next one as Megatron-LM's schedules.py does: between a forward and a
- * backward, sending and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()); between
- * two forwards or two backwards they follow one another. */
+/* Emits the messages after action `done` as Megatron-LM's schedules.py does. Between a forward and a backward, sending
+ * and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()); between two forwards or two
+ * backwards one comes after the other. */
 static void emit_messages(struct stage *s, const struct action *done, const struct action *next)
 {
     if (next == NULL || next->kind == done->kind)
@@ -141,10 +141,10 @@ struct arrival {
     uint32_t first_in_list;
 };
 
-/* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
- * data that comes back from the receiver proves that, so that a compute op that waits for the send loses no time. */
+/* The sent messages of which the sender knows that they have arrived, so that their bytes may be reused. Data that
+ * comes back from the receiver proves it; then a compute op that waits for the send loses no time. */
 struct arrivals {
-    /* for each action, the result of pipeline_implicit_acks(); NULL: not needed */
+    /* [actions] the result of pipeline_implicit_acks(); NULL: not needed */
     uint32_t *ack_action;
     struct arrival *action; /* [actions] */
 };

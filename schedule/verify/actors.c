@@ -81,7 +81,8 @@ struct message_route {
     uint16_t guard;
 };
 
-/* The destinations of a role's messages, and their guards, by which its ranks differ. */
+/* The messages of each role by destination and guard, in which the ranks of a role differ. Those of a role begin at
+ * begin[role]. */
 struct message_routes {
     struct message_route *route;
     uint32_t *begin; /* (roles + 1) */
@@ -191,8 +192,8 @@ static void append_description(struct descriptions *descriptions, const struct i
 
 /* ---- actors ---- */
 
-/* A set of components (ranks that communicate) whose descriptions are equal. They share the actors of the first of them
- * that was seen: one for each of its ranks, from first_actor on. */
+/* A set of components (ranks that communicate) with equal descriptions. They share the actors of the one that was seen
+ * first: one actor for each of its ranks, from first_actor on. */
 struct equal_components {
     size_t begin, end; /* where the description of the component begins and ends */
     uint32_t first_actor;

@@ -74,7 +74,7 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
                 count != 0 && !persistent ? ", which is not ordered after that" : "");
 }
 
-/* Returns the row of the first range that ends after `begin`; the map's count if there is none. */
+/* Returns the index of the first range that ends after `begin`; the number of ranges if none does. */
 static size_t first_range_after(const struct range_map *m, uint64_t begin)
 {
     size_t low = 0, high = m->count;

@@ -19,7 +19,8 @@ struct exchange_ops {
     uint32_t *ordinal; /* [ops] the op's index in its list */
 };
 
-/* The collectives of a role in one group. The sends and receives of a role count as a further group. */
+/* The collectives of a role in one group, in list order. The sends and receives of a role are in a sequence of their
+ * own. */
 struct op_sequence {
     const uint32_t *op;
     uint32_t count;
@@ -32,7 +33,7 @@ static inline struct op_sequence sequence_of(const struct exchange_ops *ops, con
     return (struct op_sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
 }
 
-/* A send or receive of an actor. Message k of an actor belongs to op k of its role's list. */
+/* A send or receive of an actor. Message k of the actor is op k in its role's sequence of messages. */
 struct message {
     uint32_t op;
     uint32_t actor, peer_actor; /* peer_actor IR_NONE: the guard fails, or there is no such rank */
@@ -65,7 +66,8 @@ struct verifier;
 const struct exchange *verify_exchange(struct verifier *v);
 void exchange_release(struct exchange *exchange);
 
-/* Makes the actors. fold false: every rank is an actor of its own; true: there are as few actors as possible. */
+/* Makes the actors. fold false: one for each rank. fold true: ranks that communicate in the same way share one, so that
+ * there are as few as possible. */
 void actors_make(struct actors *actors, struct verifier *v, const struct exchange_ops *ops,
                  bool fold);
 void actors_release(struct actors *actors);

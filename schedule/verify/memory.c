@@ -255,7 +255,7 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
         }
         if (bad_from != IR_NONE && (bad_to == 0 || bad_to == slot))
             bad_to = slot + 1;
-        /* the ranks then count as having written it, so that a fault is reported only once */
+        /* record these ranks as writers all the same, so that each fault is reported once */
         w->written_by[slot] = ranks_union(v, w->written_by[slot], ranks);
     }
     if (bad_from == IR_NONE)

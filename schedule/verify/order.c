@@ -134,8 +134,8 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* ---- the rule ---- */
 
-/* True if no deadlock is possible. This is so if ops wait only for earlier ops, there are no messages, and there are
- * collectives only if there is a single role: then only earlier ops of its own list can hold an op. */
+/* True if no deadlock is possible: ops wait only for earlier ops, there are no messages, and there are either no
+ * collectives or only one role. Then only an earlier op of its own list can delay an op. */
 static bool cannot_deadlock(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;

@@ -14,9 +14,8 @@
 
 #include <stdbool.h>
 
-/* The slots of all buffers. A buffer is divided at the ends of all ranges that ops use, so that every op touches a slot
- * as a whole or not at all. The slots of a buffer are consecutive; a buffer that ops only touch as a whole has one
- * slot. */
+/* Buffers are divided into slots at the ends of all ranges that ops use, so that every op uses a slot as a whole or not
+ * at all. The slots of a buffer are consecutive; a buffer that ops use only as a whole has one slot. */
 struct buffer_slots {
     uint32_t *first_slot;                        /* [buffers + 1] the first slot of each */
     uint64_t *first_element;                     /* [slots] the first element of each */
@@ -111,7 +110,7 @@ const char *buffer_text(struct verifier *v, uint32_t buffer); /* "kv1" */
 const char *view_text(struct verifier *v, struct view view);  /* "kv1[0:64]", "kv1" when whole */
 const char *rank_text(struct verifier *v, uint32_t rank);     /* "rank 3 (cp=1 hp=1)" */
 
-/* True if an op takes part in communication of its group by issue order: collectives, shifts, barriers. */
+/* True if members of a group match their ops of this kind by order of issue: collectives, shifts, barriers. */
 bool is_collective(enum work_kind kind);
 static inline bool is_message(enum work_kind kind)
 {

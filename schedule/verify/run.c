@@ -168,9 +168,8 @@ uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t o
     return r->actors->first_message[actor] + r->ops->ordinal[op];
 }
 
-/* Lets an op that is next on its actor arrive at the rendezvous with the actors with which it communicates; returns
- * true if all have arrived. place: where the actor's arrival is noted, a stream or, as the number after the streams,
- * the host. */
+/* Lets an actor arrive with its next op at the rendezvous with the actors with which it communicates. Returns true if
+ * all have arrived. place: where the arrival is noted: a stream, or, as the number after the streams, the host. */
 static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];

@@ -7,7 +7,7 @@
 
 /* The ops that compute in another dtype than the schedule's. */
 struct other_dtype {
-    /* the number of these ops; the first of them, and its operand with that dtype */
+    /* the number of these ops; the first of them, and the number of its operand with that dtype */
     uint32_t op_count, first_op, first_operand;
 };
 
@@ -22,7 +22,7 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
                         dtype_name((enum dtype)ir->buffer.dtype[view.buffer.i]));
 }
 
-/* Checks the dtype of an operand. first: for each type, the first operand of that type, with which the others must
+/* Checks the dtype of operand k. first[type]: the first operand of each type, with which others of that type must
  * agree; IR_NONE: there was none yet. */
 static void check_operand_type(struct verifier *v, uint32_t op, uint32_t k,
                                const struct work_operand *operand, uint32_t *first)

@@ -31,7 +31,7 @@ void verify_note_checked(struct verifier *v, const char *format, ...)
     va_end(args);
 }
 
-/* ---- data that rules share ---- */
+/* ---- data that rules share, computed at the first use ---- */
 
 const struct order *verifier_order(struct verifier *v, uint32_t role)
 {
@@ -86,7 +86,7 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
         qsort(row, filled[b], sizeof *row, ascending_u64);
         for (uint32_t i = 0; i < filled[b]; i++)
             if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
-                /* first_edge[b] + i >= s->slot_count: kept edges move to the front of the same array */
+                /* this never overwrites a row that is still to be read: first_edge[b] + i >= s->slot_count */
                 edge[s->slot_count++] = row[i];
                 assert(s->slot_count < UINT32_MAX);
             }

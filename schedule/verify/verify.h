@@ -20,7 +20,7 @@
 #define VERIFY_RULES 20
 #define VERIFY_SHOWN 10 /* the most messages of one rule; further ones are only counted */
 
-/* The bytes of each memory that one rank's planned arena may take; 0: not limited. */
+/* The most bytes of each memory that one rank's planned arena may take; 0: no limit. */
 struct verify_limits {
     uint64_t bytes[MEMORY_COUNT];
 };

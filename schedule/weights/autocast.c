@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The copies of a bundle's parameters in one micro-batch; IR_NONE: not made yet. */
+/* The copies that autocast makes of a bundle's parameters in one micro-batch; IR_NONE: not made yet. */
 struct weight_copies {
     bool is_recomputed; /* an op that computes a layer again reads the bundle */
     buffer_id forward_copy, backward_copy;

@@ -40,8 +40,8 @@ static enum weight weight_of_name(const char *name)
 
 enum { NAME_SIZE = 112 };
 
-/* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. The tensor starts at
- * *offset of a rank's part of the bundle; *offset is then moved past it. experts: the part is a layer with experts. */
+/* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately. The tensor starts at element
+ * *offset of a rank's part of the bundle; *offset becomes its end. experts: the part is a layer with experts. */
 static void add_tensor(struct emit *e, bool experts, const char *prefix,
                        const struct tensor_spec *spec, const struct tensor_cut *cut,
                        uint64_t *offset)
@@ -113,8 +113,8 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     *used += offset;
 }
 
-/* Adds a part's tensors to the ir and lays them out from *used on; those whose gradients are not summed over tensor
- * ranks come first: they are cut, or complete on each. */
+/* Adds the tensors of a part to the ir, from element *used of the bundle on. Tensors whose gradients are not summed
+ * over tensor ranks come first: those that are cut, and those that are complete on each rank. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
@@ -390,10 +390,10 @@ bool weights_params_are_masters(const struct choices *choices)
            (choices->optimizer != CHOICE_OPTIMIZER_HOST || choices->parameters == PARAMETERS_HOST);
 }
 
-/* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. Usually
- * it updates a master copy. With one_copy it updates the sharded parameters. If the parameters that computation reads
- * have the master's dtype (bf16 with --states bf16, fp32 with --dtype f32), it updates them, or, if these are whole
- * and their updates are divided among ranks, this rank's part of them. */
+/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of --states. Usually the optimizer
+ * updates a master copy. With one_copy it updates the sharded parameters. If the parameters that computation reads have
+ * the master's dtype (bf16 with --states bf16, fp32 with --dtype f32), it updates these; or, if they are whole and
+ * ranks divide the updates, this rank's part of them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
@@ -418,8 +418,8 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
         make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
-/* Makes the buffers of parameters that ranks hold whole. Quantised weights have no 16-bit parameters: the buffer of these
- * takes none of the implementation's memory. */
+/* Makes the buffers of parameters that ranks hold whole. With quantised weights only, the implementation has no 16-bit
+ * parameters, so their buffer counts as none of its memory. */
 static void make_whole_params(struct emit *e, uint32_t b)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -485,9 +485,9 @@ static void make_states(struct emit *e, uint32_t b)
     make_optimizer_states(e, b, one_copy || e->weights.uses_autocast);
 }
 
-/* Zeroes gradients before the step: where stages hold each other's weights, the stage's own, to which all others are
- * added; where all stages hold all weights, those of chunks that this stage does not compute, since all stages take
- * part in the reduction of all gradients. */
+/* Zeroes gradients before the step. Where stages hold each other's weights: the stage's own gradients, to which the
+ * others' are added. Where all stages hold all weights: those of chunks that this stage does not compute, since all
+ * stages take part in the reduction of all gradients. */
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);
@@ -508,7 +508,8 @@ void weights_make_bundles(struct emit *e)
     e->weights.uses_autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
-        /* what forward and backward name until pass_weights(), or pass_autocast(), redirects it */
+        /* a buffer that ops of forward and backward name until pass_weights() or pass_autocast() puts the gathered one
+         * in its place */
         if (e->weights.bundle[b].param.i == IR_NONE)
             e->weights.bundle[b].param =
                 emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,

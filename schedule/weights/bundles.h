@@ -12,7 +12,7 @@
 bool weights_params_are_masters(const struct choices *choices);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_make_bundles(struct emit *e);
-/* From now on backward ops add to this micro-batch's gradients. */
+/* Makes backward ops that follow add to the gradients of micro-batch `micro`. */
 void weights_begin_micro_batch(struct emit *e, uint32_t micro);
 /* Emits a collective from one whole buffer to another; its bytes are those of `from`. */
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,

@@ -21,16 +21,17 @@ static struct view final_gradient(const struct emit *e, uint32_t b)
     return view_whole(e, weights_final_grad(e, b));
 }
 
-/* True if gradients are DTensors on tensor ranks that FSDP does not shard, so that they keep the placements that
- * autograd gave them until the optimizer reads them. */
+/* True if gradients are DTensors on tensor ranks and FSDP does not shard them; then they keep the placements (such as
+ * partial sums) that autograd gave them until the optimizer reads them. */
 static bool gradients_keep_placements(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return e->tensor.size > 1 && tensor_uses_dtensor(c) && c->weights == CHOICE_WEIGHTS_REPLICATED;
 }
 
-/* Emits the reductions of such gradients that are partial, those of norms and biases: one by one, for the norm of all
- * gradients and again for AdamW. The schedule has their sums from the backward. */
+/* Emits the reductions of those gradients of a bundle that are partial sums (of norms and biases), one by one: once for
+ * the norm of all gradients, and again for AdamW. In the schedule the backward has summed them already, so the ops only
+ * take the time. */
 static void reduce_partial_gradients(struct emit *e, uint32_t b)
 {
     enum { READERS = 2 };
@@ -45,8 +46,9 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
     }
 }
 
-/* Emits the norm and the scaling of the rows of other tensor ranks in a gradient that each rank makes whole: a rank
- * takes its own rows only when AdamW reads them. The norm has these rows from the ranks that own them. */
+/* Emits the norm and the scaling of other tensor ranks' rows in a gradient that each rank makes whole, since a rank
+ * takes its own rows only when AdamW reads them. The norm of all gradients has these rows from the ranks that own
+ * them. */
 static void clip_rows_of_others(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].other_ranks_grad};

@@ -34,7 +34,7 @@ bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
-    /* of one micro-batch, or of one shared unit */
+    /* the gradient is that of one micro-batch or of one shared unit, and is cut into parts */
     bool cut =
         (shard_waits_for_sums(s, row) || weights_allocate_gradients_in_backward(s->e->choices)) &&
         (s->gradient[row].lent_grad != IR_NONE || bundle->ranks->shard_size > 1);
@@ -87,9 +87,9 @@ static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id 
     }
 }
 
-/* Sums over tensor ranks the gradients of weights that each of them holds whole. If each rank has its own tokens, its
- * gradients of norms and of biases after a scatter cover only these; if each has all tokens, only norms of heads are
- * partial. */
+/* Sums over tensor ranks the gradients of weights that each of them holds whole and that are partial sums: if each rank
+ * has its own tokens, those of norms, and of biases that are added after a scatter; if each has all tokens, only those
+ * of norms of heads. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
@@ -162,7 +162,8 @@ static buffer_id widen_gradient(struct emit *e, buffer_id grad)
 }
 
 /* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it over all ranks and copies the parts
- * back. Here all copies come before the sum, and the division in place is one more copy. Returns the flat tensor. */
+ * back. Here all these copies come before the sum, and the division in place counts as one more. Returns the flat
+ * tensor. */
 static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad),
@@ -227,9 +228,9 @@ static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_grad
     return to;
 }
 
-/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
- * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
- * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
+/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, for those gradients whose
+ * last op comes before position i of the list. After the last part of a bundle, the kept part is summed over the
+ * replicas. A tied embedding's gradient begins first and ends last, so it must not delay any other. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
@@ -294,7 +295,7 @@ static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
         remote_sum_gradients(s->e, &s->e->weights.lent_grad[s->last_summed[1]]);
 }
 
-/* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
+/* Returns the last op that adds to a gradient that this stage computes by itself, which leaves out shared units;
  * IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
 {
@@ -305,8 +306,8 @@ op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-/* Reduces the gradients that the op at position i was the last to add to, unless all are reduced at the end; the op may
- * write several parts of one. The gradient of a shared unit is summed over the unit's stages. */
+/* Reduces the gradients to which the op at position i was the last to add, unless all are reduced at the end. One op
+ * may write several parts of a gradient. The gradient of a shared unit is first summed over the unit's stages. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;

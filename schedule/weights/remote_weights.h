@@ -47,7 +47,7 @@ void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_gra
 /* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share. */
 void remote_return_parts(struct emit *e, op_id alone);
 
-/* --- schedule/weights/remote_part_divisor.c: where stages hold parts --- */
+/* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
 /* Returns the least common multiple of `parts` and of the numbers of stages that share a unit of the chunk, if stages
  * hold parts of weights: a bundle cut into that many parts can be divided evenly among any of these groups. */
 uint64_t remote_part_divisor(const struct choices *choices, uint32_t chunk, uint64_t parts);
