@@ -10,26 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
-
-/* ---- sockets ---- */
-
-double bootstrap_now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void bootstrap_set_timeout(int fd, double timeout_s)
-{
-    const time_t whole_s = (time_t)timeout_s;
-    struct timeval t = {whole_s, (suseconds_t)(1e6 * (timeout_s - (double)whole_s))};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
-}
 
 /* True if a call that began at since_s may still wait: sockets time out after a second, and time counts from the last
  * progress of any process. */

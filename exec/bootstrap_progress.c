@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #define BEAT_S 0.1 /* seconds between two heartbeats */
 
@@ -43,13 +41,6 @@ static bool send_heartbeat(int fd, const struct heartbeat *beat)
     ssize_t n = send(fd, beat, sizeof *beat, MSG_DONTWAIT | MSG_NOSIGNAL);
     return n == (ssize_t)sizeof *beat ||
            (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
-}
-
-void bootstrap_close_socket(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }
 
 /* Exchanges heartbeats once. On rank 0, `last` has the last one of each peer, and their sum is sent to all. */

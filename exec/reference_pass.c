@@ -3,7 +3,6 @@
 #include "exec/reference_layer.h"
 #include "exec/reference_math.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,28 +17,6 @@ static struct reference_storage new_storage(const struct reference *r, uint64_t 
 {
     uint64_t state = r->rounding.seed * UINT64_C(0x9e3779b97f4a7c15) + number;
     return (struct reference_storage){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
-}
-
-/* Returns the next uniform number of [-1/2, 1/2), from splitmix64. */
-static double draw_element(struct reference_storage *storage)
-{
-    uint64_t z = storage->random_state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53 - 0.5;
-}
-
-double *reference_round_stored(struct reference_storage *storage, double *x, size_t count)
-{
-    const struct reference_rounding *rounding = &storage->rounding;
-    for (size_t i = 0; i < count && rounding->significand_bits > 0; i++) {
-        int exponent; /* |x| lies from 2^(exponent - 1) to 2^exponent */
-        frexp(x[i], &exponent);
-        exponent = exponent - 1 > rounding->min_exponent ? exponent - 1 : rounding->min_exponent;
-        if (x[i] != 0)
-            x[i] += ldexp(draw_element(storage), exponent - (rounding->significand_bits - 1));
-    }
-    return x;
 }
 
 static struct reference_layer_widths layer_widths(const struct transformer *t,
@@ -63,11 +40,6 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
                         p->sinks != NULL ? p->sinks->param : NULL,
                         p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
     };
-}
-
-double *reference_zeros(struct arena *arena, size_t rows, size_t cols)
-{
-    return arena_array(arena, rows * cols, sizeof(double));
 }
 
 /* ---- parameters ---- */
@@ -162,14 +134,6 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
 }
 
 /* ---- a layer ---- */
-
-double *reference_sum(struct arena *arena, const double *a, const double *b, size_t count)
-{
-    double *y = reference_zeros(arena, count, 1);
-    for (size_t i = 0; i < count; i++)
-        y[i] = a[i] + b[i];
-    return y;
-}
 
 /* Returns x, (s, hidden), or its norm if there is one (a branch that has none there has no such tensor). */
 static double *apply_norm(struct arena *arena, struct reference_storage *to,

@@ -194,23 +194,6 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
     return false;
 }
 
-/* Returns the bytes that the kernels before and after an attention backward move. Before it, delta is computed from O
- * and dO, and the fp32 dQ is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are
- * summed over each group. */
-double cost_attention_other_bytes(const struct work *work)
-{
-    double in = (double)dtype_bytes((enum dtype)work->in);
-    double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
-    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
-    double q = (double)work->attention.q * (double)work->attention.heads;
-    double kv = (double)work->attention.kv * (double)work->attention.heads;
-    double kv_own = (double)work->attention.kv * (double)work->attention.kv_heads;
-    double bytes = q * (vdim * 2 * in + dim * (f32 + f32 + out));
-    if (work->attention.kv_heads < work->attention.heads)
-        bytes += (dim + vdim) * (kv + kv_own) * out;
-    return bytes;
-}
-
 /* Returns the watts that an implementation's kernels would draw at their highest rate. */
 static double attention_watts(const struct device_cost *cost, enum attention_impl impl)
 {
@@ -274,7 +257,7 @@ static struct attention_op op_without_blocks(const struct device_cost *cost,
         double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
         op.other_kernels_s = kernels * cost->device_kernel_start_s +
                              cost_memory_stream_s(cost, cost->memory_stream_fraction,
-                                                  cost_attention_other_bytes(work));
+                                                  cost_memory_around_attention_bytes(work));
     }
     return op;
 }

@@ -160,6 +160,23 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
                : NULL;
 }
 
+/* Returns the bytes that the kernels before and after an attention backward move. Before it, delta is computed from O
+ * and dO, and the fp32 dQ is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are
+ * summed over each group. */
+double cost_memory_around_attention_bytes(const struct work *work)
+{
+    double in = (double)dtype_bytes((enum dtype)work->in);
+    double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
+    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
+    double q = (double)work->attention.q * (double)work->attention.heads;
+    double kv = (double)work->attention.kv * (double)work->attention.heads;
+    double kv_own = (double)work->attention.kv * (double)work->attention.kv_heads;
+    double bytes = q * (vdim * 2 * in + dim * (f32 + f32 + out));
+    if (work->attention.kv_heads < work->attention.heads)
+        bytes += (dim + vdim) * (kv + kv_own) * out;
+    return bytes;
+}
+
 double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                                  const struct work *work)
 {
@@ -173,7 +190,7 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
         return chain_elements(work) * chain->bytes_per_element;
     double bytes = work_memory_bytes(work);
     if (work->kind == WORK_ATTENTION_BACKWARD && !cost->is_ideal)
-        bytes += cost_attention_other_bytes(work);
+        bytes += cost_memory_around_attention_bytes(work);
     return bytes;
 }
 

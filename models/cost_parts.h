@@ -49,7 +49,7 @@ double cost_bandwidth_share(const struct device_cost *cost, const struct work *w
 const char *cost_memory_class(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */
-double cost_attention_other_bytes(const struct work *work);
+double cost_memory_around_attention_bytes(const struct work *work);
 
 /* Returns the seconds that `bytes` take at the asymptotic share of the bandwidth, plus those of the ramp to it,
  * without a kernel start. */

@@ -145,14 +145,6 @@ static enum status check_keys(const struct hf_reader *r)
 
 /* ---- rotary positions ---- */
 
-/* Returns the rotary parameters of the layers without a window: Transformers 5 may have others for layers with a
- * window. */
-static struct json_node rotary_of_full_layers(struct json_node parameters)
-{
-    struct json_node own = json_find(parameters, "full_attention");
-    return json_is_object(own) ? own : parameters;
-}
-
 /* With a share below 1, only the first columns of every head are rotated. The same kernel copies the others, so the
  * work is the same; a run and its reference rotate all columns, as a note says. */
 static enum status read_rotary_share(const struct hf_reader *r, struct json_node holder)
@@ -189,7 +181,7 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
     enum status status = json_get_object(r->root, key, &scaling, r->diag);
     if (status != STATUS_OK)
         return status;
-    scaling = rotary_of_full_layers(scaling);
+    scaling = hf_rotary_of_full_layers(scaling);
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
@@ -216,28 +208,6 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
     return STATUS_OK;
 }
 
-/* Finds the object that has rope_theta: the root, or rope_parameters. */
-static enum status find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder)
-{
-    *holder = r->root;
-    if (hf_has_value(r, "rope_theta") || !hf_has_value(r, "rope_parameters"))
-        return STATUS_OK;
-    enum status status = json_get_object(r->root, "rope_parameters", holder, r->diag);
-    if (status == STATUS_OK)
-        *holder = rotary_of_full_layers(*holder);
-    return status;
-}
-
-enum status hf_read_rope_theta(const struct hf_reader *r)
-{
-    struct json_node holder;
-    r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
-    enum status status = find_rope_theta_holder(r, &holder);
-    if (status == STATUS_OK && json_find(holder, "rope_theta").value != NULL)
-        status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
-    return status;
-}
-
 static enum status read_rope(const struct hf_reader *r)
 {
     struct json_node holder;
@@ -246,7 +216,7 @@ static enum status read_rope(const struct hf_reader *r)
         status = read_rope_type(r, "rope_parameters");
     r->t->positions = POSITIONS_ROPE;
     if (status == STATUS_OK)
-        status = find_rope_theta_holder(r, &holder);
+        status = hf_find_rope_theta_holder(r, &holder);
     if (status == STATUS_OK)
         status = read_rotary_share(r, holder);
     return status == STATUS_OK ? hf_read_rope_theta(r) : status;

@@ -61,3 +61,30 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
     return json_get_i64(r->root, key, 1, (int64_t)field->high,
                         transformer_field_size_pointer(r->t, field), r->diag);
 }
+
+struct json_node hf_rotary_of_full_layers(struct json_node parameters)
+{
+    struct json_node own = json_find(parameters, "full_attention");
+    return json_is_object(own) ? own : parameters;
+}
+
+enum status hf_find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder)
+{
+    *holder = r->root;
+    if (hf_has_value(r, "rope_theta") || !hf_has_value(r, "rope_parameters"))
+        return STATUS_OK;
+    enum status status = json_get_object(r->root, "rope_parameters", holder, r->diag);
+    if (status == STATUS_OK)
+        *holder = hf_rotary_of_full_layers(*holder);
+    return status;
+}
+
+enum status hf_read_rope_theta(const struct hf_reader *r)
+{
+    struct json_node holder;
+    r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
+    enum status status = hf_find_rope_theta_holder(r, &holder);
+    if (status == STATUS_OK && json_find(holder, "rope_theta").value != NULL)
+        status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
+    return status;
+}

@@ -38,7 +38,14 @@ bool hf_has_value_to_read(const struct hf_reader *r, const char *key);
 /* Reads the whole number at `key` into the transformer's field `name`, within that field's limits. */
 enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name);
 
-/* Reads the base of rotary positions, or takes the family's (models/hf_config.c). */
+/* Returns the rotary parameters of the layers without a window: Transformers 5 may have others for layers with a
+ * window. */
+struct json_node hf_rotary_of_full_layers(struct json_node parameters);
+
+/* Finds the object that has rope_theta: the root, or rope_parameters. */
+enum status hf_find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder);
+
+/* Reads the base of rotary positions, or takes the family's. */
 enum status hf_read_rope_theta(const struct hf_reader *r);
 
 /* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */

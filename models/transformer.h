@@ -205,6 +205,11 @@ enum status transformer_load_dense(struct transformer *t, struct arena *arena,
  * 10000, no biases, an untied head. A field "proxy" names parts that the dense model lacks ("proxy=experts"). */
 bool transformer_is_line(const char *name);
 
+/* Fills *t from such a line. A field that it lacks gets the value that most models of today have; layers, hidden, heads,
+ * ffn and vocab have none. */
+enum status transformer_read_line(struct transformer *t, struct arena *arena, const char *line,
+                                  struct diag *diag);
+
 /* Appends a model's fields on one line; has_vocab false leaves the vocabulary out. */
 void transformer_put_line(struct text *out, const struct transformer *t, bool has_vocab);
 

@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status shell_fault(const struct shell_reader *s, const char *what)
-{
-    return diag_error(s->shell->diag, (struct loc){.name = s->shell->name, .line = s->line},
-                      STATUS_BAD_INPUT, "%s", what);
-}
-
 void shell_release(struct shell_script *script)
 {
     for (size_t i = 0; i < script->command_count; i++)
@@ -104,11 +98,6 @@ static enum status assign_variable(struct shell_reader *s, const char *name, siz
 }
 
 /* ---- if, loops and case ---- */
-
-bool shell_is_word(const char *text, size_t size, const char *word)
-{
-    return strlen(word) == size && memcmp(text, word, size) == 0;
-}
 
 static enum status push_frame(struct shell_reader *s, enum shell_frame_kind kind)
 {

@@ -135,12 +135,6 @@ static bool start_uncontended(struct scheduler *s, size_t e)
     return true;
 }
 
-void scheduler_start_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes)
-{
-    const uint32_t *begin = &s->fold->link_begin[flow];
-    engine_start_flow(s->fold->link + begin[0], begin[1] - begin[0], bytes, (int64_t)(2 * e + 1));
-}
-
 /* Starts an event's flows in the engine, whose clock has reached the date. */
 static void start_engine_flows(struct scheduler *s, size_t e)
 {

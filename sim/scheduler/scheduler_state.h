@@ -2,6 +2,7 @@
 #ifndef SIM_SCHEDULER_STATE_H
 #define SIM_SCHEDULER_STATE_H
 
+#include "sim/scheduler/engine.h"
 #include "sim/scheduler/scheduler.h"
 #include "sim/traffic/index.h"
 
@@ -139,7 +140,12 @@ static inline uint32_t scheduler_op_ordinal(const struct scheduler *s, const str
 void scheduler_reset(struct scheduler *s);
 
 /* Starts a flow of event e in the engine, with `bytes` of it left. */
-void scheduler_start_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes);
+static inline void scheduler_start_flow(const struct scheduler *s, size_t e, uint32_t flow,
+                                        double bytes)
+{
+    const uint32_t *begin = &s->fold->link_begin[flow];
+    engine_start_flow(s->fold->link + begin[0], begin[1] - begin[0], bytes, (int64_t)(2 * e + 1));
+}
 
 /* Writes into *why which send and receive of a channel class do not match. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,
