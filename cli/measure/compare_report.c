@@ -80,11 +80,11 @@ static void print_head(struct text *out, const struct compare_report *report)
             "--attention makes them alike\n",
             report->predicted_kernels, report->measured_kernels);
     if (report->joined_ops != NULL)
-        text_printf(
-            out,
-            "epilogues  of what was measured, the op before it computed %s: its time is in that "
-            "of matmul or add, and is predicted apart\n",
-            report->joined_ops);
+        text_printf(out,
+                    "epilogues  of what was measured, an op before it computed %s: its time is in "
+                    "that op's, "
+                    "and is predicted apart\n",
+                    report->joined_ops);
     text_printf(out,
                 "matched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
                 "(%.3f ms), %zu of %zu measured (%.3f ms)\n",

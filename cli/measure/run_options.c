@@ -29,9 +29,10 @@ static const struct option rows[] = {
      .names = epilogue_names,
      .name_count = ARRAY_LEN(epilogue_names),
      .default_text = "apart",
-     .help = "with --backend cuda, what computes GELU, gradients of biases, and norms of residual "
-             "sums: apart (kernels of their own, as predicted), or fused (the product or sum "
-             "before them, where that can be)"},
+     .help =
+         "with --backend cuda, what computes GELU, gradients of biases, norms of residual sums, "
+         "and RoPE beside a pack: apart (kernels of their own, as predicted), or fused (one "
+         "kernel with the product, sum or pack beside them, where that can be)"},
     {.name = "nccl-buffers",
      .kind = OPTION_CHOICE,
      .names = nccl_buffer_names,

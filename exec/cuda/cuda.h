@@ -110,8 +110,9 @@ struct cuda_prepared {
     struct cuda_group_plan *group_plans;
     uint32_t plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
-    bool is_computed_by_previous_op; /* the call of the op before also computes this op */
+    bool is_computed_by_previous_op; /* the call of an op before also computes this op */
     bool computes_next_norm;         /* its kernel also computes the norm after it */
+    bool rotates_and_packs;          /* its kernel computes a rotated pack (epilogues.h) */
     struct attention *attention;
     size_t scratch_bytes;
 };
@@ -138,6 +139,8 @@ struct cuda {
         joined_count[PRODUCT_EPILOGUE_COUNT];
     uint32_t norm_count,
         joined_norm_count; /* norms in these roles, and norms that the kernel of a sum computes */
+    uint32_t rope_count,
+        joined_rope_count; /* rotations in these roles, and those that are made with a pack */
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;

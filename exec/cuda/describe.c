@@ -122,17 +122,17 @@ enum status cuda_describe(backend_header_function *say, void *user, struct diag 
     return STATUS_OK;
 }
 
-/* Reports how many ops are computed by the call of the op before them; a trace shows them with no duration, at the
- * end of that op. */
+/* Reports how many ops are computed by the call of an op before them; a trace shows them with no duration, at the end
+ * of that op. Of rotations: how many are made by one kernel with a pack or unpack. */
 static void report_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
 {
     char text[160];
     snprintf(text, sizeof text,
              "gelu %" PRIu32 " of %" PRIu32 ", column_sum %" PRIu32 " of %" PRIu32
-             ", norms %" PRIu32 " of %" PRIu32,
+             ", norms %" PRIu32 " of %" PRIu32 ", rotations %" PRIu32 " of %" PRIu32,
              cuda->joined_count[PRODUCT_GELU], cuda->epilogue_op_count[PRODUCT_GELU],
              cuda->joined_count[PRODUCT_COLUMN_SUM], cuda->epilogue_op_count[PRODUCT_COLUMN_SUM],
-             cuda->joined_norm_count, cuda->norm_count);
+             cuda->joined_norm_count, cuda->norm_count, cuda->joined_rope_count, cuda->rope_count);
     say(user, "joined_ops", text);
 }
 

@@ -145,3 +145,147 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
            is_same_view(ir_read_view(ir, sum + 1, 0), ir_write_view(ir, sum, 0)) &&
            is_bf16(ir, sum) && is_bf16(ir, sum + 1) && writes_row_by_row(ir, sum);
 }
+
+/* ---- RoPE and a pack ---- */
+
+/* The tensors of a rotated pack: whole rows, and up to three blocks. */
+struct packed_views {
+    struct view whole, block[3];
+    uint32_t block_count;
+};
+
+/* Finds which ops from `first` on are one of the four orders, by their kinds. */
+static bool find_order(const struct ir *ir, uint32_t first, struct epilogue_rotated_pack *found)
+{
+    uint8_t kind[3] = {ir->op.kind[first]};
+    uint32_t following = 0;
+    while (following < 2 && follow_directly(ir, first + following)) {
+        following++;
+        kind[following] = ir->op.kind[first + following];
+    }
+    *found = (struct epilogue_rotated_pack){.first = first, .op_count = 2, .rope_count = 1};
+    if (following < 1)
+        return false;
+    found->packs = kind[0] == WORK_ROPE || kind[0] == WORK_PACK;
+    if ((kind[0] == WORK_ROPE && kind[1] == WORK_PACK) ||
+        (kind[0] == WORK_UNPACK && kind[1] == WORK_ROPE_BACKWARD)) {
+        found->pack = found->packs ? first + 1 : first;
+        found->rope[0] = found->packs ? first : first + 1;
+        return true;
+    }
+    found->op_count = 3;
+    found->rope_count = 2;
+    found->pack = found->packs ? first : first + 2;
+    found->rope[0] = found->packs ? first + 1 : first;
+    found->rope[1] = found->rope[0] + 1;
+    return following == 2 &&
+           ((kind[0] == WORK_PACK && kind[1] == WORK_ROPE && kind[2] == WORK_ROPE) ||
+            (kind[0] == WORK_ROPE_BACKWARD && kind[1] == WORK_ROPE_BACKWARD &&
+             kind[2] == WORK_UNPACK));
+}
+
+static uint32_t block_count_of(const struct ir *ir, const struct epilogue_rotated_pack *f)
+{
+    return f->packs ? ir->op.write_count[f->pack] : ir->op.read_count[f->pack];
+}
+
+static struct view whole_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
+{
+    return f->packs ? ir_read_view(ir, f->pack, 0) : ir_write_view(ir, f->pack, 0);
+}
+
+static struct view block_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f,
+                                 uint32_t k)
+{
+    return f->packs ? ir_write_view(ir, f->pack, k) : ir_read_view(ir, f->pack, k);
+}
+
+/* Returns the tensor between a rope and the pack (inner), or the other one of the rope. */
+static struct view view_of_rope(const struct ir *ir, const struct epilogue_rotated_pack *f,
+                                uint32_t i, bool inner)
+{
+    return (f->pack < f->rope[i]) == inner ? ir_read_view(ir, f->rope[i], 0)
+                                           : ir_write_view(ir, f->rope[i], 0);
+}
+
+/* True if rope i works on what the pack has there, and no op after these two reads it. */
+static bool is_left_unwritten(const struct ir *ir, const struct epilogue_rotated_pack *f,
+                              uint32_t i, struct view pack_view)
+{
+    const uint32_t buffer = pack_view.buffer.i,
+                   reader = f->pack < f->rope[i] ? f->rope[i] : f->pack;
+    return is_same_view(view_of_rope(ir, f, i, true), pack_view) &&
+           ir->buffer.binding[buffer] == IR_NONE16 && ir->buffer.free_count[buffer] == 1 &&
+           ir_free_set(ir, buffer)->i == reader;
+}
+
+static bool ropes_match_pack(const struct ir *ir, struct epilogue_rotated_pack *f)
+{
+    if (f->rope_count == 1)
+        return is_left_unwritten(ir, f, 0, whole_of_pack(ir, f));
+    if (block_count_of(ir, f) < 2)
+        return false;
+    if (!is_left_unwritten(ir, f, 0, block_of_pack(ir, f, 0))) {
+        const uint32_t rope = f->rope[0];
+        f->rope[0] = f->rope[1];
+        f->rope[1] = rope;
+    }
+    return is_left_unwritten(ir, f, 0, block_of_pack(ir, f, 0)) &&
+           is_left_unwritten(ir, f, 1, block_of_pack(ir, f, 1)) &&
+           is_same_view(ir_read_view(ir, f->rope[0], 1), ir_read_view(ir, f->rope[1], 1));
+}
+
+static struct packed_views views_of(const struct ir *ir, const struct epilogue_rotated_pack *f)
+{
+    struct packed_views v = {.block_count = block_count_of(ir, f)};
+    v.whole = f->rope_count == 1 ? view_of_rope(ir, f, 0, false) : whole_of_pack(ir, f);
+    for (uint32_t k = 0; k < v.block_count; k++)
+        v.block[k] =
+            f->rope_count == 2 && k < 2 ? view_of_rope(ir, f, k, false) : block_of_pack(ir, f, k);
+    return v;
+}
+
+/* True if all tensors have one type of 16 or 32 bits, and nothing that is written overlaps what is read. */
+static bool are_apart(const struct ir *ir, const struct epilogue_rotated_pack *f)
+{
+    const struct packed_views v = views_of(ir, f);
+    const struct view positions = ir_read_view(ir, f->rope[0], 1);
+    const uint8_t dtype = view_dtype(ir, v.whole);
+    bool apart = dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F32;
+    for (uint32_t k = 0; k < v.block_count && apart; k++)
+        apart = view_dtype(ir, v.block[k]) == dtype && !views_overlap(ir, v.whole, v.block[k]) &&
+                !views_overlap(ir, positions, f->packs ? v.block[k] : v.whole);
+    return apart;
+}
+
+/* True if the kernel takes the shapes. */
+static bool has_shapes_of_rotated_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
+{
+    const struct work *pack = ir_work(ir, f->pack), *rope = ir_work(ir, f->rope[0]);
+    const int64_t *w = pack->pack.w, dim = rope->rope.dim,
+                  rotated = rope->rope.rotated ? rope->rope.rotated : dim;
+    int64_t cols = 0, heads_end = 0;
+    bool fits = pack->pack.route == 0 && pack->pack.dealt == 0 && (w[1] > 0 || w[2] == 0) &&
+                rotated % 16 == 0 && rotated / 2 <= CUDA_ROTATED_PAIRS && dim % 8 == 0;
+    for (uint32_t i = 0; i < f->rope_count && fits; i++) {
+        const struct work *r = ir_work(ir, f->rope[i]);
+        const int64_t stride = r->rope.stride ? r->rope.stride : r->rope.heads * r->rope.dim;
+        const int64_t row = f->rope_count == 1 ? pack->pack.parts * (w[0] + w[1] + w[2]) : w[i];
+        heads_end += r->rope.heads * dim;
+        fits = r->rope.rows == pack->pack.rows && stride == row && r->rope.dim == dim &&
+               r->rope.rotated == rope->rope.rotated &&
+               (f->rope_count == 1 || (pack->pack.parts == 1 && r->rope.heads * dim == row));
+    }
+    for (int k = 0; k < 3 && fits; k++) { /* no head is split */
+        fits = w[k] % 8 == 0 && (cols >= heads_end || w[k] % dim == 0);
+        cols += pack->pack.parts * w[k];
+    }
+    return fits;
+}
+
+bool epilogue_find_rotated_pack(const struct ir *ir, uint32_t first,
+                                struct epilogue_rotated_pack *found)
+{
+    return find_order(ir, first, found) && ropes_match_pack(ir, found) &&
+           has_shapes_of_rotated_pack(ir, found) && are_apart(ir, found);
+}

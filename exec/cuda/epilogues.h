@@ -2,8 +2,8 @@
  *
  * cuBLASLt can work on a result before it writes it (an epilogue): apply GELU, and keep the result before it; or sum up
  * the rows of a factor. Schedules have these as ops of their own, which read from memory what the product had at hand:
- * the GELU of a product, and the gradient of a bias after that of its weight. A kernel of ours does the same with a
- * residual sum and the norm after it. exec_options.uses_epilogues asks for one call;
+ * the GELU of a product, and the gradient of a bias after that of its weight. Kernels of ours do the same with a
+ * residual sum and the norm after it, and with RoPE and the pack or unpack beside it. exec_options.uses_epilogues asks for one call;
  * ops, waits and memory stay those of the schedule. */
 #ifndef EXEC_CUDA_EPILOGUES_H
 #define EXEC_CUDA_EPILOGUES_H
@@ -20,5 +20,21 @@ enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product
 /* True if one kernel (cuda_add_norm()) may compute an op, which adds two tensors, and the op after it, a norm of the
  * sum, under the same conditions. The norm's statistics may lie over what the op reads. */
 bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum);
+
+/* RoPE and the pack or unpack beside it, which one kernel (cuda_rotated_pack()) may compute: consecutive ops from
+ * `first` on, in one of four orders: rope, pack; unpack, rope_backward; pack, rope, rope; rope_backward,
+ * rope_backward, unpack. What the first of two writes for the second is then not written at all. */
+struct epilogue_rotated_pack {
+    uint32_t first, op_count;
+    uint32_t pack; /* the pack or unpack */
+    uint32_t rope
+        [2]; /* rope[i] rotates block i; with one rope, it rotates the first columns of whole rows */
+    uint32_t rope_count;
+    bool packs; /* forward */
+};
+/* True if one kernel may compute the ops from `first` on, under the same conditions, if its shapes can be those, and
+ * if no other op reads what is left unwritten. */
+bool epilogue_find_rotated_pack(const struct ir *ir, uint32_t first,
+                                struct epilogue_rotated_pack *found);
 
 #endif

@@ -86,16 +86,6 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
                   bool turned, const float *largest, struct cuda_eight_bits type,
                   cudaStream_t stream);
 
-/* Applies RoPE to the last `rotated` columns of each head; direction 1 rotates and -1 rotates back. The other columns
- * of a head are copied, and so are those of a row, of `stride` elements, after heads x dim. */
-struct cuda_rope_shape {
-    int64_t rows, heads, dim, rotated, stride;
-    double theta;
-    int direction;
-};
-int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
-              struct cuda_rope_shape turn, cudaStream_t stream);
-
 /* Fills to (rows, cols) with the same numbers as draw_fill() (exec/draw.h). */
 struct draw;
 int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
@@ -158,6 +148,31 @@ size_t cuda_embedding_backward_scratch_bytes(int64_t rows, int64_t vocab);
 int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
                             struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,
                             int64_t first, void *scratch, cudaStream_t stream);
+
+/* ---- rotations of heads: kernels_rope.cu ---- */
+
+/* Applies RoPE to the last `rotated` columns of each head; direction 1 rotates and -1 rotates back. The other columns
+ * of a head are copied, and so are those of a row, of `stride` elements, after heads x dim. */
+struct cuda_rope_shape {
+    int64_t rows, heads, dim, rotated, stride;
+    double theta;
+    int direction;
+};
+int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
+              struct cuda_rope_shape turn, cudaStream_t stream);
+
+/* Computes cuda_rope() and cuda_pack() (packs), or cuda_unpack() and cuda_rope(), in one pass over memory, with the same
+ * bits: the first heads x dim columns of a row of pack.whole are its heads, and turn.stride is not read. Nothing that
+ * is written overlaps what is read. Half of `rotated`, dim and the widths of blocks are multiples of 8, blocks that are
+ * left out come last, and no head is split between parts. */
+enum { CUDA_ROTATED_PAIRS = 256 }; /* the most pairs of a head that it rotates */
+struct cuda_rotated_pack {
+    struct cuda_pack pack;
+    uint8_t dtype; /* enum cuda_type: that of all arrays */
+    const int32_t *position;
+    struct cuda_rope_shape turn;
+};
+int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_t stream);
 
 /* ---- mixtures of experts: kernels_experts.cu ---- */
 

@@ -1,4 +1,4 @@
-/* Kernels that treat elements one by one, and RoPE. Each thread takes eight elements at a time. */
+/* Kernels that treat elements one by one. Each thread takes eight elements at a time. */
 #include "exec/cuda/device.cuh"
 #include "exec/draw.h"
 
@@ -334,75 +334,6 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
                         array_of(param), array_of(master_new), array_of(m_new), array_of(v_new),
                         array_of(grad), array_of(master), array_of(m), array_of(v), squares, count,
                         constants);
-}
-
-/* ---- RoPE ---- */
-
-enum { PAIRS_MAX = 256 }; /* pairs of a head whose angles a block holds at once */
-
-/* Rotates one row per block: each angle is computed once, and rotates that pair in every head. Angles are computed in
- * fp64, since positions reach millions and fp32 has only seven digits. */
-static __global__ void rope_kernel(struct array y, struct array x, const int32_t *position,
-                                   int64_t rows, int heads, int dim, int rotated, int64_t stride,
-                                   double log2_theta, float direction)
-{
-    __shared__ float cosine[PAIRS_MAX], sine[PAIRS_MAX];
-    const double turn = 6.283185307179586476925;
-    int half = rotated / 2, kept = dim - rotated;
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        for (int begin = 0; begin < half; begin += PAIRS_MAX) {
-            int pairs = half - begin < PAIRS_MAX ? half - begin : PAIRS_MAX;
-            __syncthreads();
-            for (int j = threadIdx.x; j < pairs; j += blockDim.x) {
-                double angle = position[row] * exp2(-2.0 * (begin + j) / rotated * log2_theta);
-                float rest = (float)(angle - turn * rint(angle / turn));
-                sincosf(rest, &sine[j], &cosine[j]);
-                sine[j] *= direction;
-            }
-            __syncthreads();
-            int per_head = (pairs + EIGHT - 1) / EIGHT;
-            for (int k = threadIdx.x; k < heads * per_head; k += blockDim.x) {
-                int j = k % per_head * EIGHT, n = at_most_eight(pairs - j);
-                int64_t at = row * stride + (int64_t)(k / per_head) * dim + kept + begin + j;
-                struct stored8 sa = fetch8(x, at, n), sb = fetch8(x, at + half, n);
-                struct eight_floats a = unpack8(sa, x.dtype), b = unpack8(sb, x.dtype), c, d;
-#pragma unroll
-                for (int i = 0; i < EIGHT; i++) {
-                    int pair = i < n ? j + i : 0;
-                    c.x[i] = a.x[i] * cosine[pair] - b.x[i] * sine[pair];
-                    d.x[i] = b.x[i] * cosine[pair] + a.x[i] * sine[pair];
-                }
-                store8(y, at, n, c);
-                store8(y, at + half, n, d);
-            }
-        }
-        int kept_groups = (kept + EIGHT - 1) / EIGHT;
-        if (y.data != x.data)
-            for (int k = threadIdx.x; k < heads * kept_groups; k += blockDim.x) {
-                int c = k % kept_groups * EIGHT, n = at_most_eight(kept - c);
-                int64_t at = row * stride + (int64_t)(k / kept_groups) * dim + c;
-                store8(y, at, n, load8(x, at, n));
-            }
-        if (y.data != x.data)
-            for (int64_t c = (int64_t)heads * dim + threadIdx.x * EIGHT; c < stride;
-                 c += blockDim.x * EIGHT) {
-                int n = at_most_eight(stride - c);
-                store8(y, row * stride + c, n, load8(x, row * stride + c, n));
-            }
-    }
-}
-
-int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
-              struct cuda_rope_shape turn, cudaStream_t stream)
-{
-    struct array to = rows_of(y, turn.stride), from = rows_of(x, turn.stride);
-    const bool wide = turn.rotated / 2 % EIGHT == 0 && turn.dim % EIGHT == 0;
-    to.is_aligned16 = to.is_aligned16 && wide;
-    from.is_aligned16 = from.is_aligned16 && wide;
-    return LAUNCH(rope_kernel, blocks_for(turn.rows, 1),
-                  threads_for_row(turn.heads * turn.dim / 2, THREADS), 0, stream, to, from,
-                  position, turn.rows, (int)turn.heads, (int)turn.dim, (int)turn.rotated,
-                  turn.stride, log2(turn.theta), (float)turn.direction);
 }
 
 /* ---- seeded numbers ---- */

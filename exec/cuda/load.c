@@ -20,7 +20,8 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
 {
     const struct cuda_prepared *prepared = &cuda_of(run)->prepared_ops[call->op];
     uint64_t key = hash_word(call->reads_softmax, run->ir->op.shape[call->op]);
-    key = hash_word(key, (uint64_t)prepared->epilogue << 2 |
+    key = hash_word(key, (uint64_t)prepared->epilogue << 3 |
+                             (uint64_t)prepared->rotates_and_packs << 2 |
                              (uint64_t)prepared->computes_next_norm << 1 |
                              prepared->is_computed_by_previous_op);
     if (call->routed_rows != NULL) /* ranks have groups of other sizes */

@@ -6,6 +6,7 @@
 #include "exec/cuda/epilogues.h"
 #include "exec/cuda/nccl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,25 @@ static size_t statistics_bytes(const struct work *norm)
     return (size_t)norm->rows.rows * (norm->kind == WORK_LAYERNORM ? 2 : 1) * sizeof(float);
 }
 
+static bool is_rope(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_ROPE || ir->op.kind[op] == WORK_ROPE_BACKWARD;
+}
+
+/* Plans RoPE and the pack beside it as one call, if the options ask for it. */
+static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_prepared *prepared)
+{
+    struct epilogue_rotated_pack found;
+    cuda->rope_count += is_rope(cuda->run->ir, op);
+    if (!cuda->run->options->uses_epilogues || prepared->is_computed_by_previous_op ||
+        !epilogue_find_rotated_pack(cuda->run->ir, op, &found))
+        return;
+    prepared->rotates_and_packs = true;
+    for (uint32_t i = 1; i < found.op_count; i++)
+        cuda->prepared_ops[op + i].is_computed_by_previous_op = true;
+    cuda->joined_rope_count += found.rope_count;
+}
+
 /* Plans an op for a rank of its role. `first` is the first such rank, whose plan does for the others where sizes do not
  * depend on the rank. */
 static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
@@ -296,6 +316,8 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
         prepared->scratch_bytes = statistics_bytes(ir_work(cuda->run->ir, op + 1));
         cuda->joined_norm_count++;
     }
+    if (rank == first)
+        prepare_rotated_pack(cuda, op, prepared);
     switch ((enum work_kind)call.work->kind) {
     case WORK_MATMUL:
         return prepare_product(cuda, &call, prepared, diag);
@@ -538,6 +560,50 @@ static int run_add_and_norm(const struct cuda_stream *stream, const struct call 
                                       cudaMemcpyDeviceToDevice, stream->handle);
 }
 
+/* Returns what a rope reads or writes away from the pack. */
+static const struct operand *outer_operand(const struct call *rope, bool is_read)
+{
+    return is_read ? &rope->read[0] : &rope->write[0];
+}
+
+/* Runs RoPE and the pack beside it as one kernel; returns a cudaError_t. */
+static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
+{
+    struct exec_run *run = stream->rank->run;
+    struct epilogue_rotated_pack found;
+    struct call pack, rope[2];
+    const bool is_found = epilogue_find_rotated_pack(run->ir, op, &found);
+    assert(is_found);
+    run_fill_call(run, stream->rank->rank, found.pack, &pack);
+    for (uint32_t i = 0; i < found.rope_count; i++)
+        run_fill_call(run, stream->rank->rank, found.rope[i], &rope[i]);
+    const struct work *w = pack.work, *turn = rope[0].work;
+    const bool reads = found.packs;
+    const struct operand *whole = found.rope_count == 1 ? outer_operand(&rope[0], reads)
+                                  : reads               ? &pack.read[0]
+                                                        : &pack.write[0];
+    struct cuda_rotated_pack r = {
+        .pack = {.whole = whole->data,
+                 .rows = w->pack.rows,
+                 .parts = w->pack.parts,
+                 .block_cols = {w->pack.w[0], w->pack.w[1], w->pack.w[2]},
+                 .element_bytes = (int)dtype_bytes((enum dtype)whole->dtype)},
+        .dtype = whole->dtype,
+        .position = rope[0].read[1].data,
+        .turn = {.rows = turn->rope.rows,
+                 .heads = turn->rope.heads + (found.rope_count == 2 ? rope[1].work->rope.heads : 0),
+                 .dim = turn->rope.dim,
+                 .rotated = turn->rope.rotated ? turn->rope.rotated : turn->rope.dim,
+                 .theta = rope[0].model.rope_theta,
+                 .direction = found.packs ? 1 : -1},
+    };
+    for (uint32_t k = 0; k < (reads ? pack.write_count : pack.read_count); k++)
+        r.pack.block[k] = found.rope_count == 2 && k < 2 ? outer_operand(&rope[k], !reads)->data
+                          : reads                        ? pack.write[k].data
+                                                         : pack.read[k].data;
+    return cuda_rotated_pack(&r, found.packs, stream->handle);
+}
+
 static bool run_compute(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
@@ -553,8 +619,10 @@ static bool run_compute(void *context, struct call *call)
                cuda_record_failure(rank, call->op, "cudaLaunchHostFunc", error);
     }
     struct cuda_launch_context place = launch_context_of(stream, call->op);
-    error = (cudaError_t)(cuda_of(rank->run)->prepared_ops[call->op].computes_next_norm
-                              ? run_add_and_norm(stream, call)
+    const struct cuda_prepared *prepared = &cuda_of(rank->run)->prepared_ops[call->op];
+    error = (cudaError_t)(prepared->computes_next_norm ? run_add_and_norm(stream, call)
+                          : prepared->rotates_and_packs
+                              ? run_rotated_pack(stream, call->op)
                               : cuda_compute_rows[call->work->kind].run(call, &place));
     return error == cudaSuccess ||
            cuda_record_failure(rank, call->op, "launching its kernels", error);

@@ -1,5 +1,5 @@
 /* tests/exec/test_cuda_emulated_epilogues.c: products whose library call also computes the next op (GELU, or the
- * sums of a bias gradient). The tests hold which ops may be joined, that a step is right with and without it, and
+ * sums of a bias gradient), norms of sums, and RoPE with the pack beside it. The tests hold which ops may be joined, that a step is right with and without it, and
  * what a run reports of it. */
 #include "exec/cuda/epilogues.h"
 #include "exec/cuda/kernels.h"
@@ -225,7 +225,176 @@ static void sums_and_norms_have_the_same_bits_as_apart(void)
     }
 }
 
+/* ---- RoPE and packs ---- */
+
+#define ROTATION_HEAD                                                                              \
+    "longhaul schedule 1\nmesh g=1\nstream compute compute\nstream h2d h2d\n"                      \
+    "arena hbm=65536\n"                                                                            \
+    "buffer p0 hbm i32 [8] activation persistent at=0\n"                                           \
+    "buffer x0 hbm bf16 [8,80] activation persistent at=1024\n"                                    \
+    "buffer r0 hbm bf16 [8,80] activation %s at=4096\n"                                            \
+    "buffer q0 hbm bf16 [8,32] activation persistent at=8192\n"                                    \
+    "buffer k0 hbm bf16 [8,16] activation persistent at=9216\n"                                    \
+    "buffer v0 hbm bf16 [8,32] activation persistent at=10240\n"                                   \
+    "buffer big0 hbm bf16 [8,48] activation persistent at=16384\n"                                 \
+    "buffer over0 hbm bf16 [8,32] activation persistent at=1536\n"                                 \
+    "buffer q1 hbm bf16 [8,32] activation %s at=12288\n"                                           \
+    "buffer k1 hbm bf16 [8,16] activation %s at=13312\n"
+#define ROPE_PACK                                                                                  \
+    "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"                    \
+    "op 1 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads r0 writes q0 k0 v0\n"
+#define UNPACK_ROPE                                                                                \
+    "op 0 unpack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads q0 k0 v0 writes r0\n"              \
+    "op 1 rope_backward compute rows=8 heads=3 dim=16 stride=80 reads r0 p0 writes x0\n"
+#define PACK_ROPES                                                                                 \
+    "op 0 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads x0 writes q1 k1 v0\n"                \
+    "op 1 rope compute rows=8 heads=2 dim=16 reads q1 p0 writes q0\n"                              \
+    "op 2 rope compute rows=8 heads=1 dim=16 reads k1 p0 writes k0\n"
+#define ROPES_UNPACK                                                                               \
+    "op 0 rope_backward compute rows=8 heads=1 dim=16 reads k0 p0 writes k1\n"                     \
+    "op 1 rope_backward compute rows=8 heads=2 dim=16 reads q0 p0 writes q1\n"                     \
+    "op 2 unpack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads q1 k1 v0 writes x0\n"
+
+static const struct {
+    const char *label, *r_free, *q_free, *k_free, *ops;
+    uint32_t op_count; /* 0: they are apart */
+} rotations[] = {
+    {"rope, pack", "free=1", "persistent", "persistent", ROPE_PACK, 2},
+    {"unpack, rope back", "free=1", "persistent", "persistent", UNPACK_ROPE, 2},
+    {"pack, ropes", "persistent", "free=1", "free=2", PACK_ROPES, 3},
+    {"ropes back, unpack", "persistent", "free=2", "free=2", ROPES_UNPACK, 3},
+    {"what is between is kept", "persistent", "persistent", "persistent", ROPE_PACK, 0},
+    {"the keys between are kept", "persistent", "free=1", "persistent", PACK_ROPES, 0},
+    {"a head over two parts", "free=1", "persistent", "persistent",
+     "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"
+     "op 1 pack compute rows=8 parts=2 w0=24 w1=16 reads r0 writes big0 q0\n",
+     0},
+    {"rotated heads of two parts", "free=1", "persistent", "persistent",
+     "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"
+     "op 1 pack compute rows=8 parts=2 w0=16 w1=16 w2=8 reads r0 writes q0 v0 k0\n",
+     2},
+    {"over what is read", "free=1", "persistent", "persistent",
+     "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"
+     "op 1 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads r0 writes over0 k0 v0\n",
+     0},
+    {"pairs that are no groups of eight", "free=1", "persistent", "persistent",
+     "op 0 rope compute rows=8 heads=6 dim=8 stride=80 reads x0 p0 writes r0\n"
+     "op 1 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads r0 writes q0 k0 v0\n",
+     0},
+    {"a pack of something else", "free=0", "persistent", "persistent",
+     "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"
+     "op 1 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads x0 writes q0 k0 v0\n",
+     0},
+};
+
+static void rotations_are_joined_to_packs(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rotations); i++) {
+        char text[4096];
+        struct ir ir = {0};
+        struct diag diag = {0};
+        struct epilogue_rotated_pack found;
+        const int head = snprintf(text, sizeof text, ROTATION_HEAD, rotations[i].r_free,
+                                  rotations[i].q_free, rotations[i].k_free);
+        snprintf(text + head, sizeof text - (size_t)head, "%s", rotations[i].ops);
+        if (CHECK_INT(rotations[i].label, ir_parse(&ir, "turn.ir", text, strlen(text), &diag),
+                      STATUS_OK)) {
+            const bool is_found = epilogue_find_rotated_pack(&ir, 0, &found);
+            CHECK_INT(rotations[i].label, is_found ? found.op_count : 0, rotations[i].op_count);
+        } else {
+            fputs(diag.text, stderr);
+        }
+        ir_release(&ir);
+        diag_release(&diag);
+    }
+}
+
+/* q, k and v of `parts` ranks, with 1, 1 and 1 heads each; a part of a head is rotated; rows are not multiples of a
+ * block. */
+static const struct {
+    const char *label;
+    uint8_t dtype;
+    int64_t parts, w[3], heads, dim, rotated;
+} turned[] = {
+    {"two ranks", CUDA_BF16, 2, {16, 16, 16}, 4, 16, 16},
+    {"one block", CUDA_BF16, 3, {32, 0, 0}, 6, 16, 16},
+    {"half of each head", CUDA_F16, 1, {64, 32, 32}, 3, 32, 16},
+    {"fp32", CUDA_F32, 2, {32, 16, 24}, 6, 16, 16},
+    {"long heads", CUDA_BF16, 1, {512, 512, 8}, 2, 512, 512},
+};
+
+static void rotated_packs_have_the_same_bits_as_apart(void)
+{
+    enum { ROWS = 5, MOST = ROWS * 1100 };
+    static _Alignas(16) float whole[2][MOST], between[MOST], block[2][MOST];
+    static const int32_t position[ROWS] = {0, 1, 77, 100000, 2000000};
+    struct check_random random = {7};
+    for (size_t i = 0; i < ARRAY_LEN(turned); i++) {
+        const int64_t cols = turned[i].parts * (turned[i].w[0] + turned[i].w[1] + turned[i].w[2]);
+        const uint8_t dtype = turned[i].dtype;
+        const size_t element = dtype == CUDA_F32 ? 4 : 2;
+        struct cuda_rotated_pack r = {
+            .pack = {.rows = ROWS, .parts = turned[i].parts, .element_bytes = (int)element},
+            .dtype = dtype,
+            .position = position,
+            .turn = {ROWS, turned[i].heads, turned[i].dim, turned[i].rotated, cols, 10000, 1},
+        };
+        memcpy(r.pack.block_cols, turned[i].w, sizeof turned[i].w);
+        for (int64_t k = 0; k < ROWS * cols; k++)
+            number_set(whole[0], dtype, (size_t)k,
+                       1e-3 * (double)check_random_i64(&random, -3000, 3000));
+        for (int way = 0; way < 2; way++) { /* apart, and in one kernel */
+            char *next = (char *)block[way];
+            memset(block[way], 0xff, sizeof block[way]);
+            for (int b = 0; b < 3; b++) {
+                r.pack.block[b] = next;
+                next += ROWS * turned[i].parts * turned[i].w[b] * (int64_t)element;
+            }
+            r.pack.whole = way == 0 ? between : whole[0];
+            if (way == 0) {
+                CHECK_INT("rope",
+                          cuda_rope((struct cuda_array){between, dtype},
+                                    (struct cuda_array){whole[0], dtype}, position, r.turn, NULL),
+                          0);
+                CHECK_INT("pack", cuda_pack(&r.pack, NULL), 0);
+            } else {
+                CHECK_INT("one kernel", cuda_rotated_pack(&r, true, NULL), 0);
+            }
+            emulator_wait();
+        }
+        CHECK(turned[i].label, memcmp(block[0], block[1], sizeof block[0]) == 0);
+        r.turn.direction = -1;
+        memset(whole, 0xff, sizeof whole);
+        r.pack.whole = between;
+        CHECK_INT("unpack", cuda_unpack(&r.pack, NULL), 0);
+        CHECK_INT("rope back",
+                  cuda_rope((struct cuda_array){whole[0], dtype},
+                            (struct cuda_array){between, dtype}, position, r.turn, NULL),
+                  0);
+        r.pack.whole = whole[1];
+        CHECK_INT("one kernel", cuda_rotated_pack(&r, false, NULL), 0);
+        emulator_wait();
+        CHECK(turned[i].label, memcmp(whole[0], whole[1], sizeof whole[0]) == 0);
+    }
+}
+
 /* ---- whole steps ---- */
+
+static const struct transformer wide_llama = {
+    .name = "wide-llama",
+    .layers = 2,
+    .hidden = 64,
+    .heads = 4,
+    .kv_heads = 2,
+    .head_dim = 16,
+    .ffn = 48,
+    .vocab = 29,
+    .activation = ACTIVATION_SWIGLU,
+    .norm = NORM_RMSNORM,
+    .positions = POSITIONS_ROPE,
+    .rope_theta = 10000,
+    .norm_eps = 1e-5,
+};
 
 struct step_row {
     const char *label, *strategy, *profile, *by_products;
@@ -233,31 +402,59 @@ struct step_row {
     int64_t ranks, batch;
     int activations; /* enum activations_choice; -1: the strategy's */
     double tolerance;
+    const struct transformer *model; /* NULL: small_gpt */
 };
 
 /* A sum that is added to one in 16 bits is apart. So is, with tensor ranks, that of a bias after a scatter, which is
  * over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT adds up gradients of
  * pieces by ops of their own, and has a GELU that waits for a copy. */
 static const struct step_row steps[] = {
-    {"one rank", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9", DTYPE_F32, 1,
-     1, -1, 2e-4},
-    {"bf16", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8, norms 7 of 9", DTYPE_BF16, 1, 1,
-     -1, 4e-2},
-    {"bf16 gradients", "local", "internevo", "gelu 12 of 12, column_sum 8 of 24, norms 21 of 27",
-     DTYPE_BF16, 1, 3, -1, 4e-2},
-    {"three micro-batches", "local", "neutral", "gelu 12 of 12, column_sum 24 of 24, norms 0 of 27",
-     DTYPE_F32, 1, 3, -1, 2e-4},
-    {"sharded", "ulysses", "deepspeed", "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9", DTYPE_F32,
-     2, 1, -1, 2e-4},
-    {"tensor ranks", "megatron-sp", "megatron", "gelu 0 of 4, column_sum 4 of 8, norms 0 of 9",
-     DTYPE_F32, 2, 1, -1, 2e-4},
-    {"chunks", "fpdt", "deepspeed", "gelu 10 of 12, column_sum 2 of 12, norms 0 of 9", DTYPE_F32, 2,
-     1, -1, 2e-4},
+    {"one rank", "local", "neutral",
+     "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 1, 1, -1, 2e-4,
+     NULL},
+    {"bf16", "local", "neutral", "gelu 4 of 4, column_sum 8 of 8, norms 7 of 9, rotations 0 of 0",
+     DTYPE_BF16, 1, 1, -1, 4e-2, NULL},
+    {"bf16 gradients", "local", "internevo",
+     "gelu 12 of 12, column_sum 8 of 24, norms 21 of 27, rotations 0 of 0", DTYPE_BF16, 1, 3, -1,
+     4e-2, NULL},
+    {"three micro-batches", "local", "neutral",
+     "gelu 12 of 12, column_sum 24 of 24, norms 0 of 27, rotations 0 of 0", DTYPE_F32, 1, 3, -1,
+     2e-4, NULL},
+    {"sharded", "ulysses", "deepspeed",
+     "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 2, 1, -1, 2e-4,
+     NULL},
+    {"tensor ranks", "megatron-sp", "megatron",
+     "gelu 0 of 4, column_sum 4 of 8, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 2, 1, -1, 2e-4,
+     NULL},
+    {"chunks", "fpdt", "deepspeed",
+     "gelu 10 of 12, column_sum 2 of 12, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 2, 1, -1, 2e-4,
+     NULL},
+    {"rotations", "local", "neutral",
+     "gelu 0 of 0, column_sum 0 of 0, norms 0 of 9, rotations 4 of 12", DTYPE_F32, 1, 1, -1, 2e-4,
+     &wide_llama},
+    {"rotations of a ring", "ring", "neutral",
+     "gelu 0 of 0, column_sum 0 of 0, norms 0 of 9, rotations 2 of 6", DTYPE_F32, 2, 1, -1, 2e-4,
+     &wide_llama},
+    {"in bf16", "ring", "neutral", "gelu 0 of 0, column_sum 0 of 0, norms 4 of 9, rotations 6 of 6",
+     DTYPE_BF16, 2, 1, -1, 4e-2, &wide_llama},
+    {"of pieces", "upipe", "neutral",
+     "gelu 0 of 0, column_sum 0 of 0, norms 0 of 9, rotations 10 of 24", DTYPE_F32, 2, 1, -1, 2e-4,
+     &wide_llama},
 };
 
 #define NO_ALGORITHM(what, count)                                                                  \
     "epilogues: note: cuBLASLt computes " what " with " count                                      \
     " products; for the others it has no algorithm, and a kernel of its own computes it\n"
+
+/* True if the kernel of an op before computes this one, as a part of a rotated pack. */
+static bool is_rotated_before(const struct ir *ir, uint32_t op)
+{
+    struct epilogue_rotated_pack found;
+    for (uint32_t first = op > 2 ? op - 2 : 0; first < op; first++)
+        if (epilogue_find_rotated_pack(ir, first, &found) && first + found.op_count > op)
+            return true;
+    return false;
+}
 
 /* Checks that ops which a product computes end with it. Returns how many there are. */
 static uint32_t check_times(const char *label, const struct executed_step *step)
@@ -267,6 +464,7 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
     for (size_t i = 0; i < ops->count; i++) {
         const uint32_t op = ops->op[i];
         const bool sum = op > 0 && step->ir.op.kind[op - 1] == WORK_ADD;
+        count += is_rotated_before(&step->ir, op) && ops->start_s[i] == ops->end_s[i];
         if (op == 0 || !(sum ? epilogue_can_be_norm(&step->ir, op - 1)
                              : epilogue_for_product(&step->ir, op - 1) != PRODUCT_ALONE))
             continue;
@@ -284,7 +482,7 @@ static void run_step(const struct step_row *row, bool fused, const char *by_prod
 {
     struct executed_step step;
     struct diag noted = {0};
-    struct request request = step_request(&small_gpt, row->ranks, 16);
+    struct request request = step_request(row->model ? row->model : &small_gpt, row->ranks, 16);
     request.strategy = row->strategy;
     request.profile = row->profile;
     request.dtype = (int)row->dtype;
@@ -320,7 +518,7 @@ static void steps_are_right_with_epilogues_and_without(void)
 static void what_the_library_cannot_has_kernels_of_its_own(void)
 {
     emulator_epilogues = 0;
-    run_step(&steps[0], true, "gelu 0 of 4, column_sum 0 of 8, norms 0 of 9",
+    run_step(&steps[0], true, "gelu 0 of 4, column_sum 0 of 8, norms 0 of 9, rotations 0 of 0",
              NO_ALGORITHM("GELU", "0 of 4") NO_ALGORITHM("the gradient of a bias", "0 of 8"));
     emulator_epilogues = 1;
 }
@@ -330,6 +528,8 @@ static const struct check_case cases[] = {
      neighbours_are_joined_where_nothing_separates_them},
     {"norms are joined to sums", norms_are_joined_to_sums},
     {"sums and norms have the same bits as apart", sums_and_norms_have_the_same_bits_as_apart},
+    {"rotations are joined to packs", rotations_are_joined_to_packs},
+    {"rotated packs have the same bits as apart", rotated_packs_have_the_same_bits_as_apart},
     {"steps are right with epilogues and without", steps_are_right_with_epilogues_and_without},
     {"what the library cannot has kernels of its own",
      what_the_library_cannot_has_kernels_of_its_own},
