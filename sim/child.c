@@ -109,7 +109,7 @@ static enum status run_in_fork(struct scheduler *scheduler, const struct child_r
     return wait_for_child(child, run->shared_memory, name, diag);
 }
 
-/* ---- one simulation ---- */
+/* ---- a run of the simulator in a child process ---- */
 
 void child_run_release(struct child_run *run)
 {

@@ -24,8 +24,8 @@ struct stages {
 /* Fills *stages from a simulated step. peak: as for waterfall_make(). */
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak);
-/* Does waterfall_attribute_documents() for every stage. `result` is the one that stages_make() was given; `uniform` has the
- * same stages. */
+/* Does what waterfall_attribute_documents() does, for every stage. result: the one that stages_make() was given;
+ * uniform: the stages if all ranks saw equally many pairs. */
 void stages_attribute_documents(struct stages *stages, const struct stages *uniform,
                                 const struct sim_result *result);
 /* True if every waterfall adds up to the step, which those of a short list may not. */

@@ -15,11 +15,11 @@ struct waterfall_maker {
     const struct ir *ir;
     uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* [ops] start and end of each op of the rank */
-    /* [ops] the op before each on its stream; for a HOST_SYNC, the op that it waits for */
+    /* [ops] the previous op on the stream of each op; for a HOST_SYNC, the op that it waits for */
     uint32_t *stream_predecessor;
     uint32_t *host_blocking_op; /* [ops] the last op before each that blocked the host */
     struct waterfall_peak peak;
-    /* [shapes] seconds of its flops at peak; 0: it has no flops */
+    /* [shapes] seconds that the flops of the shape take at the device's peak; 0: it has no flops */
     wide *at_peak_s;
     double rounding_tolerance_s;             /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
@@ -106,9 +106,9 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
 
 /* ---- while a kernel runs ---- */
 
-/* Returns the share of a kernel's flops that the model needs. One of the five products of attention's backward
- * recomputes the scores, which the forward did not keep; struct waterfall_peak has the share of matrix products
- * that it does not need. */
+/* Returns the share of a kernel's flops that the model needs. In attention's backward one of the five products
+ * recomputes the scores, which the forward did not keep. For matrix products, struct waterfall_peak has the share that
+ * is not needed. */
 static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
 {
     switch ((enum work_kind)work_priced_as(ir_work(m->ir, op)).kind) {
@@ -122,8 +122,8 @@ static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
     }
 }
 
-/* Adds a kernel's seconds to their causes. Of every instant in which several kernels ran, it counts an equal part. A
- * kernel of a short list counts for its copies too. */
+/* Adds a kernel's seconds to their causes. While several kernels run at once, each counts an equal part of the time. A
+ * kernel of a short list counts for the copies that the list leaves out, too. */
 static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 {
     uint32_t op = m->op_begin + row, times = repeats_occurrences(&m->ir->repeats, op);
@@ -153,8 +153,8 @@ static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 
 /* ---- while none runs ---- */
 
-/* True if an op ends later than another. If both end at the same time up to rounding, which depends on how ranks were
- * folded, the one that is later in the list counts as later. */
+/* True if an op ends later than another. If both end at the same time up to rounding, the later one in the list counts
+ * as the later: rounding depends on how ranks were folded. */
 static bool ends_later(const struct waterfall_maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];
@@ -196,9 +196,9 @@ static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_
         m->cause_s[cause] += m->gap_repeats * ((wide)to_s - (wide)from_s);
 }
 
-/* Assigns causes to the time from floor_s to the start of an op: first to the dependency that ended last, then to
- * that one's last dependency, and so on backwards. The last op before that held the host counts as a dependency. Time
- * between the end of all dependencies and the start is the host's. */
+/* Gives causes to the time from floor_s to the start of an op: first to the op's dependency that ended last, then to
+ * the last dependency of that one, and so on backwards. The last earlier op that blocked the host is a dependency, too.
+ * The time from the end of all dependencies to the start is the host's. */
 static void explain_gap(struct waterfall_maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
@@ -305,9 +305,9 @@ static struct started_kernel *list_kernels(struct waterfall_maker *m, uint32_t *
     return kernel;
 }
 
-/* The kernels that run at once. Several compute streams share the processors equally, as in the simulator: kernels
- * are taken in the order of their starts, and every interval between a start and an end is divided among those that
- * run in it. */
+/* The kernels that run at the same time. Several compute streams share the processors equally, as in the simulator.
+ * Kernels are taken in the order of their starts, and each interval between two starts or ends is divided among the
+ * kernels that run in it. */
 struct running_kernels {
     uint32_t row[IR_STREAMS_MAX], count;
     wide share_s[IR_STREAMS_MAX];
@@ -325,7 +325,7 @@ static double run_kernels_until(struct waterfall_maker *m, struct running_kernel
                 first = i;
         double end_s = m->end_s[r->row[first]], to_s = end_s < until_s ? end_s : until_s;
         wide share_s = (wide)to_s - (wide)from_s;
-        /* the division takes longer than the rest of the loop, so it is skipped where it changes nothing */
+        /* the division takes longer than the rest of the loop, and changes nothing for one kernel */
         if (r->count > 1)
             share_s /= r->count;
         for (uint32_t i = 0; i < r->count; i++)
@@ -376,8 +376,8 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
 
 void waterfall_attribute_documents(struct waterfall *w, const struct waterfall *uniform)
 {
-    /* longer_s: by how much longer the rank waits altogether. grown_s: the sum over those causes of waiting that take
-     * longer. */
+    /* longer_s: by how much longer the rank waits in total. grown_s: the sum over only those causes of waiting that
+     * grew. */
     double longer_s = 0, grown_s = 0;
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++) {
         double by_s = w->cause_s[c] - uniform->cause_s[c];

@@ -14,11 +14,11 @@
 enum cause {
     CAUSE_USEFUL, /* flops that the model needs at the device's peak: the mean of all ranks over
                            the step is MFU by convention longhaul */
-    /* flops on pairs that the mask hides. It is 0 for kernels whose tiles follow the mask, as all of ours do
-     * (work_flops() counts visible pairs only) */
+    /* flops on pairs that the mask hides. 0 for kernels whose tiles follow the mask, as all of ours do, since
+     * work_flops() counts only visible pairs */
     CAUSE_IMBALANCE,
-    /* all of phase recompute; at peak: the scores that attention's backward computes again, flops that several
-     * tensor ranks duplicate, and those on padding rows of the vocabulary */
+    /* all ops of phase recompute; and, at peak, flops that are computed twice: the scores in attention's backward, what
+     * several tensor ranks duplicate, and padding rows of the vocabulary */
     CAUSE_RECOMPUTE,
     CAUSE_INEFFICIENCY, /* for kinds of work that have flops: the time beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
@@ -28,7 +28,7 @@ enum cause {
     CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
     CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
     CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
-    /* other sends and receives after the last forward kernel, and the end of stages that finish early */
+    /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
     CAUSE_DRAIN,
     CAUSE_PIPELINE,  /* other sends and receives in between: stages that are not equally loaded */
     CAUSE_DOCUMENTS, /* waiting because other ranks' documents have more visible pairs
@@ -48,9 +48,9 @@ struct waterfall {
 /* The device's peak, and the shares of a kernel's flops that the model does not need. */
 struct waterfall_peak {
     double flop_per_s; /* the device's, finite and above 0 */
-    /* The share of the flops of matrix products in layers, and in the head, that the model does not need:
-       tensor ranks that hold the same key and value heads all project them, and padding rows of the
-       vocabulary stand for no token (step_redundant_product_shares()). */
+    /* The shares of the flops of matrix products in layers, and in the head, that the model does not need: tensor ranks
+     * that hold the same key and value heads all project them, and padding rows of the vocabulary stand for no token
+     * (step_redundant_product_shares()). */
     double layers_repeated_share, head_repeated_share;
 };
 
@@ -59,11 +59,11 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
 /* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `uniform`, the waterfall of the same rank
- * and schedule in which all ranks see equally many pairs. It is taken proportionally from each cause of waiting that is
- * longer than in `uniform`. Nothing moves if the rank waits no longer. */
+ * and schedule with equally many visible pairs on all ranks. The time is taken proportionally from those causes of
+ * waiting that are longer than in `uniform`. Nothing moves if the rank does not wait longer. */
 void waterfall_attribute_documents(struct waterfall *waterfall, const struct waterfall *uniform);
 
-/* True if the causes add up to the step. Those of a short list may not: then they are not those of the whole list. */
+/* True if the causes add up to the step. In a short list they may not; then they are not valid for the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);
 
 /* Returns the name of a cause in CSV and JSON, with blanks for underlines: "all-to-all". */

@@ -5,7 +5,7 @@
  * and not counted if they have BUFFER_PART (schedule/ir/ir.h). At equal dates, buffers that end return their bytes
  * before buffers that start take theirs. Host memory is also summed over the ranks of a node.
  *
- * The folder sim/memory/ follows the bytes that are live over simulated time. */
+ * The folder sim/memory/ holds how live bytes change in simulated time, and their peaks. */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 
@@ -13,9 +13,9 @@
 #include "sim/result/sim_result.h"
 #include "traces/trace.h"
 
-/* Fills result->peak and result->host_peak from the times in *result. Returns false for a short list whose memory changes do
- * not repeat around the left-out periods. Peaks name ops and buffers of the short list; their dates and bytes are those
- * of the whole list. */
+/* Fills result->peak and result->host_peak from the times in *result. Returns false for a short list whose memory
+ * changes do not repeat around the periods that it leaves out; the peaks then mean nothing. Peaks name ops and buffers
+ * of the short list, but their dates and bytes are those of the whole list. */
 bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,
                        struct sim_result *result);
 

@@ -28,8 +28,8 @@ void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t rol
     const struct role *r = &ir->role[role];
     const struct buffer_table *b = &ir->buffer;
     uint32_t *writer = first_writers(ir, r);
-    /* buffers by first writer: index writer + 1, and 0 for those that are live from the start; shifted by one for the
-     * counting sort */
+    /* counts buffers by their first writer, for a counting sort: those of writer w at [w + 2], and those that are live
+     * from the start at [1] */
     uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next);
     *l = (struct live_buffers){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
     for (uint32_t i = 0; i < b->count; i++) {
@@ -153,8 +153,9 @@ void memory_changes_sort(struct memory_changes *c, const struct sim_result *resu
 
 /* ---- of a class ---- */
 
-/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (the
- * last in the list if several end then). A buffer without a free set stays live: *op is IR_NONE and -1 is returned. */
+/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last; of
+ * several that end within same_s seconds, the last in the list. A buffer without a free set stays live until the step
+ * ends: then *op is IR_NONE, and -1 is returned. */
 static double buffer_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer,
                                  double same_s, uint32_t *op)
 {
@@ -184,8 +185,8 @@ static void add_change(struct memory_change *row, size_t *at, uint32_t i, double
         .time_s = time_s, .op = op, .row = i & MEMORY_CHANGE_ROW_MAX, .kind = kind};
 }
 
-/* Ops of one stream start and end in list order. So the buffers that start with the ops of a stream, and those that
- * end with them, are listed as sorted runs, and few runs have to be merged. */
+/* The changes of one stream's ops come sorted, since its ops start and end in list order. So there are two sorted runs
+ * for each stream, one of starts and one of ends, and sorting merges these few runs. */
 void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
                              const struct sim_result *result, const struct live_buffers *l,
                              const struct sim_class *class)
@@ -203,7 +204,7 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
     /* The rows list the buffers that live throughout, then the starts of each stream, then the ends of each stream. */
     size_t *begin = heap_zalloc(2 * (size_t)streams + 1, sizeof *begin), *start = begin,
            *end = begin + streams;
-    /* a buffer that stops being live at the date at which it starts */
+    /* [rows of the live buffers] the buffer stops being live at the date at which it starts */
     bool *brief = heap_zalloc(l->count + 1u, sizeof *brief);
     for (uint32_t i = l->count; i-- > persistent;) {
         const struct live_buffer *row = &l->row[i];

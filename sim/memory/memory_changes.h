@@ -5,7 +5,8 @@
 
 #include "sim/result/sim_result.h"
 
-/* The buffers of a role, in the order of their first writers; those that live from the start come first. */
+/* The buffers of a role in the order of their first writers; those that are live from the start of the step come
+ * first. */
 struct live_buffers {
     uint32_t count;
     struct live_buffer {
@@ -25,11 +26,12 @@ enum memory_change_kind {
     MEMORY_CHANGE_STARTS_AND_ENDS
 }; /* STARTS_AND_ENDS: a buffer that is live for no time */
 
-/* One buffer that starts or stops being live. There are millions of changes, so a change has only the number of the
- * buffer's row, which has its bytes. */
+/* One buffer that starts or stops being live. There are millions of changes, so each is small: the buffer's bytes are
+ * in its row of live_buffers. */
 struct memory_change {
     double time_s;
-    /* the op that starts when the buffer starts, or the op whose end ends it; IR_NONE: the start of the step */
+    /* the op that starts when the buffer starts, or the op whose end ends the buffer; IR_NONE: the buffer is live from
+     * the start of the step */
     uint32_t op;
     uint32_t row : 30, kind : 2; /* row: of live_buffers; kind: enum memory_change_kind */
 };
@@ -62,9 +64,9 @@ void memory_changes_of_class(struct memory_changes *changes, const struct ir *ir
 /* Returns the tolerance in seconds: two dates that differ by no more are one date, apart only by rounding. */
 double memory_changes_tolerance_s(const struct sim_result *result);
 
-/* Sorts the changes by time; at equal dates, buffers that end come before buffers that start. Dates that differ only
- * by rounding are made equal, because otherwise chance would decide whether memory is returned before it is taken.
- * Fast when the rows are a few sorted runs. */
+/* Sorts the changes by time; at equal dates buffers that end come first. Dates that differ only by rounding are made
+ * equal, since otherwise rounding would decide whether bytes are returned before others are taken. It is fast if the
+ * rows consist of a few sorted runs. */
 void memory_changes_sort(struct memory_changes *changes, const struct sim_result *result);
 
 #endif

@@ -15,8 +15,9 @@ struct memory_gap {
     int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];
 };
 
-/* Finds the gaps of a class's role in its list of changes: *gaps is on the heap, *count is their number. Returns
- * false when the periods before and after a gap do not have the same changes; *gaps must then be freed unread. */
+/* Finds the gaps of the role of a class in its list of changes, and sets *gaps to an array of *count elements, which
+ * the caller frees. Returns false if the periods before and after a gap differ in their changes; then *gaps has no
+ * meaning, but must be freed, too. */
 bool memory_gaps_find(const struct memory_changes *changes, const struct live_buffers *live_buffers,
                       const struct ir *ir, const struct sim_result *result,
                       const struct sim_class *class, struct memory_gap **gaps, uint32_t *count);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The share of a ring's bandwidth that NCCL assumes for a tree when it chooses an algorithm (src/graph/tuning.cc, the
+/* The share of a ring's bandwidth that NCCL assumes for a tree when it chooses between them (src/graph/tuning.cc, the
  * factor on the tree's bus bandwidth for protocol Simple). */
 static const double tree_efficiency = 0.92;
 
@@ -29,8 +29,9 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* What a cap of a rank's flows limits: the flow to one peer (CAP_PAIR), the flows to all peers of one nearness (from
- * CAP_NEAR on), or the flows to other domains (from CAP_NETWORK on). */
+/* What limits a rank's flows: a cap on the flow to one peer (CAP_PAIR), on the flows to all peers at one distance
+ * inside the domain (CAP_NEAR and the next), or on the flows to other domains (CAP_NETWORK: on the same leaf; the next:
+ * across leaves). */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
@@ -39,10 +40,10 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
-/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain; `overhead` is that of its port. NCCL
- * distributes its channels evenly over the ranks of a communicator, the sender included (src/enqueue.cc), so of the
- * rate of all channels the share peers / (peers + 1) goes to the peers. If the rate of all channels is unknown, each
- * pair has its own rate. */
+/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain. overhead: that of its port. NCCL
+ * distributes its channels evenly over all ranks of a communicator, the sender included (src/enqueue.cc), so the share
+ * peers / (peers + 1) of the rate of all channels goes to the peers. If that rate is not known, each pair of ranks has
+ * a rate of its own. */
 static double exchange_cap_bytes_per_s(const struct fabric *fabric, uint32_t peers, double overhead)
 {
     double channels = fabric->all_to_all_channels_bytes_per_s;
@@ -131,9 +132,8 @@ struct collective_call {
     const struct exchange_bytes *exchange;
 };
 
-/* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
- * peer after another, so the two parts do not overlap. 0 if there is one domain, or if the rate of all channels is
- * unknown. */
+/* Returns the seconds of the exchange inside domains, which come in addition to those between domains, since a channel
+ * serves one peer after another. Returns 0 if there is one domain, or if the rate of all channels is not known. */
 static double part_inside_domains_s(const struct collective_call *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
@@ -151,10 +151,10 @@ static double any_own_expert_probability(int64_t experts, int64_t copies, double
     return 1 - missed;
 }
 
-/* Adds the flows of tokens that a rank sends once to each rank which has some of their experts. To another domain a
- * token goes once, over the sender's NIC, and a rank there forwards it to the other ranks of its domain. So all rows
- * of a rank but those for the rank that receives them first also use the links inside the domain. Both go on at once
- * (docs/simulation.md, "Dispatchers"). */
+/* Adds the flows of an exchange that sends a token once to each rank which has some of its experts. A token goes to
+ * another domain once, over the sender's NIC, and a rank there forwards it to the other ranks of its domain. So the
+ * links inside a domain also carry all rows that its ranks receive from outside, except those that the first receiver
+ * keeps. Both kinds of flows run at once (docs/simulation.md, "Dispatchers"). */
 static double add_sends_once_per_rank(const struct collective_call *f)
 {
     const struct members *m = f->members;
@@ -207,8 +207,8 @@ static double add_all_to_all(const struct collective_call *f)
 }
 
 /* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
- * whichever are more. The first NEAR_COUNT elements are for peers in its domain, by nearness; the last two for peers in
- * other domains, without and with crossing the leaves. */
+ * whichever are more. The first NEAR_COUNT elements are for peers in its domain, by distance. The last two are for
+ * peers in other domains: on its leaf, and across leaves. */
 struct exchange_load {
     double bytes[NEAR_COUNT + 2];
     uint32_t peer_count[NEAR_COUNT + 2], peer[NEAR_COUNT + 2]; /* how many peers, and one of them */

@@ -11,23 +11,23 @@
 #include "sim/platform/message.h"
 #include "sim/platform/rings.h"
 
-/* The bytes of an exchange between each pair of members: pair_bytes[from * members + to], by their index in the group.
- * all_as_largest: every member counts with the bytes of the member that has most, within its domain and to other
- * domains. */
+/* The bytes of an exchange between each pair of members. pair_bytes[from * members + to]: by index in the group.
+ * all_as_largest: every member counts as many bytes as the member that has the most, separately within its domain and
+ * to other domains. */
 struct exchange_bytes {
     const double *pair_bytes;
     bool all_as_largest;
 };
 
-/* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. `key` names
- * the links that cap this group's flows: equal keys share a cap. Flows cross only the links of planned domains. A group
- * of one rank moves nothing and takes no time. exchange: of EXCHANGE; NULL: of another kind. */
+/* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. Only links
+ * of planned domains get flows. A group of one rank moves nothing and takes no time. key: names the links that cap this
+ * group's flows; groups with equal keys share a cap. exchange: the bytes of an EXCHANGE; NULL for other kinds. */
 double collective_add_flows(struct platform *platform, struct flow_table *flows,
                             const struct work *work, const struct members *members, uint32_t key,
                             const struct exchange_bytes *exchange);
 
-/* Does what collective_add_flows() does for ranks that share a GPU (loopback.c), as exec/cuda's loopback runs a collective:
- * every member fetches its own part from the others' buffers. */
+/* Does what collective_add_flows() does for ranks that share a GPU, where exec/cuda's loopback runs a collective: every
+ * member copies its own part from the others' buffers (loopback.c). */
 double loopback_add_collective_flows(struct platform *platform, struct flow_table *flows,
                                      const struct work *work, const uint32_t *member,
                                      uint32_t count, const struct exchange_bytes *exchange);

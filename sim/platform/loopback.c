@@ -11,10 +11,10 @@
 
 #include <assert.h>
 
-/* One second of uncontended use, in bytes: large enough that rounding to parts of a byte does not matter. */
+/* One second of uncontended use counts as this many bytes, so many that rounding to parts of a byte does not matter. */
 const double device_time_per_s = 1e12;
 
-/* A member's part of a collective: the number of its copies, their payload, and the payload of its summing kernel. */
+/* What one member does in a collective: the number of its copies, their bytes, and the bytes of its summing kernel. */
 struct loopback_fetch {
     double copy_count, copied_bytes, summed_bytes;
 };

@@ -4,10 +4,11 @@
 
 #include "sim/platform/platform.h"
 
-/* Each function adds the flows of one transfer, and returns the transfer's latency in seconds, if it has one. */
+/* Each function below adds the flows of one transfer. Those that return a number return the transfer's latency in
+ * seconds. */
 
-/* Adds one message: a shift, or a send and its receive. Messages with the same key and number share
- * the rate that one pair's channel reaches. A message of a rank to itself takes no time. */
+/* Adds one message: a shift, or a send and its receive. Messages with equal keys and numbers share the rate of one
+ * channel between two ranks. A message of a rank to itself takes no time. ranks: the size of the communicator. */
 double message_add_flows(struct platform *platform, struct flow_table *flows, uint32_t from,
                          uint32_t to, double bytes, uint32_t ranks, uint32_t key, uint32_t number);
 
@@ -19,8 +20,8 @@ double copy_add_flows(struct platform *platform, struct flow_table *flows, uint3
 void host_work_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                          double bytes, double uncontended_s, uint32_t key, uint32_t variant);
 
-/* Adds a kernel that takes uncontended_s seconds when no other kernel runs. memory_bound: memory bandwidth
- * limits it, which the ranks on one GPU share. */
+/* Adds a kernel that takes uncontended_s seconds if no other kernel runs. memory_bound: memory bandwidth limits the
+ * kernel, which ranks on one GPU share; else its processors do. */
 void kernel_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                       double uncontended_s, bool memory_bound);
 

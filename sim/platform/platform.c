@@ -202,9 +202,9 @@ void route_add_exchange(struct platform *platform, struct flow_table *flows, uin
     add_between_sockets(platform, flows, node, own, other);
 }
 
-/* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without
- * it the bytes pass through host memory: one GPU moves them at nic.staged_bandwidth, and the link of host
- * memory counts them once. */
+/* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's PCIe lanes.
+ * Without it the bytes pass through host memory, at nic.staged_bandwidth for one GPU; the link of host memory counts
+ * them once. */
 void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
@@ -227,9 +227,9 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
                    c->nic.bytes_per_s * c->nic.efficiency);
 }
 
-/* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own, and traffic
- * stays on its rail (NCCL first moves the data to another GPU inside the node), so leaves are crossed only to other
- * groups of nodes. */
+/* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own. Traffic stays on
+ * its rail, since NCCL first moves the data to another GPU inside the node; so it crosses leaves only to other groups
+ * of nodes. */
 static uint32_t leaf_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;

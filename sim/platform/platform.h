@@ -18,7 +18,8 @@
 enum link_kind {
     LINK_FABRIC_OUT, /* owner: rank. A GPU's port into the switch of its domain */
     LINK_FABRIC_IN,
-    /* owner: GPU. Its memory, if ranks share it: time of copies and of kernels that memory limits */
+    /* owner: GPU. The memory of a GPU that ranks share, as time: of copies, and of kernels that memory bandwidth
+     * limits */
     LINK_DEVICE_MEMORY,
     LINK_MESH_PAIR,       /* owner, part: ranks. The link of a mesh fabric from owner to part */
     LINK_PCIE_LANES_UP,   /* owner: rank. PCIe lanes from the GPU */
@@ -35,7 +36,7 @@ enum link_kind {
     LINK_LEAF_DOWN,
     LINK_COPY_H2D, /* owner: rank. The copy engine, by the rate that it reaches */
     LINK_COPY_D2H,
-    /* owner: rank. The copy engines of both directions, by the rate that they reach together */
+    /* owner: rank. The copy engines of both directions, with the rate that they reach together */
     LINK_COPY_BOTH,
     LINK_PAGEABLE_H2D, /* owner: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
@@ -44,8 +45,8 @@ enum link_kind {
     LINK_KIND_COUNT
 };
 
-/* The second number of a LINK_FLOW_CAP, its part, is PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for a cap of a rank towards
- * one peer; other caps are numbered from 0. */
+/* The second number of a LINK_FLOW_CAP (its part) is PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for the cap
+ * of a rank's flow to one peer. Other caps are numbered from 0. */
 #define PLATFORM_CAP_PAIR 0x80000000u
 enum { PLATFORM_CAP_PEERS = 1024 };
 
@@ -81,7 +82,7 @@ void flow_table_release(struct flow_table *flows);
  * link once. A flow that crosses no link takes no time. */
 void flow_open(struct flow_table *flows, double bytes);
 
-/* Ends the flow opened last; drops it when it has no bytes or no link. */
+/* Ends the flow opened last, and drops it if it has no bytes or no link. */
 void flow_close(struct flow_table *flows);
 
 /* Adds a link of the platform to the open flow; does nothing when the capacity is infinite or 0. */
@@ -95,8 +96,8 @@ uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t r
 void route_add_fabric(struct platform *platform, struct flow_table *flows, uint32_t from,
                       uint32_t to);
 
-/* Adds the GPU's links for its half of an exchange, in both directions, with one or several peers of its domain. On a
- * mesh it adds the pair's link towards the peer. */
+/* Adds the GPU's links for its half of an exchange with peers of its domain, in both directions. On a mesh it also adds
+ * the link to `peer`. */
 void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                         uint32_t peer);
 

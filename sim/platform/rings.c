@@ -5,12 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A path of n links costs SimGrid O(n^2) when it is made and O(n) per flow. A ring with more links than this becomes
- * one flow per domain; it still ends with the slowest of them. A ring uses two links of the fabric per member (out and
- * in). Each ring between domains uses at least four links per domain: PCIe lanes and NIC, out and in. */
+/* Making a path of n links costs SimGrid O(n^2), and each of its flows O(n). So a ring with more than RING_LINKS_MAX
+ * links becomes one flow per domain; the ring still ends when the slowest of these flows does. A ring uses two links of
+ * the fabric per member (out and in), and a ring between domains at least four more per domain: PCIe lanes and NIC, out
+ * and in. */
 enum { RING_LINKS_MAX = 200, FABRIC_LINKS_PER_MEMBER = 2, NIC_LINKS_PER_DOMAIN = 4 };
 
-/* The flow of a ring: one for all domains, or, with `is_per_domain`, one for each domain. */
+/* The flow of a ring that is being built: one flow through all domains, or, with `is_per_domain`, one for each
+ * domain. */
 struct ring_flow {
     struct flow_table *flows;
     bool is_per_domain, is_open;
@@ -78,8 +80,8 @@ void members_release(struct members *m)
 
 /* ---- rings ---- */
 
-/* Adds every port that the rings inside one domain use. On a mesh the library builds count - 1 parallel rings, so
- * that every pair's link carries its part. */
+/* Adds every port that the rings inside one domain use. On a mesh the library builds count - 1 parallel rings, so that
+ * the link of every pair carries a part of the bytes. */
 static void add_domain_ring(struct platform *p, struct flow_table *flows, const uint32_t *rank,
                             uint32_t count)
 {

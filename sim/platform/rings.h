@@ -12,7 +12,7 @@
 struct members {
     uint32_t member_count;
     const uint32_t *rank_by_index; /* ranks in the order of their index in the group; borrowed */
-    /* the members grouped by domain, in the order of their index inside each */
+    /* the members grouped by domain; those of a domain are in the order of their index in the group */
     uint32_t *rank_by_domain;
     uint32_t domain_count;
     struct domain_span {
@@ -25,14 +25,14 @@ struct members {
     uint32_t *exit_rank;
 };
 
-/* Fills *m from member[0..count), which stand in the order of their index; marks all domains as planned. Release in
- * any case. */
+/* Fills *m from member[0..count), the ranks in the order of their index in the group, and marks all domains as planned.
+ * Release *m in any case. */
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count);
 
-/* Finds how rings leave the domains; to be called once it is known which domains are planned, before the functions
- * below. The library builds one ring per NIC, each of which leaves a domain through another NIC, so the domain whose
- * members use the fewest NICs decides how many rings there are; nic.ring_count limits them, too. Only the rows of
+/* Finds through which NICs rings leave the domains. Call it after it is known which domains are planned, and before the
+ * functions below. The library builds one ring per NIC, each of which leaves a domain through a NIC of its own; so the
+ * domain whose members use the fewest NICs limits the number of rings, and nic.ring_count does, too. Only the rows of
  * planned domains and of their neighbours in the ring are filled. */
 void members_find_rings(struct members *m, const struct platform *p);
 void members_release(struct members *m);
@@ -47,13 +47,13 @@ void rings_add_flows(struct platform *p, struct flow_table *flows, const struct 
 /* Returns the seconds that the rings of rings_add_flows() take when nothing else uses the ports. */
 double rings_transfer_s(const struct platform *p, const struct members *m, double bytes);
 
-/* Returns the multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's channels.
- * Inside a domain these are device.collective_sms; between domains they follow from the number of rings
- * (cluster_inter_domain_channels()), and are not more than that. */
+/* Returns the number of multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's
+ * channels. Inside a domain there are device.collective_sms; between domains the number follows from the number of
+ * rings (cluster_inter_domain_channels()), but is at most device.collective_sms. */
 double rings_occupied_sms(const struct platform *p, const struct members *m);
 
-/* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes
- * through NICs. */
+/* Returns the latency in seconds of a ring: a piece of data passes count - 1 hops; of these, one fewer than there are
+ * domains go through NICs. */
 double rings_latency_s(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a tree towards the root: a chain inside each domain, a binary tree between

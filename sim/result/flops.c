@@ -20,8 +20,8 @@ static uint32_t *count_guard_members(const struct ir *ir, const struct sim_resul
     return members;
 }
 
-/* Returns the flops of attention over documents, summed rank by rank: ranks of one class take equally long for it,
- * but may see different numbers of pairs. */
+/* Returns the flops of attention over documents, summed rank by rank: ranks of a class take equally long for it, but
+ * may see different numbers of pairs. */
 static double documents_flops(const struct ir *ir, const struct sim_result *result)
 {
     double sum = 0;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One class of ranks that do the same at the same times. */
+/* A class of ranks: they do the same ops at the same times, so one of them was simulated. */
 struct sim_class {
     uint32_t lowest_rank;        /* the lowest rank of the class, the one that was simulated */
     uint32_t rank_count;         /* members */
@@ -35,7 +35,7 @@ struct sim_peak {
     } top_buffer[SIM_TOP_BUFFERS]; /* largest live buffers at that moment, largest first */
 };
 
-/* The most that the ranks of one node hold together in one memory of the host. */
+/* The most bytes that the ranks of one node hold together in one kind of host memory. */
 struct sim_node_peak {
     uint64_t bytes;
     double time_s;
@@ -54,7 +54,7 @@ struct sim_counts {
     uint64_t op_instances;           /* number of (rank, op) pairs of the schedule that the result
                               represents */
     uint64_t simulated_op_instances; /* how many of those pairs were executed by the simulation */
-    /* flows that were started; with `exact`, SimGrid moves all of them (sim/scheduler/uncontended.h) */
+    /* number of flows that were started in SimGrid; with `exact` these are all flows (sim/scheduler/uncontended.h) */
     uint64_t flows_started;
     uint64_t timers_set;
     double event_loop_cpu_s; /* processor seconds of the event loop */
@@ -62,9 +62,9 @@ struct sim_counts {
 
 struct sim_result {
     double step_s;
-    /* For a short list (ir->repeats), times are those of the short list, and step_s, loads, counts and peaks those
-     * of the whole list. is_unsteady: the times of the whole list cannot be derived from the short list's, and no
-     * figure here is valid. */
+    /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads, counts and
+     * peaks those of the whole list. is_unsteady: the times of the whole list do not follow from the short list's, and
+     * no number here is valid. */
     bool is_unsteady;
     double *period_s; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */
@@ -81,7 +81,7 @@ struct sim_result {
     struct sim_peak (*peak)[MEMORY_COUNT];        /* [class_count] */
     struct sim_node_peak host_peak[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
 
-    /* idle links are left out; each row counts for as many links as there are replicas */
+    /* rows of links that carried something; a row counts once for each replica */
     struct sim_link_load *link_load;
     size_t link_load_count, busiest_load_row; /* row of the busiest */
     /* number of parts of the machine that do the same as the simulated one, itself included (sim/traffic/replicas.h) */
@@ -97,17 +97,20 @@ struct sim_result {
 
 void sim_result_release(struct sim_result *result);
 
-/* Return the start and end times of one rank's ops, those of its class: op k of its role is at [k]. */
+/* Return the start or end times of one rank's ops, in seconds: element k is op k of its role. They are the times of its
+ * class. */
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
-/* True if a rank did the work of an op in the simulation: its guard passes, in even rings as uniform_guard_passes() says. */
+/* True if a rank did the work of an op in the simulation, because the op's guard passes; in even rings,
+ * uniform_guard_passes() decides. */
 bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                       uint32_t op);
 
 /* Returns the flops that all ranks execute in the step, by their own guards, in even rings too. */
 double sim_flops(const struct ir *ir, const struct sim_result *result);
-/* Returns the same, but products in 8 or 4 bits count as the bf16 flops that take as long at the device's peaks. */
+/* Returns the flops of the step, where products in 8 or 4 bits count as the bf16 flops that take as long at the
+ * device's peaks. */
 double sim_bf16_equivalent_flops(const struct ir *ir, const struct sim_result *result);
 
 #endif

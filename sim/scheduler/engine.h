@@ -26,12 +26,13 @@ extern "C" {
 
 typedef void (*engine_done_fn)(void *context, int64_t tag);
 
-/* Is called before SimGrid's clock advances, again and again until it returns false. until_s is the date of SimGrid's
- * next event in seconds; infinite: there is none, and the clock would stop. The scheduler finishes here the ops up to
- * until_s that need no flow. It may set timers, but must not start flows, since SimGrid's clock is still behind. */
+/* A function that the engine calls before SimGrid's clock advances, again and again until it returns false. until_s:
+ * the date of SimGrid's next event in seconds; infinite if there is none, so that the clock would stop. In it the
+ * scheduler finishes the ops up to until_s that need no flow. It may set timers, but must not start flows, since
+ * SimGrid's clock is still at an earlier date. */
 typedef bool (*engine_before_advance_fn)(void *context, double until_s);
 
-/* The functions that the module provides for those of this header, and for the version of SimGrid that it runs with. */
+/* The functions of the module, one for each function of this header, and the version of SimGrid that it runs with. */
 struct engine_calls {
     void (*init)(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);
@@ -42,15 +43,17 @@ struct engine_calls {
     void (*version)(int *major, int *minor, int *patch);
 };
 
-/* Loads the module, once in a process. Call it before forking processes that simulate, which then share it. */
+/* Loads the module, once in a process. Call it before the process forks children that simulate, so that they share the
+ * module. */
 enum status engine_load(struct diag *diag);
 
 /* The module must be loaded: appends the path of its file; sets the version of SimGrid. */
 void engine_append_path(struct text *out);
 void engine_version(int *major, int *minor, int *patch);
 
-/* Starts the engine of this process; the module must be loaded. Link l is a link of one direction with link_bytes_per_s[l], l < links, the
- * caller's memory for as long as flows start. ahead may be NULL. */
+/* Starts the engine of this process, for which the module must be loaded. Link l < links is a link of one direction
+ * with link_bytes_per_s[l], an array of the caller that must stay valid as long as flows start. ahead: NULL if there is
+ * nothing to do before the clock advances. */
 void engine_init(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);
 
@@ -60,11 +63,11 @@ double engine_now_s(void);
 /* Sets a timer that fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
 void engine_set_timer(double date_s, int64_t tag);
 
-/* A flow moves a whole number of these parts of a byte, at least 1. */
+/* A flow moves a whole number of parts of a byte, at least 1; this many parts are one byte. */
 enum { ENGINE_PARTS_PER_BYTE = 1024 };
 
-/* Starts a flow of `bytes` now. It occupies link[0..count), each named once, at one rate: the hops of a message, or
- * every port of a collective. tag >= 0. */
+/* Starts a flow of `bytes` now. It occupies link[0..count) at one rate: the hops of a message, or every port of a
+ * collective. A link must not be named twice. tag: a number >= 0 that `done` receives when the flow ends. */
 void engine_start_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag);
 
 /* Runs until no timer and no flow is left. Returns NULL, or the text of an error in static memory. */

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Set by CMake: the folder of the build in which the module is, with a '/' at its end. Empty in a bundle, whose loader
- * finds the module: there the program's own path may be that of the loader (packaging/start.sh). */
+/* CMake sets this to the folder of the build that holds the module, with a '/' at its end. In a bundle it is empty
+ * and the bundle's loader finds the module, because the program's own path may be that of the loader
+ * (packaging/start.sh). */
 #ifndef LONGHAUL_BUILT_MODULES
 #error "compile with LONGHAUL_BUILT_MODULES"
 #endif
@@ -23,8 +24,9 @@ static const char module_name[] = "longhaul_simgrid.so";
 static const struct engine_calls *_Atomic calls;
 static void *module;
 
-/* Appends the path of the module: in the folder of the program in a build, where it is installed, or where it was
- * built. The last is for programs that are elsewhere, such as tests and those of users of the library. */
+/* Appends the path of the module, the first that exists of: the program's folder in a build, the place where it is
+ * installed, and the folder where it was built. The last is for programs that are elsewhere, such as tests and those of
+ * users of the library. */
 static void append_module_path(struct text *path)
 {
     static const char *const places[] = {"", "../lib/longhaul/"};

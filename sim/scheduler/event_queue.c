@@ -1,6 +1,6 @@
 #include "sim/scheduler/event_queue.h"
 
-/* True if a row comes no later than one that is added at a date. */
+/* True if a row comes before an event that is added now, at date_s, to end or, with `starts`, to start its flows. */
 static bool is_earlier(const struct queued_event *row, double date_s, bool starts)
 {
     return row->date_s < date_s || (row->date_s == date_s && (starts || !row->starts_flows));

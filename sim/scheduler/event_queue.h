@@ -8,9 +8,9 @@
 /* Queues the start (starts) or the end of an event's flows. */
 void event_queue_add(struct scheduler *s, double date_s, size_t event, bool starts);
 
-/* Returns the earliest row; NULL: the queue is empty. At equal dates, ends come before starts, and then events come
- * in the order in which they were added. Ends of events that have been moved to the engine are dropped. The row is
- * valid until the queue changes. */
+/* Returns the earliest row; NULL if the queue is empty. At equal dates ends come before starts, and then the row that
+ * was added first. Ends of events that have been moved to the engine are dropped. The row is valid until the queue
+ * changes. */
 const struct queued_event *event_queue_earliest(struct scheduler *s);
 
 #endif

@@ -21,8 +21,8 @@ struct scheduler;
 
 struct schedule_times {
     double *start_s, *end_s; /* rows as in fold.row, all 0 before the run */
-    /* [transfer_count] how often each transfer ended, counted at the lowest channel of its class. Ops that a short list
-     * leaves out count too. */
+    /* [transfer_count] how often each transfer ended, counted at the lowest channel of its class; ops that a short list
+     * leaves out are included. */
     uint64_t *transfers_ended;
     double step_s;
     uint64_t flows_started, timers_set; /* started in the engine */
@@ -32,8 +32,9 @@ struct schedule_times {
 struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold *fold);
 void scheduler_free(struct scheduler *s);
 
-/* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end) and STATUS_SYSTEM
- * (the engine failed), *why holds one line without a line end. May be called once per process when there are flows. */
+/* Runs the step once, and fills the caller's arrays in *times. Returns STATUS_BAD_INPUT if the schedule cannot end, and
+ * STATUS_SYSTEM if the engine failed; *why then holds one line of text without a line end. If there are flows, it may
+ * be called once per process. */
 enum status scheduler_run(struct scheduler *s, struct schedule_times *times, struct text *why);
 
 #endif

@@ -6,8 +6,8 @@
 
 /* ---- which op follows which, per role ---- */
 
-/* Returns the op that stands before this one on its stream, in the order of issue. For HOST_SYNC, which is on no
- * stream, it is the last op on the stream that it waits for; for BARRIER there is none. */
+/* Returns the op before this one on its stream, in the order of issue. For HOST_SYNC, which is on no stream, it is the
+ * last op of the stream for which it waits; for BARRIER it is IR_NONE. */
 static uint32_t find_stream_predecessor(const struct ir *ir, uint32_t id, uint32_t row,
                                         uint32_t *last)
 {
@@ -48,7 +48,7 @@ static void build_role_program(struct scheduler *s, uint32_t role)
     free(of);
 }
 
-/* ---- one rank state for each class ---- */
+/* ---- the state of one rank for each class ---- */
 
 static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
 {
@@ -99,14 +99,14 @@ static void add_channel_side(struct scheduler *s, uint32_t rank_index, uint32_t 
     s->side[s->side_count++] = side;
 }
 
-/* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order, and lists them: send
- * n matches receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them
- * differently. */
+/* Numbers the sends that one rank runs on each of its channels, in list order, and lists them; and its receives
+ * likewise. Send n of a channel matches receive n. An op whose guard fails on the rank gets no number, so ranks of one
+ * role may number their ops differently. */
 static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
 {
     const struct traffic *traffic = s->traffic;
     const struct role_program *p = &s->program[r->role];
-    /* the first pass counts them, the second lists them */
+    /* the first pass counts the ops of each channel, the second lists them */
     for (int filling = 0; filling < 2; filling++)
         for (uint32_t row = 0; row < p->op_count; row++) {
             uint32_t id = p->op_begin + row, comm = traffic->op_comm[id];

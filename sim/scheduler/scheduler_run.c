@@ -46,9 +46,9 @@ static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, dou
     }
 }
 
-/* Lets the host of a rank issue ops until one blocks it. An op's issue takes time before the op can start; a
- * sync takes that time itself, once what it waits for has ended. Ops that a guard leaves out take no time, but block
- * the host as they would if they ran. */
+/* Lets the host of a rank issue ops until an op blocks it. An op can start once the host has spent its issue time on
+ * it. A sync op spends its issue time after what it waits for has ended. An op that a guard leaves out takes no time,
+ * but blocks the host as if it ran. */
 static void issue_ops(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];
@@ -76,9 +76,8 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous ---- */
 
-/* Subtracts from the shares of the kernels what the messages of an event occupy (sign 1), or returns it (sign -1).
- * held_s: seconds for which the event's own kernels have already occupied multiprocessors while they waited for the
- * first bytes. */
+/* Takes from the kernels of each rank what an event's messages occupy (sign 1), or gives it back (sign -1). held_s:
+ * seconds for which the event's own kernels already occupied multiprocessors while they waited for the first bytes. */
 static void take_interference(struct scheduler *s, const struct channel_state *channel, double sign,
                               double held_s)
 {
@@ -262,8 +261,8 @@ static void handle_engine_done(void *context, int64_t tag)
     start_ready_ops(s);
 }
 
-/* Handles the earliest queued event: ends it, or starts it. If its flows share links with other flows, the engine has
- * to compute them, so a timer of the engine starts the event at its date. */
+/* Ends or starts the event of the earliest queued row. An event whose flows share links with other flows needs the
+ * engine, so a timer of the engine starts it at its date. */
 static void handle_queued_event(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
@@ -274,7 +273,7 @@ static void handle_queued_event(struct scheduler *s, struct queued_event next)
         engine_set_timer(next.date_s, (int64_t)(2 * next.event_index));
 }
 
-/* Handles the earliest event up to until_s that does not need the engine; false: there is none. */
+/* Handles the earliest event that comes by until_s and does not need the engine. Returns false if there is none. */
 static bool handle_before_advance(void *context, double until_s)
 {
     struct scheduler *s = context;

@@ -10,11 +10,12 @@
 struct role_program {
     uint32_t op_begin, op_count;
     uint16_t *dependency_count; /* [op_count] dependencies of an op: issue, stream and waits */
-    /* for each op, the ops that wait for it; both are counted from op_begin */
+    /* by op, the ops that wait for it; both are numbered from op_begin on */
     struct index successors;
 };
 
-/* One class of ranks: its representative's host and endpoints. */
+/* The state of one class of ranks: of the host, the channels and the compute stream of the one rank that is
+ * simulated. */
 struct rank_state {
     uint32_t rank, role;
     /* index of the class's first op in the arrays that have an element per op and class */
@@ -26,41 +27,43 @@ struct rank_state {
     uint32_t *send_channel;    /* [comm_count] channel class, or IR_NONE */
     uint32_t *receive_channel; /* [comm_count] of shifts */
     struct kernel_overlap {
-        /* the op on the compute stream that has begun or is about to begin; IR_NONE: there is none */
+        /* the op that has begun or is about to begin on the compute stream; IR_NONE: there is none */
         uint32_t op;
         bool is_memory_bound; /* memory bandwidth limits the op; false: the multiprocessors do */
         double work_left_s;   /* seconds left of the op if no message runs */
-        /* date of work_left_s; of an op that has not begun: when it begins */
+        /* the date for which work_left_s holds; if the op has not begun, the date when it begins */
         double work_left_at_s;
         double end_s; /* the date at which the op ends if no message starts or ends before */
-        /* the resources that the running messages take */
+        /* the shares of the rank's resources that the running messages take */
         struct interference_share taken_resources;
         uint32_t heap_place; /* the place of the rank in scheduler.ranks_by_kernel_end */
     } kernel_overlap;
-    /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
-     * no sends or receives. */
+    /* [op_count] of a send or receive: its number among those of its channel that the rank runs. NULL: the rank runs no
+     * sends and no receives. */
     uint32_t *p2p_position;
 };
 
-/* One side of a channel class, whose op number n is ops[n]. */
+/* One side of a channel class: the rank and its ops on the channel, in order. Op n of one side meets op n of the
+ * other. */
 struct channel_side {
     uint32_t rank_index;
     uint32_t op_count;
     uint32_t *ops; /* ids of the schedule */
 };
 
-/* The n-th rendezvous on a channel class. */
+/* One rendezvous on a channel class: the n-th, at which op n of all sides meets. */
 struct event {
     /* the last arrival so far; if `is_uncontended` is set: when the flows started */
     double arrival_or_start_s;
-    /* the number of sides that have not arrived; once all have, the number of flows that the engine moves */
+    /* until all sides have arrived, the number of those that have not; then the number of its flows that still move in
+     * the engine */
     uint32_t sides_or_flows_left;
     bool has_started_flows; /* flows have started */
     bool is_uncontended;    /* the flows run outside the engine (sim/scheduler/uncontended.h) */
     uint32_t transfer;      /* IR_NONE: no side has arrived */
 };
 
-/* A date at which an event starts its flows, or ends. */
+/* An event with the date at which its flows start, or at which it ends. */
 struct queued_event {
     double date_s;
     size_t event_index;
@@ -79,9 +82,9 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
-/* Values of scheduler.dependencies_left[]: the number of an op's dependencies that have not ended, its issue by the
- * host included, and so 0 while a kernel runs; for a communication op that has started, OP_ARRIVED + the number of
- * its events that have not ended; OP_ENDED once the op's end is known. */
+/* Values of scheduler.dependencies_left[]. Before an op starts: the number of its dependencies that have not ended, of
+ * which its issue by the host is one; 0 while its kernel runs. For a communication op that has started: OP_ARRIVED +
+ * the number of its events that have not ended. OP_ENDED: the end of the op is known. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {
@@ -101,18 +104,19 @@ struct scheduler {
     struct channel_side *side;
     uint32_t side_count;
     size_t event_count;
-    /* [event_count] by channel class, then by place; made when the run begins */
+    /* [event_count] by channel class, and then by number n of the rendezvous; made when the run begins */
     struct event *event;
     uint16_t *dependencies_left; /* [rows] */
     bool has_flows;              /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
-    /* Uncontended flows; unused with fold->exact. */
+    /* [links] for uncontended flows (unused with fold->exact): the event that uses the link without another; IR_NONE:
+     * none does */
     /* [links] the event that has the link for itself; IR_NONE: none */
     uint32_t *event_holding_link;
-    /* [links] the number of flows that the engine moves over the link */
+    /* [links] the number of flows over the link that the engine moves */
     uint32_t *engine_flows_on_link;
-    /* [transfers] the seconds that it takes if nothing else moves; negative: not known */
+    /* [transfers] the seconds that the transfer takes if no other moves; negative: not known */
     double *uncontended_s;
     double *uncontended_bytes_per_s; /* [flows] its bytes/s if no other transfer moves */
 

@@ -1,6 +1,6 @@
 #include "sim/scheduler/sm_interference.h"
 
-/* ---- a heap of ranks by the end of their kernels; each rank knows its place in it ---- */
+/* ---- a heap of ranks, ordered by the end of their kernels; heap_place of a rank is its index in the heap ---- */
 
 static bool kernel_ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
 {
@@ -40,8 +40,8 @@ static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
     set_heap_place(s, place, rank_index);
 }
 
-/* Returns the rate at which the kernel advances: the share of the resource that limits it. It is at least a half,
- * because messages would have to wait themselves if they took more. */
+/* Returns the rate at which the kernel advances, 1 if no message takes anything from it: the share that is left of the
+ * resource that limits it. It is at least a half, because if messages took more they would have to wait themselves. */
 static double kernel_speed(const struct kernel_overlap *b)
 {
     double taken = b->is_memory_bound ? b->taken_resources.memory_bandwidth_share

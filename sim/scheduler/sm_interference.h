@@ -9,19 +9,19 @@
 
 #include "sim/scheduler/scheduler_state.h"
 
-/* Starts a kernel at date_s, now or later, that would take `seconds` without messages. by_memory: the memory's
- * bandwidth limits it, and not the multiprocessors. */
+/* Starts a kernel at date_s, which is now or later, that takes `seconds` if no messages run. by_memory: memory
+ * bandwidth limits it; else the multiprocessors do. */
 void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
                                double seconds, bool by_memory);
 
-/* Adds `taken` to what messages take of the rank (sign 1), or subtracts it (sign -1). held_s: seconds for which the
- * messages have already held the multiprocessors without moving bytes; a running kernel that the multiprocessors limit
- * is delayed by what that took. */
+/* Adds `taken` to what messages take from the rank (sign 1), or subtracts it (sign -1). held_s: seconds for which the
+ * messages have already occupied multiprocessors without moving bytes. A running kernel that the multiprocessors limit
+ * is delayed by what these would have done in that time. */
 void interference_add_taken(struct scheduler *s, uint32_t rank_index,
                             struct interference_share taken, double sign, double held_s);
 
-/* If the kernel with the earliest end ends at until_s or before, ends it: sets *rank_state and *op to it and s->now_s
- * to its end. Returns false if there is no such kernel. */
+/* Ends the kernel that ends first, if it ends by until_s: sets *rank_state and *op to that kernel's, and s->now_s to
+ * its end. Returns false if no kernel ends by then. */
 bool interference_end_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
                              uint32_t *op);
 

@@ -21,10 +21,10 @@ static double uncontended_rate(const struct scheduler *s, const uint32_t *crossi
     return rate;
 }
 
-/* Returns the seconds until the last flow of a transfer ends if no other flow runs, and sets s->rate of each flow;
- * negative: not known. It is known if all flows that share a link have one rate and one size: then each flow crosses
- * a full link on which no flow is faster, as max-min sharing demands, and no flow ends early and leaves its bandwidth
- * to others. */
+/* Returns the seconds until the last flow of a transfer ends if no other transfer moves, and sets the rate of each of
+ * its flows; returns a negative number if that is not known. It is known if flows that share a link have equal rates
+ * and equal sizes: then each flow crosses a full link on which no flow is faster, as max-min sharing demands, and no
+ * flow ends early and leaves its bandwidth to others. */
 static double find_uncontended_s(struct scheduler *s, uint32_t t, uint32_t *crossing,
                                  uint32_t *first)
 {

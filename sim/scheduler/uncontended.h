@@ -21,7 +21,7 @@ bool uncontended_start_flows(struct scheduler *s, size_t e, double *end_s);
  * the engine starts the flows of e. */
 void uncontended_move_to_engine(struct scheduler *s, size_t e);
 
-/* To be called when the flows of an event have ended: frees their links. */
+/* Frees the links of an event. Call it when the event's flows have ended. */
 void uncontended_free_links(struct scheduler *s, size_t e);
 
 #endif

@@ -1,5 +1,5 @@
-/* sim/simgrid/engine.cpp: the module longhaul_simgrid.so, which makes the calls of sim/scheduler/engine.h in SimGrid. It
- * is in C++ because SimGrid's C interface lacks what we need: asynchronous flows between hosts, callbacks, and a
+/* sim/simgrid/engine.cpp: the module longhaul_simgrid.so, which makes the calls of sim/scheduler/engine.h in SimGrid.
+ * It is in C++ because SimGrid's C interface lacks what we need: asynchronous flows between hosts, callbacks, and a
  * platform that is not read from XML.
  *
  * The folder sim/simgrid/ is the module through which simulations call SimGrid.
@@ -30,7 +30,7 @@
 namespace simgrid::kernel::lmm
 {
 
-/* The part of the solver that we call. SimGrid installs no header of it; the names are the linker's to check. */
+/* The part of SimGrid's solver that we call. SimGrid installs no header of it, so the linker checks only the names. */
 class System
 {
   public:
@@ -111,7 +111,7 @@ class FlowModel : public resource::Model
         while (!heap.empty() && std::fabs(heap.top_date() - now) < precision_s)
             heap.pop()->finish(resource::Action::State::FINISHED);
     }
-    /* The tag of a flow that has ended, which it forgets; -1: there is none. */
+    /* Returns the tag of a flow that has ended, and removes the flow; -1 if none has. */
     int64_t take_ended()
     {
         auto *flow = static_cast<Flow *>(extract_done_action());
@@ -149,7 +149,7 @@ class TimerModel : public simgrid::kernel::resource::Model
     double next_occurring_event(double now) override
     {
         if (ahead_fn != nullptr) {
-            /* The engine asks the flows as well; a model that was just asked has its answer ready. */
+            /* The engine asks the flows again; a model that was just asked answers at once. */
             double delay = flows->next_occurring_event(now);
             double next = delay < 0 ? HUGE_VAL : now + delay;
             while (
@@ -185,7 +185,8 @@ template <typename F> void guarded(F body) noexcept
     }
 }
 
-/* What has ended at a date: timers first, then flows. Both may start others. */
+/* Calls the functions of what has ended at the current date, timers first and then flows, until nothing more ends: each
+ * may start others. */
 void call_back()
 {
     while (!timers->fired.empty()) {

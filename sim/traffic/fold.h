@@ -26,8 +26,8 @@ struct fold {
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */
-    /* [class_count + 1] Arrays that have a row for each op of each class list the ops of one class after those of the
-     * class before: row[c] is that of the first op of class c. */
+    /* [class_count + 1] In an array with an element for each op of each class, the ops of class c begin at this
+     * index. */
     size_t *first_row_of_class;
 
     uint32_t channel_class_count;
@@ -39,8 +39,8 @@ struct fold {
     uint32_t *flow_begin; /* [transfer_count + 1] */
     uint32_t *flow;
 
-    /* The network in which flows run: flow f crosses link[link_begin[f]..link_begin[f + 1]), an empty range for flows
-     * that are not simulated; bytes_per_s[link] is the bandwidth of a link. */
+    /* The network in which flows run. Flow f crosses link[link_begin[f]..link_begin[f + 1]), an empty range if it is
+     * not simulated. bytes_per_s: the bandwidth of each link. */
     double *bytes_per_s;  /* [link_count of the platform] */
     uint32_t *link_begin; /* [flow count + 1] */
     uint32_t *link;

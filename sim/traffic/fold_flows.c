@@ -29,7 +29,7 @@ struct flow_folder {
     struct index flows_of_link;      /* the flows that cross each link */
     bool *is_chosen;                 /* [components] the component is simulated */
     uint32_t *kept_copies; /* [flow count] number of copies of each flow that are simulated */
-    /* [link count] the link that replaces a link in the simulated network */
+    /* [link count] the link that takes the place of each link in the simulated network */
     uint32_t *replacement_link;
 };
 
@@ -80,7 +80,7 @@ static struct fraction divide_by(uint64_t number, struct fraction r)
     return (struct fraction){over / common, r.numerator / common};
 }
 
-/* The number n(L, F) of flows of class `flow` on each link of class `link`. */
+/* n(L, F): how many flows of class F = `flow` cross each link of class L = `link`. */
 struct class_flow_count {
     uint32_t link, flow, count;
 };
@@ -91,9 +91,9 @@ struct quotient {
     size_t count, capacity;
     struct fraction *link_factor, *flow_factor; /* s(L) [link_classes], k(F) [flow_classes] */
     uint32_t *first_link;                       /* [link_classes] the first link of each class */
-    /* [flow_classes] the flows of each class, and the copies of each flow that run */
+    /* [flow_classes] number of flows of each class, and of the copies of each flow that are simulated */
     uint32_t *flows_of_class, *copies_of_class;
-    /* the common factor by which all k(F) become whole numbers */
+    /* the factor that makes all k(F) whole numbers */
     uint64_t common_scale;
 };
 
@@ -131,8 +131,8 @@ static bool is_small(struct fraction r)
     return r.numerator <= RATIO_MAX && r.denominator <= RATIO_MAX;
 }
 
-/* Finds factors s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class.
- * Returns false if n does not factor, or if a ratio is not small. */
+/* Finds factors s(L) and k(F) with n(L, F) = s(L) k(F) for all entries: it sets one k to 1 and follows entries that
+ * share a class. Returns false if there are no such factors, or if a ratio is too large for exact products. */
 static bool factor_entries(struct quotient *q)
 {
     q->flow_factor[q->entry[0].flow] = (struct fraction){1, 1};
@@ -160,8 +160,8 @@ static bool factor_entries(struct quotient *q)
     return true;
 }
 
-/* Sets the scale that makes all k(F) whole. Returns false if the scale exceeds COPIES_MAX, or if a class would run more
- * copies than it has flows. */
+/* Sets common_scale so that all k(F) become whole. Returns false if it would exceed COPIES_MAX, or if a class would run
+ * more copies than it has flows. */
 static bool scale_to_whole_copies(struct quotient *q)
 {
     enum { COPIES_MAX = 4096 };
@@ -181,8 +181,9 @@ static bool scale_to_whole_copies(struct quotient *q)
     return true;
 }
 
-/* For each class F, keeps one flow, of which scale k(F) copies run, on one link per class L, whose bandwidth is
- * multiplied by scale / s(L). Keeps all flows if factor_entries() or scale_to_whole_copies() fails. */
+/* Keeps one flow of each class F, of which common_scale * k(F) copies run, on one link of each class L, whose bandwidth
+ * is multiplied by common_scale / s(L). If factor_entries() or scale_to_whole_copies() fails, it keeps all flows of the
+ * component. */
 static void fold_component(struct flow_folder *f, struct fold *fold, struct quotient *q,
                            const struct index *links, uint32_t component)
 {
@@ -280,8 +281,8 @@ static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)
     free(last_flow);
 }
 
-/* Lists, by the transfer of their channel class's lowest channel, the flows that are kept, each as often as it is
- * started. */
+/* Lists the flows that are kept, each as often as it is started, under the transfer at the lowest channel of its
+ * channel class. */
 static void list_kept_flows(struct fold *fold, const struct traffic *traffic, const uint32_t *keep)
 {
     uint32_t total = 0, filled = 0;

@@ -25,12 +25,13 @@ void fold_release(struct fold *fold)
 
 enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
 
-/* Colours are 64-bit hashes of everything that distinguishes a node so far. A node's next colour is computed from its
- * own and the sum of its neighbours' mixed colours, so their order does not matter. */
+/* The colours of nodes: 64-bit hashes of everything that is known so far to distinguish a node. The next colour of a
+ * node is computed from its own and the sum of its neighbours' mixed colours, so the order of the neighbours does not
+ * matter. */
 struct colours {
     uint32_t node_count[SORTS];
     uint64_t *colour[SORTS], *neighbour_sum[SORTS];
-    /* the classes of nodes with equal colours, numbered by their first members */
+    /* classes of nodes with equal colours, in the order of their first nodes */
     uint32_t class_count[SORTS];
     uint32_t *class_of_node[SORTS], *first_node_of_class[SORTS];
 };
@@ -135,7 +136,7 @@ static void refine_colours(struct colours *c, const struct traffic *traffic,
             c->colour[s][i] = mix_pair(c->colour[s][i], c->neighbour_sum[s][i]);
 }
 
-/* ---- classes, numbered by their first member ---- */
+/* ---- classes, in the order of their first members ---- */
 
 static void number_classes(struct colours *c, int sort)
 {

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* For each key in [0, keys), the values paired with it: row[begin[key]..begin[key + 1]), in the order of the pairs. */
+/* Pairs of a key and a value, by key: those of key k are value[begin[k]..begin[k + 1]), in the order in which they were
+ * given. */
 struct index {
     uint32_t *begin, *value;
 };
@@ -13,8 +14,7 @@ struct index {
 void index_init(struct index *index, const uint32_t *key, const uint32_t *value, uint32_t pairs,
                 uint32_t keys);
 
-/* Makes the index of the flows that cross each link. Flow f crosses link[link_begin[f]..link_begin[f + 1]), no link
- * twice. */
+/* Makes the index of flows by link. Flow f crosses link[link_begin[f]..link_begin[f + 1]), and no link twice. */
 void index_flows_by_link(struct index *index, const uint32_t *link_begin, const uint32_t *link,
                          uint32_t flows, uint32_t links);
 void index_release(struct index *index);

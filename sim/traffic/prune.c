@@ -13,7 +13,7 @@ void prune_release(struct pruned *pruned)
     *pruned = (struct pruned){0};
 }
 
-/* True if all flows that cross link a cross link b too. Both lists ascend. */
+/* True if every flow that crosses link a crosses link b, too. Both lists of flows ascend. */
 static bool is_always_crossed_with(const struct index *users, uint32_t a, uint32_t b)
 {
     uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];
@@ -26,9 +26,9 @@ static bool is_always_crossed_with(const struct index *users, uint32_t a, uint32
     return true;
 }
 
-/* True if link a can be omitted because all its flows cross another link that is no wider. Such a link is on the path
- * of a's first flow, so only that path is searched. Of links with the same flows and bandwidth, only the first is
- * kept. */
+/* True if link a can be omitted, because all its flows also cross another link with at most its bandwidth. Such a link
+ * is on the path of a's first flow, so only that path is searched. Of links with the same flows and the same bandwidth,
+ * only the first is kept. */
 static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
                          const struct index *users, uint32_t a)
 {

@@ -9,7 +9,7 @@
 
 #include "sim/platform/platform.h"
 
-/* The links that are left: flow f of the table crosses link[link_begin[f]..link_begin[f+1]), at least one. */
+/* The links that are kept: flow f of the table crosses link[link_begin[f]..link_begin[f+1]), at least one link. */
 struct pruned {
     uint32_t *link_begin; /* [flow count + 1] */
     uint32_t *link;

@@ -14,7 +14,7 @@ static uint64_t isolated_part_ranks(const struct cluster *cluster)
     return (uint64_t)(nodes * cluster->gpus_per_node);
 }
 
-/* True if the flows of a communication stay the same when its members are numbered from another one on. */
+/* True if the flows of a communication do not depend on which of its members comes first. */
 static bool ignores_member_order(enum work_kind kind)
 {
     switch (kind) {

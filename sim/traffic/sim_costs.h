@@ -8,23 +8,23 @@
 
 /* Seconds per shape of the schedule, computed by the caller (rows as in ir->shape). */
 struct sim_costs {
-    /* For shapes whose duration depends on the rank (attention over documents): [shape_count] arrays of seconds,
-     * indexed by place (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the
-     * seconds of one place. */
+    /* [shape_count] for a shape whose duration depends on the rank (attention over documents): an array of seconds by
+     * place (schedule/ir/visible.h); NULL for other shapes. A null pointer instead of the array: there are no such
+     * shapes. work_s then has the seconds of one place. */
     const double *const *work_s_by_place;
-    /* [shape_count] seconds on the device. Communication and copies do not use it, since their time comes from the
-     * cluster, nor do SYNC kinds, whose time is in issue_s. */
+    /* [shape_count] seconds of the work on the device. It is not used for communication and copies, whose time follows
+     * from the cluster, nor for SYNC kinds, whose time is in issue_s. */
     const double *work_s;
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
-    /* [shape_count] seconds of the host to issue an op; an op can start when the host has issued it and everything
-     * before it; NULL: no time */
+    /* [shape_count] seconds for which the host issues an op. An op can start once the host has issued it and everything
+     * before it. NULL: no time */
     const double *issue_s;
-    /* [shape_count] seconds of the host between the end of an op that holds the host and the next op that it
-     * issues; NULL: none */
+    /* [shape_count] seconds from the end of an op that blocks the host until the host issues the next op; NULL: none */
     const double *host_return_s;
-    /* [shape_count] bytes that ops on host streams move through host memory, shared with copies; NULL: none */
+    /* [shape_count] bytes that an op on a host stream moves through host memory, which copies use at the same time;
+     * NULL: none */
     const double *host_memory_bytes;
-    /* seconds between the start of a communication op and its first bytes */
+    /* seconds from the start of a communication op until its first bytes move */
     double collective_launch_s;
 };
 

@@ -13,7 +13,7 @@
  * the list's ops. */
 #define SAME_S 1e-11
 #define SAME_SHARE 1e-11
-/* Events that begin within this share of a period before its end belong to the next period. */
+/* An event that begins less than this share of a period before the period's end belongs to the next period. */
 #define SAME_SHARE_OF_PERIOD 1e-9
 
 struct steady {
@@ -22,7 +22,7 @@ struct steady {
     const struct fold *fold;
     struct steady_times times;
     double *period_s; /* [runs] the time from one iteration to the next */
-    /* [runs] the seconds that the copies of the role's earlier runs take */
+    /* [runs] the seconds of the copies that earlier runs of the same role leave out */
     double *earlier_copies_s;
     double tolerance_s;
 };
@@ -50,7 +50,7 @@ static struct steady_times times_of_class(const struct steady *x, uint32_t class
     return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
-/* True if an op of a class takes part in communication. */
+/* True if the op of a class takes part in communication on the class's rank. */
 static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 {
     return x->traffic->op_class[op] == OP_EVENT &&
@@ -117,8 +117,8 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* True if all events that are open during the period that begins at from_s belong to the runs, up to the iteration
- * after the gap. *lag: the number of iterations by which the earliest of these events lies before that iteration. */
+/* True if all events that are open during the period from from_s on belong to the runs, up to the iteration after the
+ * gap. Sets *lag to the number of iterations by which the earliest of these events comes before that iteration. */
 static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double from_s,
                                    double period_s, uint32_t *lag)
 {
@@ -234,9 +234,10 @@ static uint64_t dependency_bit(const struct start_check *c, double start_s, doub
     return same_times(c->steady, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
-/* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler_run.c.
- * *needed: bit 0 for the issue, 1 for the stream and 2 + w for wait w, set if that dependency ends when the op starts.
- * Afterwards the op counts as issued and, unless it is a synchronisation, as the last op of its stream. */
+/* True if the op starts when the last of its dependencies (issue, stream and waits) ends, as it would in
+ * scheduler_run.c. Sets *needed to the dependencies that end just then: bit 0 for the issue, 1 for the stream and 2 + w
+ * for wait w. Advances the date of the host by the op's issue and, unless the op is a synchronisation, that of its
+ * stream to its end. */
 static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_t copy,
                                      uint64_t *needed)
 {
@@ -265,8 +266,9 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
     return same_times(c->steady, start_s, need_s);
 }
 
-/* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
- * the first and in the last copy; since dates in the copies between them are linear, it then does in those as well. */
+/* Checks copy number `copy` of the run's last iteration before the gap. Each op must start at the end of the same
+ * dependency in the first and in the last copy; as dates change linearly from copy to copy, it then does so in every
+ * copy between them. */
 static bool copy_is_right(struct start_check *c, const struct repeat_run *run, uint32_t copy)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
@@ -283,8 +285,8 @@ static bool copy_is_right(struct start_check *c, const struct repeat_run *run, u
 }
 
 /* Advances the dates of the host and of the streams by `left_out` copies, to the start of the last copy. Each stream
- * that the ops use, and the host if an op blocks it, advances by a period for each copy; a host that is never blocked
- * advances by host_s for each copy. */
+ * that the ops use advances by a period for each copy. So does the host if an op blocks it; otherwise it advances by
+ * host_s for each copy. */
 static void skip_copies(struct start_check *c, const struct repeat_run *run, uint32_t left_out,
                         double host_s)
 {

@@ -10,13 +10,14 @@
 #include "sim/traffic/fold.h"
 #include "sim/traffic/traffic.h"
 
-/* The start and end of every op, for one class of ranks (struct fold) after the other. */
+/* The start and end of every op: those of the first class of ranks (struct fold), then those of the next class, and so
+ * on. */
 struct steady_times {
     double *start_s, *end_s;
 };
 
-/* Fills period_s[run] of a short list's runs: the time from one iteration to the next; and *step_s: when the whole list
- * ends. Returns false when the times of the whole list do not follow from those of the short list. */
+/* Sets period_s[run] for each run of a short list, the time from one iteration to the next, and *step_s, the date when
+ * the whole list ends. Returns false if the times of the whole list do not follow from those of the short list. */
 bool steady_periods(const struct traffic *traffic, const struct fold *fold,
                     struct steady_times times, double *period_s, double *step_s);
 

@@ -27,7 +27,7 @@
 enum comm_kind {
     COMM_COLLECTIVE, /* all members of an instance */
     COMM_SHIFT,      /* one channel per message: the sender is participant 0, the receiver 1 */
-    /* one channel per (source, destination, channel number): the sender is participant 0, the receiver 1 */
+    /* one channel for each (source, destination, channel number); participant 0 sends, participant 1 receives */
     COMM_P2P,
     COMM_COPY,      /* one rank */
     COMM_HOST_WORK, /* one rank: host ops whose memory traffic is known */
@@ -52,8 +52,8 @@ struct comm_class {
     int64_t distance;       /* distance in the group, for shifts, sends and receives */
     int64_t channel_number; /* channel number, for sends and receives */
     uint32_t variant_count;
-    /* [variants] shapes. All P2P comm classes share one list, in which a shape represents all shapes of as many
-     * bytes. */
+    /* [variants] the shape of each variant. All P2P comm classes share one list, in which one shape represents all
+     * shapes with as many bytes. */
     uint32_t *variant_shape;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the comm class in each role */
@@ -61,8 +61,8 @@ struct comm_class {
     uint32_t *op_begin;
 };
 
-/* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
- * runs. holds_sms_from_start: the transfer holds the multiprocessors from its start, before its first bytes move. */
+/* The shares of a rank's multiprocessors and of its memory bandwidth that kernels lack while a transfer runs.
+ * holds_sms_from_start: the transfer occupies the multiprocessors from its start on, before its first bytes move. */
 struct interference_share {
     double sms_share, memory_bandwidth_share;
     bool holds_sms_from_start;
@@ -92,7 +92,7 @@ struct traffic {
     uint32_t *schedule_rank; /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank;  /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *passes_guard;   /* [rank_count][guard_count] */
-    /* [rank_count] places (schedule/ir/visible.h); NULL if no duration depends on the place */
+    /* [rank_count] the place of each rank (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
     bool ranks_as_fullest; /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
 
@@ -101,7 +101,7 @@ struct traffic {
 
     uint32_t comm_count;
     struct comm_class *comm;
-    /* It is no comm class itself: it holds the variants that all P2P comm classes share, one for each size. */
+    /* not a comm class itself: it has the variants that all P2P comm classes share, one for each number of bytes */
     struct comm_class p2p_variants;
     uint32_t *comm_op;
 
@@ -110,7 +110,7 @@ struct traffic {
     uint32_t *participant;
     struct transfer *transfer;
 
-    /* [rank_count][comm_count] the channel; for shifts, the one on which the rank sends */
+    /* [rank_count][comm_count] the rank's channel in each comm class; for shifts, the channel on which it sends */
     uint32_t *channel_of_rank;
     /* [rank_count][comm_count] for shifts: the channel on which the rank receives */
     uint32_t *receive_channel_of_rank;
@@ -122,20 +122,21 @@ struct traffic {
     uint32_t *op_ordinal; /* row in the comm class's ops of the op's role */
 
     const double *duration_s, *host_duration_s; /* [shape_count] from sim_costs */
-    /* copied from sim_options: kernels of rank slow_rank take this times as long */
+    /* the kernels of rank slow_rank take slow_factor times as long; copied from sim_options */
     double slow_factor;
     uint32_t slow_rank;
 
-    /* all arrays but those that grow: comm classes and their variants, channels, participants */
+    /* holds all arrays except those that grow (comm classes and their variants, channels, participants), which are on
+     * the heap */
     struct arena arena;
     size_t comm_capacity, channel_capacity, participant_capacity;
 };
 
-/* Binds an ir to a cluster and fills *traffic. Fails, with one message, on more ranks than GPUs, on an op that waits
- * for a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
- * receive from, an index that does not exist. name stands for the schedule in messages. uniform: the array of
- * uniform_mark_guards() (sim/uniform/uniform.h), the caller's memory. Unless options->exact is set, only one replica of
- * the ranks is planned. Release *traffic in either case. */
+/* Binds a schedule to a cluster and fills *traffic. Fails with one message if there are more ranks than GPUs, if an op
+ * waits for a later one, or if communication cannot happen: members of a group issue different collectives, or a send
+ * or receive names a rank that does not exist. name: the schedule's name in messages. uniform: the array of
+ * uniform_mark_guards() (sim/uniform/uniform.h), which stays the caller's. Unless options->exact is set, only one
+ * replica of the ranks is planned (sim/traffic/replicas.h). Release *traffic in either case. */
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
                          const uint32_t *uniform, const struct sim_options *options,

@@ -102,7 +102,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
     return STATUS_OK;
 }
 
-/* The key by which sends and receives share a channel: source, destination and channel number. */
+/* Sends and receives with the same source, destination and channel number share a channel. */
 struct p2p_key {
     uint32_t from, to;
     int64_t channel_number;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The comm class and variant of the last op that had a given shape; the next op of that shape shares them if its stream
- * and memory are the same. */
+/* The comm class and variant of the last op with a given shape. The next op of that shape has the same if its stream
+ * and its memory are the same. */
 struct last_of_shape {
     uint16_t comm_class, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
@@ -66,8 +66,8 @@ bool traffic_is_compute_bound(const struct work *work)
 }
 
 /* True if the kernel takes longer while messages run on its rank, because they occupy multiprocessors and move bytes
- * through the device's memory. False if the cluster does not say how many multiprocessors the device has and messages
- * occupy. */
+ * through the device's memory. False if the cluster lacks the number of multiprocessors of the device, or of those that
+ * messages occupy. */
 static bool is_slowed(const struct op_reader *reader, uint32_t op)
 {
     const struct device *device = &reader->traffic->cluster->device;
@@ -108,7 +108,7 @@ static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
         key->is_pageable = is_pageable(ir, op);
         return OP_EVENT;
     case WORK_BARRIER:
-        /* barriers form a comm class of their own, apart from the group's collectives */
+        /* the barriers of a group are in a comm class of their own, apart from its collectives */
         key->work_kind = WORK_BARRIER;
         return OP_EVENT;
     default:

@@ -80,8 +80,8 @@ static void read_costs(struct traffic *traffic)
         assert(traffic->duration_s[s] >= 0 && traffic->host_duration_s[s] >= 0);
 }
 
-/* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role. The scheduler
- * relies on both; the verifier explains the second fault better. */
+/* Fails if an op waits for more than WAITS_MAX ops, or for an op that does not come earlier in its role. The scheduler
+ * relies on neither being so; the verifier explains the second fault better. */
 static enum status check_waits(const struct traffic *traffic, const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;

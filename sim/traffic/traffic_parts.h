@@ -4,10 +4,10 @@
 
 #include "sim/traffic/traffic.h"
 
-/* traffic_classes.c: fills the arrays per op, and the comm classes with their ops and variants. */
+/* Fills the arrays of ops, and the comm classes with their ops and variants (traffic_classes.c). */
 void traffic_add_comms(struct traffic *traffic);
 
-/* traffic_check.c: fails unless roles that share an instance of a group issue the same collectives on it. */
+/* Fails unless roles that share an instance of a group issue the same collectives on it (traffic_check.c). */
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,
                                  struct diag *diag);
 

@@ -48,7 +48,7 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
 struct exchanged_rows {
     const struct document_list *list;
     struct row_use row_use;
-    /* (cp, cp) as row_use_rows_of_all_pairs() fills it, on the heap; NULL: none yet */
+    /* [cp, cp] what row_use_rows_of_all_pairs() fills in, on the heap; NULL: not made yet */
     int64_t *rows;
 };
 
@@ -138,10 +138,10 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
     return latency_s;
 }
 
-/* The number of times that the bytes which a rank sends and receives pass through its memory. NCCL's protocol Simple
- * moves them through a buffer of 512 KiB for each channel, which is written back to memory but read again from the L2
- * cache. In a step of a ring, a rank also reads its own part or writes the result; a message is also read where it
- * comes from and written where it goes. */
+/* How many times the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them
+ * through a buffer of 512 KiB per channel, which is written back to memory, but read from the L2 cache. In a step of a
+ * ring the rank also reads its own part, or writes the result. A message is also read from its source and written to
+ * its destination. */
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
 /* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective. */
@@ -164,12 +164,13 @@ static struct interference_share channel_interference(const struct traffic *traf
         if (work->kind == WORK_ALL_TO_ALL && work->all_to_all.once > 0 && sms > 0)
             sms = (double)work->all_to_all.channels; /* kernels of its own */
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
-        /* All messages of a shift advance together, at the rate of the slowest. */
+        /* all messages of a shift advance at the rate of the slowest, so they are near only if all members are in one
+         * domain */
         const uint32_t *end = traffic->participant + channel->participant_begin;
         bool near = shifts ? members->domain_count == 1
                            : cluster_place(cluster, traffic->schedule_rank[end[0]]).domain ==
                                  cluster_place(cluster, traffic->schedule_rank[end[1]]).domain;
-        /* One kernel of a shift sends and receives: half for each of its two channels. */
+        /* one kernel both sends and receives a shift, so each of its two channels counts half of it */
         double half = comm->kind == COMM_SHIFT ? 0.5 : 1;
         sms = half * cluster->device.message_sms;
         bytes_per_s = half * MESSAGE_PASSES *

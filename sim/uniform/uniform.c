@@ -30,8 +30,8 @@ static struct guard_ops *guarded_work(const struct ir *ir)
     return guarded;
 }
 
-/* True if another guard passes exactly the ranks that guard g stops, and the flops that the two guards guard differ by
- * at most EVEN_FLOPS. */
+/* True if some other guard passes exactly the ranks that guard g stops, and the flops of the ops under the two guards
+ * differ by at most EVEN_FLOPS. */
 static bool is_paired(const struct ir *ir, const struct guard_ops *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];

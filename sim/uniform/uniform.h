@@ -34,10 +34,11 @@ enum {
     UNIFORM_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
-/* The share by which two variants' flops may differ. Those of a zigzag ring differ by their merges. */
+/* The largest relative difference of flops between two variants that members of an even group run. In a zigzag ring
+ * they differ by their merges. */
 #define EVEN_FLOPS 0.1
-/* The largest relative difference between an even step and the exact one, in both directions, over the cases of
- * tests/cli/predict/even_nightly.cmd. */
+/* The largest relative difference between the time of an even step and that of the exact one, in either direction, over
+ * the cases of tests/cli/predict/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
 /* The share by which the visible pairs of the fullest context rank may exceed the mean before a prediction points to
  * --exact. */
@@ -47,9 +48,9 @@ enum {
  * are taken as the fullest. */
 bool uniform_takes_fullest(const struct ir *ir, uint32_t above);
 
-/* Returns an array [ir->guard_count + 1], which the caller frees. An element is 0, or, for each guard of an even group,
- * 1 + the index of the member of the group whose variants all members run. The last element is 1 if
- * uniform_takes_fullest(). Groups are made even if their guards distinguish more than `above` ranks; 0 means
+/* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group, the element is 1 +
+ * the index of that member of the group whose variants all members run; for other guards it is 0. The last element is 1
+ * if uniform_takes_fullest(). Groups are made even if their guards distinguish more than `above` ranks; 0: more than
  * EVEN_ABOVE. */
 uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
@@ -57,7 +58,8 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
  * fullest; 0: no group is even. */
 uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform);
 
-/* Returns guard_passes() of guard g; in an even group every rank gets the answer of one of its members. */
+/* Returns what guard_passes() returns for guard g. In an even group every rank gets the answer of one and the same
+ * member. */
 bool uniform_guard_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank);
 
 #endif
