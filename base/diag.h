@@ -65,8 +65,8 @@ const char *diag_first_message(const struct diag *diag, size_t *size);
 /* Returns the candidate of which word is another name (base/synonyms.def); NULL: it is no name of any. */
 const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
 
-/* Returns what diag_synonym_among() returns; if that is NULL, the candidate closest to word in edit distance, if word is
- * likely a misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
+/* Returns what diag_synonym_among() returns; if that is NULL, the candidate closest to word in edit distance, if word
+ * is likely a misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
 /* Returns an option with its value that says what is meant by a word that was given as the value of another one:

@@ -5,8 +5,8 @@
  * function: on the CPU, the worker of a stream calls it when the op may start; for a device, the host thread calls it
  * to enqueue the op.
  *
- * Functions that wait return false when the run has been stopped (a thread called run_record_failure()): the caller then
- * returns at once. */
+ * Functions that wait return false when the run has been stopped (a thread called run_record_failure()): the caller
+ * then returns at once. */
 #ifndef EXEC_BACKEND_H
 #define EXEC_BACKEND_H
 

@@ -47,10 +47,11 @@ enum status microbench_run(const struct microbench_case *wanted,
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
 /* Constants and functions for other programs that measure on a GPU in the same way as points are measured: sets of
- * operands rotate through this many bytes, and microbench_warmup_runs() runs precede those that count. microbench_fill()
- * writes random numbers: 16-bit ones from a normal distribution, as activations and weights are, since a product of
- * positive numbers draws less power and so runs up to a tenth faster under a power limit (docs/costs.md, "What the
- * power limit leaves"); wider ones in [0.25, 1), since variances and moments must be positive. */
+ * operands rotate through this many bytes, and microbench_warmup_runs() runs precede those that count.
+ * microbench_fill() writes random numbers: 16-bit ones from a normal distribution, as activations and weights are,
+ * since a product of positive numbers draws less power and so runs up to a tenth faster under a power limit
+ * (docs/costs.md, "What the power limit leaves"); wider ones in [0.25, 1), since variances and moments must be
+ * positive. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
 /* Fills data with random indices below the limit and below 2^20. */

@@ -19,8 +19,8 @@ void poison_free(struct poison *poison);
 void poison_begin_step(struct exec_run *run);
 
 /* Called before an op that does its work: fails the run if it would read what nothing has written.
- * poison_check_and_record_writes(), after it, fails the run if an element that it should write is untouched, and notes its results as
- * written. False: the run has failed. */
+ * poison_check_and_record_writes(), after it, fails the run if an element that it should write is untouched, and notes
+ * its results as written. False: the run has failed. */
 bool poison_check_reads(struct exec_run *run, const struct call *call);
 bool poison_check_and_record_writes(struct exec_run *run, const struct call *call);
 

@@ -88,13 +88,13 @@ enum status training_run(struct training *training, const struct exec_options *o
 bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                           void *context);
 
-/* Takes `steps` steps of the reference, each with training_update_reference(), from the same start, and writes their losses
- * into loss[0..steps). The reference's tensors keep the result. */
+/* Takes `steps` steps of the reference, each with training_update_reference(), from the same start, and writes their
+ * losses into loss[0..steps). The reference's tensors keep the result. */
 enum status training_run_reference(struct training *training, const struct exec_adamw *adamw,
                                    uint32_t steps, double *loss, struct diag *diag);
 
-/* Repeats training_update_reference() of a single step from the same start with other constants. It uses the gradients that
- * training_run_reference() left, which must not have been clipped. */
+/* Repeats training_update_reference() of a single step from the same start with other constants. It uses the gradients
+ * that training_run_reference() left, which must not have been clipped. */
 void training_reference_update(struct training *training, const struct exec_adamw *adamw);
 
 /* Returns the dtype with the fewest digits in which ops of the schedule store results. */

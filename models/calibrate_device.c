@@ -220,11 +220,11 @@ static void list_unmeasured_families(struct calibration *c)
     }
 }
 
-/* Sets cost->memory_s_per_tensor_s, the seconds for which memory-bound kernels run for each second of products and attention at
- * the highest clock (cost_power_limited_share()). Recorded seconds of products and attention are at the clock of the step. Let
- * q be the recorded seconds of memory-bound kernels per recorded second of these, P the power that these would draw, M
- * that of memory. Then memory_s_per_tensor_s is m = q / share, and P share^2 - (power - M) m share = power becomes P share^2 =
- * power + (power - M) q. */
+/* Sets cost->memory_s_per_tensor_s, the seconds for which memory-bound kernels run for each second of products and
+ * attention at the highest clock (cost_power_limited_share()). Recorded seconds of products and attention are at the
+ * clock of the step. Let q be the recorded seconds of memory-bound kernels per recorded second of these, P the power
+ * that these would draw, M that of memory. Then memory_s_per_tensor_s is m = q / share, and P share^2 - (power - M) m
+ * share = power becomes P share^2 = power + (power - M) q. */
 static void set_memory_s_per_tensor_s(struct device_cost *cost, const struct points *points)
 {
     double tensor_s = 0, memory_s = 0, limit = cost->device_power;

@@ -38,8 +38,8 @@ struct calibrate_problem {
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional);
 
-/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.fits_rates_only"). Returns its row, and sets *slot to its
- * place in c->cost; NULL: there is no such number. */
+/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.fits_rates_only"). Returns its row, and sets
+ * *slot to its place in c->cost; NULL: there is no such number. */
 const struct cost_param *calibrate_find_param(struct calibration *c, const char *name,
                                               double **slot);
 

@@ -2,12 +2,12 @@
  *
  * A device's parameters are one JSON file, models/presets/devices/NAME.json. Every number in it has its source beside
  * it, and every family of numbers (matmul, memory-bound work, host, cpu, each attention implementation forward and
- * backward) says over which sizes it was calibrated and how large the error of its fit was. docs/costs.md derives
- * every formula. Times are seconds of the device by itself: the simulator adds contention for links and the slowdown
- * of kernels by communication.
+ * backward) says over which sizes it was calibrated and how large the error of its fit was. docs/costs.md derives every
+ * formula. Times are seconds of the device by itself: the simulator adds contention for links and the slowdown of
+ * kernels by communication.
  *
- * Rates of tensor-core work are those of short runs, at the highest clock. After about a second the power limit
- * lowers the clock, and steps last longer: cost_power_limited_share(). All texts live in the arena given to cost_load(). */
+ * Rates of tensor-core work are those of short runs, at the highest clock. After about a second the power limit lowers
+ * the clock, and steps last longer: cost_power_limited_share(). All texts live in the arena given to cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -93,9 +93,9 @@ struct cost_chain {
      * operand once */
     double bytes_per_element;
     int kernel_count;
-    /* Kernels whose time is set by the number of elements, not of bytes: slow_passes is their time, divided by that of one
-     * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of bytes_per_element they
-     * move. A kernel that touches half of the elements adds 0.5. */
+    /* Kernels whose time is set by the number of elements, not of bytes: slow_passes is their time, divided by that of
+     * one pass over all elements at the device's memory_element_rate, and slow_bytes is how many of bytes_per_element
+     * they move. A kernel that touches half of the elements adds 0.5. */
     double slow_passes, slow_bytes;
     double gathered_bytes,
         scattered_bytes; /* how many of the bytes move in gathers and in scatters of rows */
@@ -179,8 +179,8 @@ enum status cost_check_scaling(const struct device_cost *cost, enum scaling scal
                                const char *what, struct loc at, struct diag *diag);
 
 /* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate; 0 watts: 1.
- * Power goes with the square of the rate, and the limit holds for the mean of a step, so that the share solves
- * watts share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit; it is at most 1 (docs/costs.md, "What the power
+ * Power goes with the square of the rate, and the limit holds for the mean of a step, so that the share solves watts
+ * share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit; it is at most 1 (docs/costs.md, "What the power
  * limit leaves"). */
 double cost_power_limited_share(const struct device_cost *cost, double watts);
 

@@ -18,8 +18,8 @@ static double no_device_s(const struct device_cost *cost, enum attention_impl im
     return 0;
 }
 
-/* The host work of a kind: `op_count` calls into the framework that launch `kernel_count` kernels, or one call that is a
- * collective, a copy or a synchronisation. */
+/* The host work of a kind: `op_count` calls into the framework that launch `kernel_count` kernels, or one call that is
+ * a collective, a copy or a synchronisation. */
 enum issue_kind { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
 
 struct kind_cost {

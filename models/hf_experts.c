@@ -259,8 +259,8 @@ static enum status read_llama4(const struct hf_reader *r)
                                        "N-th layer, which sees all keys and does not");
 }
 
-/* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. The activation's numbers are
- * those of Transformers and of OpenAI's model. */
+/* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. The activation's numbers
+ * are those of Transformers and of OpenAI's model. */
 static enum status read_gpt_oss(const struct hf_reader *r)
 {
     static const struct {

@@ -35,8 +35,8 @@ enum hf_family_bit {
     HF_ROPE = HF_ALL & ~HF_GPT2,
 };
 
-/* Parts of a model that are not read for some families, so that only a dense proxy can stand for them (models/hf_proxy.h).
- */
+/* Parts of a model that are not read for some families, so that only a dense proxy can stand for them
+ * (models/hf_proxy.h). */
 enum hf_part {
     PART_EXPERTS = 1 << 0,
     PART_LATENT = 1 << 1,

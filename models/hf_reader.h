@@ -51,8 +51,8 @@ enum status hf_read_rope_theta(const struct hf_reader *r);
 /* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
 enum status hf_read_windows(const struct hf_reader *r);
 
-/* Reads which layers rotate queries and keys, after the windows and the kind of positions (models/hf_rotating_layers.c).
- * What is not every N-th layer is refused by name. */
+/* Reads which layers rotate queries and keys, after the windows and the kind of positions
+ * (models/hf_rotating_layers.c). What is not every N-th layer is refused by name. */
 enum status hf_read_rotating_layers(const struct hf_reader *r);
 
 /* Fails at the first layer of no_rope_layers, a list of 1 for each layer that rotates, that does not do what

@@ -1,5 +1,5 @@
-/* Reads from a Hugging Face config.json which layers rotate queries and keys (SmolLM3, EXAONE 4, Cohere 2; of Llama 4 the
- * check of the list).
+/* Reads from a Hugging Face config.json which layers rotate queries and keys (SmolLM3, EXAONE 4, Cohere 2; of Llama 4
+ * the check of the list).
  *
  * Transformers 5.24: modeling_smollm3.py reads no_rope_layers; in modeling_exaone4.py and modeling_cohere2.py a layer
  * rotates if it has a window. EXAONE 4 without any window rotates in all layers. */

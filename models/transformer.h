@@ -69,7 +69,8 @@ enum activation {
     ACTIVATION_GELU,   /* w2(gelu(up)), tanh form: two matrices */
     ACTIVATION_GEGLU,  /* w2(gelu(gate) * up), tanh form: three matrices (Gemma) */
     ACTIVATION_RELU2,  /* w2(max(up, 0)^2): two matrices (Nemotron) */
-    /* w2((up' + 1) gate' sigmoid(1.702 gate')), where gate' is at most 7 and up' from -7 to 7 (gpt-oss): three matrices */
+    /* w2((up' + 1) gate' sigmoid(1.702 gate')), where gate' is at most 7 and up' from -7 to 7 (gpt-oss): three
+     * matrices */
     ACTIVATION_SWIGLU_CLAMPED,
     ACTIVATION_COUNT
 };
@@ -176,8 +177,8 @@ struct transformer {
      * are rotated; those of k are the same in all heads. */
     int64_t q_latent, kv_latent, rope_dim, v_dim;
     bool attention_sinks;
-    /* Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685, section 4.1): a linear layer y = x W^T + bias becomes y + (x
-     * A^T) B^T, where A is [adapter_rank, inputs] and B [outputs, adapter_rank]. Only A and B are trained; all other
+    /* Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685, section 4.1): a linear layer y = x W^T + bias becomes y +
+     * (x A^T) B^T, where A is [adapter_rank, inputs] and B [outputs, adapter_rank]. Only A and B are trained; all other
      * weights are frozen. The factor alpha / rank of the paper is part of B. adapter_targets: a bit for each enum
      * adapter_target; 0: all of those that the model has. adapter_rank 0: no adapters, and all weights are trained. */
     int64_t adapter_rank, adapter_targets;

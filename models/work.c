@@ -98,8 +98,8 @@ static const struct {
 #undef WORK
 };
 
-/* Kinds whose work.in_operand or work.out_operand is not the dtype of the first operand, because the dtype of another operand decides
- * their bytes. */
+/* Kinds whose work.in_operand or work.out_operand is not the dtype of the first operand, because the dtype of another
+ * operand decides their bytes. */
 static const struct {
     enum work_kind kind;
     uint8_t in, out;

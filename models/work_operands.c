@@ -138,8 +138,8 @@ static int64_t scale_count(const struct work *work, const char *name, size_t siz
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
- * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n) and of
- * the bias (n), or of y (m*n) where that is a weight's gradient; or the rows of a column_sum's result. */
+ * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n) and
+ * of the bias (n), or of y (m*n) where that is a weight's gradient; or the rows of a column_sum's result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')

@@ -51,9 +51,9 @@ enum { SUGGESTIONS_MAX = 160 };
 uint64_t alternatives_allocator_bytes(const struct prediction *prediction);
 
 /* Finds all suggestions, and sorts them by the time of a step. They come from the table of options above without
- * attention kernels. With a suggestion the allocator of a GPU holds at most `most_bytes` (alternatives_allocator_bytes()), and
- * host memory suffices. Two options together are a suggestion only if they are faster by 0.5 % than each of the two
- * that suffices by itself. suggestion[] has room for SUGGESTIONS_MAX. */
+ * attention kernels. With a suggestion the allocator of a GPU holds at most `most_bytes`
+ * (alternatives_allocator_bytes()), and host memory suffices. Two options together are a suggestion only if they are
+ * faster by 0.5 % than each of the two that suffices by itself. suggestion[] has room for SUGGESTIONS_MAX. */
 enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag);

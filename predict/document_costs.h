@@ -21,10 +21,10 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
 double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
                        const struct device_cost *cost,
                        const struct document_costs_options *options);
-/* Returns costs like those of document_costs_by_place(), but as if all ranks saw equally many pairs: an op takes the mean of the
- * seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on different ranks
- * (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean time
- * already. */
+/* Returns costs like those of document_costs_by_place(), but as if all ranks saw equally many pairs: an op takes the
+ * mean of the seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on
+ * different ranks (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes
+ * the mean time already. */
 double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
 
 /* The rank whose attention takes the longest in the most micro-batches. Ranks of one place (schedule/ir/visible.h) take
@@ -41,8 +41,8 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
 void document_costs_free(double **seconds, uint32_t shapes);
 
 /* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a
- * step. Only pairs that documents and the model's windows let through count, as in transformer_visible_attention_flops(). If
- * `documents` is NULL or has no sequences, each sequence is one document. */
+ * step. Only pairs that documents and the model's windows let through count, as in
+ * transformer_visible_attention_flops(). If `documents` is NULL or has no sequences, each sequence is one document. */
 double document_visible_flops(const struct documents *documents, const struct transformer *model,
                               int64_t seq);
 

@@ -32,9 +32,10 @@ static double machine_half_width(const struct spreads *spreads, double published
     return hypot(NORMAL_90 * sqrt(squares), others);
 }
 
-/* Raises the fast end of a step's interval to the time of the model's flops at the device's peak. Recomputation does not
- * count, since implementations differ in it, nor do copies that experts drop, since nothing computes them. Of products in
- * 8 or 4 bits, which have a higher peak, the model's flops are taken to have as large a share as executed flops have. */
+/* Raises the fast end of a step's interval to the time of the model's flops at the device's peak. Recomputation does
+ * not count, since implementations differ in it, nor do copies that experts drop, since nothing computes them. Of
+ * products in 8 or 4 bits, which have a higher peak, the model's flops are taken to have as large a share as executed
+ * flops have. */
 static void raise_low_end_to_peak(struct interval *time, const struct prediction *p)
 {
     const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;

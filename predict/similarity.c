@@ -35,8 +35,8 @@ static void add_context_part(struct similarity *like, const char *part)
     (void)size;
 }
 
-/* Fills like->context. No measured run with products in 8 or 4 bits, with experts, with adapters, or with rows as a core plan or
- * --rotate needed has them, has been compared, so each is a part of its own. */
+/* Fills like->context. No measured run with products in 8 or 4 bits, with experts, with adapters, or with rows as a
+ * core plan or --rotate needed has them, has been compared, so each is a part of its own. */
 static void add_context(struct similarity *like, const struct cluster *cluster,
                         const struct choices *c)
 {

@@ -40,8 +40,8 @@ double spreads_unmeasured_share(const struct spreads *spreads);
 bool spreads_are_needed(const struct setup *setup);
 
 /* Simulates the step again, in child processes, with each part of the machine's numbers changed. Makes *spreads
- * all-zero, without a simulation, on ideal hardware and unless spreads_are_needed(). STATUS_NO: with some numbers changed
- * the step cannot be simulated. The prediction must have been simulated. */
+ * all-zero, without a simulation, on ideal hardware and unless spreads_are_needed(). STATUS_NO: with some numbers
+ * changed the step cannot be simulated. The prediction must have been simulated. */
 enum status spreads_find(struct spreads *spreads, const struct prediction *prediction,
                          struct diag *diag);
 

@@ -53,8 +53,8 @@ void kernel_times_release(struct kernel_times *times);
 
 /* True if an operator of a recorded step ("add.Tensor") is one of the profiler ("add"). */
 bool kernel_times_is_operator(const char *recorded, const char *op);
-/* Returns the row of a recorded operator: that with its shapes and dtype; else the only one with its shapes, if the dtype
- * of either is unknown; else the only one of the operator in which the profiler left out the shapes of a list of
+/* Returns the row of a recorded operator: that with its shapes and dtype; else the only one with its shapes, if the
+ * dtype of either is unknown; else the only one of the operator in which the profiler left out the shapes of a list of
  * tensors, unless its dtype is another one. NULL: there is none. */
 const struct kernel_time *kernel_times_find(const struct kernel_times *times,
                                             const struct kernel_key *recorded);

@@ -91,9 +91,9 @@ enum status options_refuse_both(const struct options *options, const char *one, 
 /* Appends a blank and a word, quoted such that a shell reads it back. The text has no line end. */
 void options_put_quoted_word(struct text *out, const char *word);
 
-/* Splits a text into words as a shell does, which is the reverse of options_put_quoted_word(). Blanks and line ends separate
- * words; quotes and backslashes keep what they quote; nothing is expanded. *word gets *count words, which live in
- * arena. A quote that is not closed is reported at `at`. */
+/* Splits a text into words as a shell does, which is the reverse of options_put_quoted_word(). Blanks and line ends
+ * separate words; quotes and backslashes keep what they quote; nothing is expanded. *word gets *count words, which live
+ * in arena. A quote that is not closed is reported at `at`. */
 enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
                                 struct loc at, struct diag *diag);
 

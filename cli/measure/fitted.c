@@ -165,8 +165,8 @@ static void note_base_numbers(const char *path, const char *base,
                   base);
 }
 
-/* Returns the path of the file of points beside a device file, "mine.point_count.csv" for "mine.json"; NULL: there are no
- * points that a device file could name. */
+/* Returns the path of the file of points beside a device file, "mine.point_count.csv" for "mine.json"; NULL: there are
+ * no points that a device file could name. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
     bool shapes = false;

@@ -34,7 +34,8 @@ enum {
 };
 extern const struct row_table report_tables[REPORT_TABLE_COUNT];
 
-/* Rows of `predict --json --documents`: the packed step, each of several packed steps, and the rank that is late in one. */
+/* Rows of `predict --json --documents`: the packed step, each of several packed steps, and the rank that is late in
+ * one. */
 enum { REPORT_PACKED, REPORT_BATCH, REPORT_LATE, REPORT_DOCUMENT_TABLE_COUNT };
 extern const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT];
 

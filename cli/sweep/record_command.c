@@ -61,8 +61,8 @@ static const char *recorder_device_name(const char *device)
     return NULL;
 }
 
-/* Appends the path of the recording without its ending, "recordings/w8-l8192-h100-0123456789abcdef", or of the folder of
- * its stages. */
+/* Appends the path of the recording without its ending, "recordings/w8-l8192-h100-0123456789abcdef", or of the folder
+ * of its stages. */
 static void put_recording_stem(struct text *out, const struct record_command *run)
 {
     struct text name = {0};

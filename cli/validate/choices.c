@@ -24,8 +24,8 @@ static int better_sign(enum measurement_metric metric)
 }
 
 struct choice_tally {
-    /* best_predicted_groups: groups whose best choice is predicted; nearly_best_groups: groups in which the predicted choice is
-     * within 2 % of the best */
+    /* best_predicted_groups: groups whose best choice is predicted; nearly_best_groups: groups in which the predicted
+     * choice is within 2 % of the best */
     size_t group_count, best_predicted_groups, nearly_best_groups;
     /* the largest share by which a choice that is predicted to be best is slower than the best */
     double worst_loss;

@@ -17,9 +17,9 @@ struct coverage {
     double half_width; /* median of (high - low) / 2 over the predicted value */
 };
 
-/* Fills out[0..coverage_max_classes()) with the classes that have runs, first the class "all", and returns their number.
- * first: the errors at first sight count (today's if there are none), and the interval of a run comes from the rows of
- * other laboratories. Otherwise today's errors count, and intervals come from all rows. */
+/* Fills out[0..coverage_max_classes()) with the classes that have runs, first the class "all", and returns their
+ * number. first: the errors at first sight count (today's if there are none), and the interval of a run comes from the
+ * rows of other laboratories. Otherwise today's errors count, and intervals come from all rows. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
 size_t coverage_max_classes(const struct residuals *runs);

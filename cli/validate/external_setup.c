@@ -72,8 +72,8 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
     return status;
 }
 
-/* Sets setup->sampled_request from the options about documents; what it points to lives in the setup's arena, since the setup
- * outlives the options. */
+/* Sets setup->sampled_request from the options about documents; what it points to lives in the setup's arena, since the
+ * setup outlives the options. */
 static enum status read_documents(struct setup *setup, const struct options *options,
                                   struct diag *diag)
 {

@@ -8,9 +8,9 @@
  *
  * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all
  * share a GPU), which is held while ops are launched; a rank's poll_lock, which is held while ends of ops are looked
- * for, and never together with a `lock`; the run's lock, which run_record_failure() takes and gives back before it calls the
- * backend's stop(); poll_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end
- * the run.
+ * for, and never together with a `lock`; the run's lock, which run_record_failure() takes and gives back before it
+ * calls the backend's stop(); poll_lock of NCCL's links, which stop() takes. So a thread that holds any of the first
+ * two may end the run.
  *
  * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
  * memory of every stream; events, plans and calls are made by open().

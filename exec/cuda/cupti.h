@@ -36,8 +36,8 @@ struct cupti_span {
 enum { CUPTI_WHY = 256 };
 bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why);
 
-/* Input and output of the computation of cupti_take_spans(), for tests, which give the records. Both arrays are sorted in
- * place. A record without times has start 0 and end 0, or an end before its start. */
+/* Input and output of the computation of cupti_take_spans(), for tests, which give the records. Both arrays are sorted
+ * in place. A record without times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call_id;
     uint64_t start_ns, end_ns;

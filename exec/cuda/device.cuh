@@ -51,7 +51,8 @@ enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */
 
-/* An array as kernels see it. is_aligned16: every group of eight elements, counted from `data`, is aligned to 16 bytes. */
+/* An array as kernels see it. is_aligned16: every group of eight elements, counted from `data`, is aligned to 16
+ * bytes. */
 struct array {
     char *data;
     int dtype;

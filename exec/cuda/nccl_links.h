@@ -41,8 +41,8 @@ struct nccl_links {
     float *barrier_number;
 };
 
-/* Records that the calling thread is in a call of NCCL on a link, until nccl_leave_call(). False: communicators are being
- * aborted, and none may be used. */
+/* Records that the calling thread is in a call of NCCL on a link, until nccl_leave_call(). False: communicators are
+ * being aborted, and none may be used. */
 bool nccl_enter_call(struct nccl_links *links, struct nccl_link *link);
 void nccl_leave_call(struct nccl_links *links);
 

@@ -101,8 +101,8 @@ void packing_put_dropped(struct text *out, const struct packed_batch *batch, siz
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
                             struct documents *documents, struct arena *arena);
 
-/* Orders the sequences of a step by options->balance, as packing_pack_next_step() does, and finds the rank with the most
- * pairs. */
+/* Orders the sequences of a step by options->balance, as packing_pack_next_step() does, and finds the rank with the
+ * most pairs. */
 void packing_apply_balance(struct packed_batch *batch, const struct packing_options *options);
 
 #endif

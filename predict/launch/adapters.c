@@ -21,7 +21,8 @@ static enum launch_field adapter_field(const struct launch *launch)
     return named ? LAUNCH_ADAPTER : LAUNCH_FIELD_COUNT;
 }
 
-/* Returns the bits of adapter_targets that a module's name stands for: 0 for all linear layers, OF_OTHERS for others. */
+/* Returns the bits of adapter_targets that a module's name stands for: 0 for all linear layers, OF_OTHERS for
+ * others. */
 static int64_t targets_of_module(const char *name, size_t size)
 {
     static const struct {

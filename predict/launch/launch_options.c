@@ -68,8 +68,8 @@ static void set_sequence_length(struct launch *launch)
     launch->field_value[LAUNCH_SEQ].setting_name = name;
 }
 
-/* Sets the global batch to micro-batch x accumulation x data ranks, for a framework of Megatron's family whose files give
- * the accumulation in place of the global batch. */
+/* Sets the global batch to micro-batch x accumulation x data ranks, for a framework of Megatron's family whose files
+ * give the accumulation in place of the global batch. */
 static void set_global_batch(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -390,7 +390,8 @@ static void add_at_most_option(struct launch *launch, enum launch_field field, c
     text_release(&words);
 }
 
-/* Adds how tokens travel to experts. Megatron-LM's default is allgather (TransformerConfig, moe_token_dispatcher_type). */
+/* Adds how tokens travel to experts. Megatron-LM's default is allgather (TransformerConfig,
+ * moe_token_dispatcher_type). */
 static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
 {
     const char *words = launch_has_family(l, LAUNCH_MEGATRON)

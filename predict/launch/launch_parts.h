@@ -1,5 +1,5 @@
-/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks and
- * options (launch_remarks.c), settings into fields (launch_take.c), frameworks (launch_frameworks.c). */
+/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks
+ * and options (launch_remarks.c), settings into fields (launch_take.c), frameworks (launch_frameworks.c). */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 
@@ -72,9 +72,9 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
 /* True if files of a framework were read, or of one of its family. */
 bool launch_has_family(const struct launch *launch, enum launch_framework framework);
 
-/* Adds the option "adapter" if the fields say adapters that are modelled; a remark if they say others, or that part of the
- * weights is trained. model: NULL if it is not known. Returns the word of --at-most for what is predicted more than the
- * run does, NULL: nothing, and sets *field to the field that says so. */
+/* Adds the option "adapter" if the fields say adapters that are modelled; a remark if they say others, or that part of
+ * the weights is trained. model: NULL if it is not known. Returns the word of --at-most for what is predicted more than
+ * the run does, NULL: nothing, and sets *field to the field that says so. */
 const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
                                    enum launch_field *field);
 

@@ -22,8 +22,8 @@ bool launch_remark_missing_file(struct launch *launch, const char *path, struct 
  * is none. */
 struct launch_format;
 const struct launch_format *launch_format_of_named_files(const struct launch *launch);
-/* Does what launch_note_named_file() does for all arguments that give the path of a settings file, and takes them out of the
- * settings. */
+/* Does what launch_note_named_file() does for all arguments that give the path of a settings file, and takes them out
+ * of the settings. */
 void launch_note_files_of_arguments(struct launch *launch, struct settings *settings);
 
 #endif

@@ -164,7 +164,8 @@ static void skip_to_in(struct shell_reader *s)
     s->line += lines;
 }
 
-/* Reads the word that begins a command, if it is a keyword of the shell. *taken: it is one, and s->next_char is after it. */
+/* Reads the word that begins a command, if it is a keyword of the shell. *taken: it is one, and s->next_char is after
+ * it. */
 static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
     const char *word = s->next_char;

@@ -59,9 +59,9 @@ enum shell_answer shell_not(enum shell_answer answer);
 /* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
-/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->next_char: "<<EOF", "<<-'EOF'", "< file", ">
- * file", "2>&1". A here-document is noted in s->here_document, and the file of an output in s->output_file; any other
- * redirection is skipped. */
+/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->next_char: "<<EOF", "<<-'EOF'", "<
+ * file", "> file", "2>&1". A here-document is noted in s->here_document, and the file of an output in s->output_file;
+ * any other redirection is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->next_char, into the script's list. */

@@ -39,8 +39,8 @@ int64_t longest_divisible_length(int64_t ranks);
 
 /* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
  * allow these, of the smallest multiple of 1K that they allow. The lengths end at 4G tokens, or at 32 chunks for a
- * sequence in chunks; they begin with the shortest that has a whole chunk, and a token for each piece of the loss and of
- * the feed-forward part on every rank. Open degrees are filled for a length that all degrees divide, and keep that
+ * sequence in chunks; they begin with the shortest that has a whole chunk, and a token for each piece of the loss and
+ * of the feed-forward part on every rank. Open degrees are filled for a length that all degrees divide, and keep that
  * value. An error means that the choices allow no length. */
 enum status ladder_make(struct length_ladder *ladder, struct request *request, struct diag *diag);
 

@@ -39,8 +39,8 @@ struct outcome {
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
     /* OUTCOME_SIMULATED, with a packed set of documents: the step times of the batches on which this row was predicted.
-     * rate_bound is then the mean tokens of a batch over the median step. If the best row was predicted on more batches,
-     * it is the best row's rate times this row's rate over the best row's, both on the batches of this row. */
+     * rate_bound is then the mean tokens of a batch over the median step. If the best row was predicted on more
+     * batches, it is the best row's rate times this row's rate over the best row's, both on the batches of this row. */
     struct step_spread spread;
     size_t won_batches;          /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* of OUTCOME_SIMULATED only */

@@ -2,8 +2,8 @@
  * results.
  *
  * Each prediction is a job. Figures that show the same configuration share its job, so a job is done once. The caller
- * does the jobs that reproduction_mark_wanted() has marked, in child processes (reproduction_do_job()), passes their answers to
- * reproduction_store_answer(), and then has the points judged. Answers are plain bytes. */
+ * does the jobs that reproduction_mark_wanted() has marked, in child processes (reproduction_do_job()), passes their
+ * answers to reproduction_store_answer(), and then has the points judged. Answers are plain bytes. */
 #ifndef PREDICT_REPRODUCE_REPRODUCTION_H
 #define PREDICT_REPRODUCE_REPRODUCTION_H
 
@@ -79,7 +79,8 @@ enum status reproduction_mark_wanted(struct reproduction *r, size_t entry, struc
 /* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
 enum { REPRODUCTION_ANSWER_MAX = 8192 };
-/* reproduction_do_job() does a job; `answer` has room for its bytes, zeroed. reproduction_store_answer() stores the answer. */
+/* reproduction_do_job() does a job; `answer` has room for its bytes, zeroed. reproduction_store_answer() stores the
+ * answer. */
 void reproduction_do_job(const struct reproduction *r, size_t job, void *answer);
 void reproduction_store_answer(struct reproduction *r, size_t job, const void *answer);
 

@@ -1,6 +1,6 @@
-/* Gradients that Liger-Kernel writes over what it reads: the backward of SwiGLU stores the gradients of gate and up in the
- * two tensors that the forward saved (liger_kernel/ops/swiglu.py, swiglu_backward(), which returns a and b), so that they
- * need no memory of their own.
+/* Gradients that Liger-Kernel writes over what it reads: the backward of SwiGLU stores the gradients of gate and up in
+ * the two tensors that the forward saved (liger_kernel/ops/swiglu.py, swiglu_backward(), which returns a and b), so
+ * that they need no memory of their own.
  *
  * The pass runs after recomputation, so that a repeated layer's gradients lie over its repeated product. */
 #include "schedule/activations/passes.h"

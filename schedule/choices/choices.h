@@ -128,12 +128,12 @@ enum weights_choice {
  * code does, in fp32, or in the 16 bits in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
-/* When ranks that share the optimizer's states and not the parameters (ZeRO-1, ZeRO-2) gather the updated parameters: at
- * the end of the step, or at the beginning of the next one, while layers that have theirs compute. */
+/* When ranks that share the optimizer's states and not the parameters (ZeRO-1, ZeRO-2) gather the updated parameters:
+ * at the end of the step, or at the beginning of the next one, while layers that have theirs compute. */
 enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
 
-/* The weights that linear layers keep which multiply in 8 or 4 bits: 16-bit parameters, which each step quantises, or the
- * quantised copies only (TransformerEngine's primary weights in FP8, Megatron-LM's --fp8-param-gather). */
+/* The weights that linear layers keep which multiply in 8 or 4 bits: 16-bit parameters, which each step quantises, or
+ * the quantised copies only (TransformerEngine's primary weights in FP8, Megatron-LM's --fp8-param-gather). */
 enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
 
 /* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last

@@ -1,8 +1,8 @@
 /* schedule/emit/adapters.h: low-rank adapters of linear layers (LoRA, Hu et al., arXiv 2106.09685, section 4.1).
  *
  * An adapter adds (x A^T) B^T to y = x W^T + bias, whose weights are frozen. One product of a schedule stands for
- * several linear layers of the framework (q, k and v; gate and up), each of which has an adapter of its own; the columns
- * of their results are next to each other in y.
+ * several linear layers of the framework (q, k and v; gate and up), each of which has an adapter of its own; the
+ * columns of their results are next to each other in y.
  *
  * The order of operations is that of PEFT (peft/tuners/lora/layer.py, Linear.forward()): result = W x; then, layer by
  * layer, result + B(A(dropout(x))) * scaling. The product with `scaling` is a pass over the result; here it is the pass

@@ -40,7 +40,8 @@ struct owned_run {
     const struct token_run *run;
     uint32_t owner;
 };
-/* Returns the runs of all ranks, deal->first_run[deal->rank_count] of them, in the order of the sequence, on the heap. */
+/* Returns the runs of all ranks, deal->first_run[deal->rank_count] of them, in the order of the sequence, on the
+ * heap. */
 struct owned_run *deal_sorted_runs(const struct token_deal *deal);
 /* Returns an array of the shares that deal_make_from_shares() would make the deal of, in the order of the sequence, on
  * the heap. */

@@ -81,8 +81,8 @@ bool pipeline_ends_share_embedding(const struct choices *choices);
  * those stages wait for the unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
-/* True if the host waits for each message (profile switch pipeline_messages_sync). This holds only in plain pipelines, since
- * Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
+/* True if the host waits for each message (profile switch pipeline_messages_sync). This holds only in plain pipelines,
+ * since Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
 /* Fills returns[] of a stage's actions, if stages do not share subsequences. returns[i]: the stage's first later action

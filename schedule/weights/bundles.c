@@ -2,8 +2,8 @@
  *
  * The embedding is a bundle, the head is one, and each layer is one (or, where weights stay whole, as many consecutive
  * layers as fit into the profile's bucket size). Experts that are spread over ranks are a bundle beside that of their
- * layers, since fewer ranks share it. With the profile's switch has_root_unit, embedding and head are one bundle. A bundle
- * is padded so that every rank's part (and, where stages hold parts of each other's weights, every stage's) is a
+ * layers, since fewer ranks share it. With the profile's switch has_root_unit, embedding and head are one bundle. A
+ * bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every stage's) is a
  * multiple of 8 elements (16 bytes in bf16). docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
 #include "schedule/choices/kept.h"

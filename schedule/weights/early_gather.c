@@ -1,24 +1,26 @@
-/* Parameters that are gathered at the beginning of a step from the parts that ranks updated at the end of the one before
- * (--param-gather overlap), and quantised weights (--primary-weights).
+/* Parameters that are gathered at the beginning of a step from the parts that ranks updated at the end of the one
+ * before (--param-gather overlap), and quantised weights (--primary-weights).
  *
- * Quantised weights are what Megatron-LM keeps with --fp8-param-gather: there are no 16-bit parameters of linear layers.
- * Each rank quantises its part of the fp32 masters, and the parts are gathered in 8 bits, those of nvfp4 in 4
- * (TransformerEngine, pytorch/tensor/utils.py, quantize_master_weights(); Megatron-LM, distrib_optimizer.py,
- * _copy_main_params_to_model_params()). With a scale for a tensor, all ranks first agree on the largest elements, by one
- * all-reduce. Where products need a transposed copy, it is made of the gathered one (post_all_gather_processing()). The
- * schedule casts at the beginning of a step and not after AdamW, which is the same, since nothing reads the weights in
- * between. A bundle has one scale here where each of its tensors has its own, which is the same work.
+ * Quantised weights are what Megatron-LM keeps with --fp8-param-gather: there are no 16-bit parameters of linear
+ * layers. Each rank quantises its part of the fp32 masters, and the parts are gathered in 8 bits, those of nvfp4 in
+ * 4 (TransformerEngine, pytorch/tensor/utils.py, quantize_master_weights(); Megatron-LM, distrib_optimizer.py,
+ * _copy_main_params_to_model_params()). With a scale for a tensor, all ranks first agree on the largest elements,
+ * by one all-reduce. Where products need a transposed copy, it is made of the gathered one
+ * (post_all_gather_processing()). The schedule casts at the beginning of a step and not after AdamW, which is the
+ * same, since nothing reads the weights in between. A bundle has one scale here where each of its tensors has its
+ * own, which is the same work.
  *
- * Of mxfp8, whose two copies cannot be made of each other, Megatron-LM gathers 16 bits into the memory of the gradients,
- * and quantises them from there (--reuse-grad-buf-for-mxfp8-param-ag), so 16-bit parameters take no memory of their own.
- * The few weights that stay in 16 bits (norms, biases, routers) are not gathered beside quantised ones. */
+ * Of mxfp8, whose two copies cannot be made of each other, Megatron-LM gathers 16 bits into the memory of the
+ * gradients, and quantises them from there (--reuse-grad-buf-for-mxfp8-param-ag), so 16-bit parameters take no
+ * memory of their own. The few weights that stay in 16 bits (norms, biases, routers) are not gathered beside
+ * quantised ones. */
 #include "schedule/weights/early_gather.h"
 #include "schedule/choices/products.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/quantised.h"
 
-/* True if ranks first agree on the largest element of a bundle. Where experts have scales of their own, the all-reduce of
- * these, of a few bytes more, is left out. */
+/* True if ranks first agree on the largest element of a bundle. Where experts have scales of their own, the all-reduce
+ * of these, of a few bytes more, is left out. */
 static bool agrees(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);

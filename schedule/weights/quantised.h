@@ -1,5 +1,5 @@
-/* schedule/weights/quantised.h: the buffers of quantised weights (--primary-weights), and how a rank's part of a bundle is
- * quantised. Private to schedule/weights/. */
+/* schedule/weights/quantised.h: the buffers of quantised weights (--primary-weights), and how a rank's part of a bundle
+ * is quantised. Private to schedule/weights/. */
 #ifndef SCHEDULE_QUANTISED_H
 #define SCHEDULE_QUANTISED_H
 

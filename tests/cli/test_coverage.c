@@ -18,8 +18,8 @@ static void add_unseen(struct residuals *runs, const char *file)
 }
 
 /* At least 85 % inside, by runs and by laboratories, and 75 % of every class of ten runs or more. The median half-width
- * is at most 60 % at first sight, by rows of other laboratories, and today by all rows at most 25 %, or 30 % with the runs
- * that have experts: they are a quarter, and no interval is made from them, so theirs are wide. */
+ * is at most 60 % at first sight, by rows of other laboratories, and today by all rows at most 25 %, or 30 % with the
+ * runs that have experts: they are a quarter, and no interval is made from them, so theirs are wide. */
 static void intervals_hold(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* tests/exec/test_cuda_emulated_plans.c: the cases of core_plan_cases.h by the CUDA backend on the emulated device: rows
- * that ranks send, hold and get back several times. */
+/* tests/exec/test_cuda_emulated_plans.c: the cases of core_plan_cases.h by the CUDA backend on the emulated device:
+ * rows that ranks send, hold and get back several times. */
 #include "tests/exec/core_plan_cases.h"
 #include "tests/exec/emulator/emulator.h"
 

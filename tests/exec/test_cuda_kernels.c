@@ -318,9 +318,9 @@ struct dealing {
     int32_t *expert; /* of each slot of a router, on the heap */
 };
 
-/* Draws how many copies each expert gets, 0 for some, and sets the rows of *work to match: for a router the copies of its
- * own tokens, for a PACK or UNPACK those that several ranks deal to the experts of one of them. False: the kind of work
- * has no rows of experts. */
+/* Draws how many copies each expert gets, 0 for some, and sets the rows of *work to match: for a router the copies of
+ * its own tokens, for a PACK or UNPACK those that several ranks deal to the experts of one of them. False: the kind of
+ * work has no rows of experts. */
 static bool draw_dealing(struct dealing *d, struct work *work)
 {
     const bool route = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD;

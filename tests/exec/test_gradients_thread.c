@@ -1,5 +1,5 @@
-/* tests/exec/test_gradients_thread.c: runs the pairs of choices on at most four ranks, a sixteenth of them a day, for the
- * thread sanitizer. What they compute is checked by test_gradients.c. */
+/* tests/exec/test_gradients_thread.c: runs the pairs of choices on at most four ranks, a sixteenth of them a day, for
+ * the thread sanitizer. What they compute is checked by test_gradients.c. */
 #include "tests/exec/matrix.h"
 
 static void no_pair_of_choices_races(void)

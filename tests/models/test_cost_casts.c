@@ -164,10 +164,10 @@ static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum
     return sum;
 }
 
-/* torchao measured 1.431 and 1.148 (275.3 ms in bf16 against 192.4, and 92.0 against 80.2). Both are predicted too high,
- * because torchao rearranges scales for its kernels (484 us a linear), reaches 52 % of the peak in gradients of weights,
- * and computes what is beside the products in more passes. What the casts leave of the factor of the products comes
- * out in the order that was measured. */
+/* torchao measured 1.431 and 1.148 (275.3 ms in bf16 against 192.4, and 92.0 against 80.2). Both are predicted too
+ * high, because torchao rearranges scales for its kernels (484 us a linear), reaches 52 % of the peak in gradients of
+ * weights, and computes what is beside the products in more passes. What the casts leave of the factor of the products
+ * comes out in the order that was measured. */
 static void layers_of_experts_gain_what_casts_leave(void)
 {
     static const struct {

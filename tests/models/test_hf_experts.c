@@ -10,9 +10,9 @@
 /* Parameters that sizes give exactly, all and those that a token passes, and flops of a training step per token at 4K
  * tokens. Where the publisher's count is exact too, it is this one: Qwen3, DeepSeek-V3, GLM-4.5-Air. The model card of
  * gpt-oss has 116.8 and 20.9 billion, of which 5.1 and 3.6 billion are active without the input embedding (579,133,440
- * here). Those of Llama 4 are the tensors of Transformers' Llama4ForCausalLM. Flops: 6 times the active parameters without
- * the input embedding, plus 3 s heads (dims of q and v) layers; Megatron-Bridge's performance tables imply 23.02, 148.0,
- * 249.7, 204.5 and 32.6 GFLOP a token. */
+ * here). Those of Llama 4 are the tensors of Transformers' Llama4ForCausalLM. Flops: 6 times the active parameters
+ * without the input embedding, plus 3 s heads (dims of q and v) layers; Megatron-Bridge's performance tables imply
+ * 23.02, 148.0, 249.7, 204.5 and 32.6 GFLOP a token. */
 static const struct {
     const char *name;
     int64_t parameters, active;
@@ -181,8 +181,8 @@ static void check_keys(const char *family, const char *keys, const char *message
     arena_release(&arena);
 }
 
-/* What a family has in one form only is read in that form, and refused in another: which layers of Llama 4 rotate (those
- * that have chunks), and the numbers of gpt-oss's clamped activation. */
+/* What a family has in one form only is read in that form, and refused in another: which layers of Llama 4 rotate
+ * (those that have chunks), and the numbers of gpt-oss's clamped activation. */
 static void other_forms_are_refused(void)
 {
 #define LLAMA4_KEYS                                                                                \

@@ -236,7 +236,8 @@ static int64_t targets_of(const char *names)
     return targets;
 }
 
-/* Frozen layers with PEFT's adapters (tests/data/pytorch/adapters.csv, which tests/scripts/adapter_bytes.py recorded). */
+/* Frozen layers with PEFT's adapters (tests/data/pytorch/adapters.csv, which tests/scripts/adapter_bytes.py
+ * recorded). */
 static void adapters_keep_what_peft_keeps(void)
 {
     struct text csv = {0};

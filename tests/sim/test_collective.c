@@ -222,9 +222,9 @@ static void links_have_names(void)
     platform_release(&platform);
 }
 
-/* 1 GB of tokens of each of 8 ranks on two nodes, with 8 of 128 experts each: a rank has one of a token's with probability
- * 1 - C(112, 8) / C(128, 8), a node with 1 - C(64, 8) / C(128, 8). Of the rows that a rank sends, three quarters pass its
- * links inside; an all-to-all of copies would send 24 GB there and 32 GB between nodes. */
+/* 1 GB of tokens of each of 8 ranks on two nodes, with 8 of 128 experts each: a rank has one of a token's with
+ * probability 1 - C(112, 8) / C(128, 8), a node with 1 - C(64, 8) / C(128, 8). Of the rows that a rank sends, three
+ * quarters pass its links inside; an all-to-all of copies would send 24 GB there and 32 GB between nodes. */
 static void tokens_that_travel_once(void)
 {
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -20,8 +20,8 @@
 #define LIST "[\"TensorList\",\"Scalar\"]"
 
 /* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that
- * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. Inductor's kernels are operators
- * of their own, or are launched together by a CUDA graph. */
+ * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. Inductor's kernels are
+ * operators of their own, or are launched together by a CUDA graph. */
 /* An event a line. */
 /* clang-format off */
 static const char recording[] =

@@ -306,7 +306,8 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     int64_t n = d.turn_b ? lb.rows : lb.cols, k2 = d.turn_b ? lb.cols : lb.rows;
     if (m != ly.rows || n != ly.cols || k != k2)
         return CUBLAS_STATUS_INVALID_VALUE;
-    /* as documented: what GELU keeps has a step in multiples of 8 and begins on 16 bytes; sums are of the result's type */
+    /* as documented: what GELU keeps has a step in multiples of 8 and begins on 16 bytes; sums are of the result's
+     * type */
     const bool alone =
         d.epilogue == CUBLASLT_EPILOGUE_DEFAULT || d.epilogue == CUBLASLT_EPILOGUE_BIAS;
     if ((!alone && (emulator_epilogues == 0 || eight)) || (!alone && !d.gelu() && !d.sums_b()) ||

@@ -6,9 +6,10 @@
  * waits of the host, and launches (fake tensors launch none, so a launch is one that the recorder has missed) go to a
  * log, which stub_take_log() empties.
  *
- * It serves PyTorch of CUDA 12 and 13: where they differ, so do the names of the functions. The library includes no header of
- * CUDA, so a machine without CUDA can build it; the numbers below are those of driver_types.h of CUDA 12.8 and 13.2. A
- * function that only has to succeed ignores its arguments, which the calling convention of x86-64 and AArch64 allows. */
+ * It serves PyTorch of CUDA 12 and 13: where they differ, so do the names of the functions. The library includes no
+ * header of CUDA, so a machine without CUDA can build it; the numbers below are those of driver_types.h of CUDA 12.8
+ * and 13.2. A function that only has to succeed ignores its arguments, which the calling convention of x86-64 and
+ * AArch64 allows. */
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
