@@ -245,9 +245,9 @@ static void find_softmax_readers(struct assignment *assignment)
     free(is_softmax);
 }
 
-/* Finds the elements that each rank's SQUARE_SUM adds. If its operand is a whole buffer that is bound to tensors,
- * these are the elements of the tensors, without padding, and elements that several ranks hold get a weight so that
- * they count once. Of any other operand all elements are added. */
+/* Finds the elements that each rank's SQUARE_SUM adds. If the operand is a whole buffer that is bound to tensors, these
+ * are the elements of the tensors without padding, and an element that several ranks hold gets a weight so that it
+ * counts once. Of any other operand all elements are added. */
 static void find_square_sum_shares(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
@@ -398,13 +398,13 @@ int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t 
 struct copy_routing {
     const struct routing *routing;
     int64_t tokens; /* the tokens of a rank */
-    /* [experts], for one rank: the copies that it sends to the expert, the first of their slots, and the rows that
-     * the expert computes of them: fewer if it drops copies, more if it pads */
+    /* [experts] for one rank: how many copies it sends to the expert, the first slot of these, and how many rows of
+     * them the expert computes (fewer if it drops copies, more if it pads) */
     int64_t *expert_copies, *first_slot, *computed_rows;
     uint32_t ranks;
 };
 
-/* True unless the expert drops copy `index` of those that a rank sends to it. */
+/* True if the expert keeps copy `index` of those that a rank sends to it; false if it drops the copy. */
 static bool keeps_copy(const struct copy_routing *counts, uint32_t expert, int64_t index)
 {
     return routing_keeps_copy(counts->routing, counts->tokens, counts->expert_copies[expert],
@@ -436,8 +436,8 @@ static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing 
     return expert;
 }
 
-/* Gives consecutive indices to the tokens of a rank that have an expert on member k: sets position[t] to the index
- * of token t, or to -1 if it has no expert there, and returns how many have one. */
+/* Numbers, from 0 on, those tokens of a rank that have an expert on member k. Sets position[t] to the number of token
+ * t, or to -1 if it has no expert there, and returns how many have one. */
 static int64_t index_tokens_of_member(const struct copy_routing *counts, uint32_t k,
                                       int64_t *position)
 {
@@ -472,9 +472,8 @@ static void list_tokens_by_member(struct arena *arena, const struct copy_routing
     to->first_sent_token = first;
 }
 
-/* Lists, for each row of the experts, the row that is copied to it. Rows of experts are in the order of experts,
- * then of the ranks that sent them, then of slots. PERMUTE_OWN copies a rank's own tokens to the rows of all
- * experts. */
+/* Lists, for each row of the experts, the row that is copied to it. Rows of experts are sorted by expert, then by the
+ * rank that sent them, then by slot. PERMUTE_OWN copies a rank's own tokens to the rows of all experts. */
 static void list_row_sources(struct arena *arena, const struct copy_routing *counts,
                              enum permute_source of, struct routed_rows *to)
 {

@@ -16,13 +16,14 @@
 
 enum { ASSIGNMENT_RANKS_MAX = 1024 }; /* each rank needs several threads */
 
-/* One op's part in a message between two ranks. */
+/* A message from one rank to another, and the ops that send and receive it. */
 struct assignment_message {
     uint32_t source, destination, channel;
     uint32_t send_op, recv_op; /* IR_NONE: no op does */
 };
 
-/* The elements of a rank's operand that its SQUARE_SUM adds, each with the number of ranks that hold it. */
+/* The elements of a rank's operand that its SQUARE_SUM adds, as runs, each with the number of ranks that hold the same
+ * elements. */
 struct assignment_shares {
     struct copied_run *runs;
     uint32_t run_count;
@@ -37,11 +38,11 @@ struct routed_rows {
     uint32_t experts, ranks, first_expert; /* first_expert: the rank's own experts begin there */
     /* for work ROUTE: [slots] the expert of each slot (models/work.h) */
     const int32_t *slot_expert;
-    /* for PERMUTE and UNPERMUTE: [row_count] the token's row that is copied to each row of the experts, or -1 for a
-     * row of padding, and which of the token's copies it is */
+    /* for PERMUTE and UNPERMUTE: [row_count] the row of the token that is copied to each row of the experts, -1 for a
+     * row of padding; and which of the token's copies it is */
     const int64_t *source_row, *source_copy;
-    /* for an all-to-all that sends each token once: the rank sends to member k the tokens sent_token[i] for i from
-     * first_sent_token[k] to below first_sent_token[k + 1] */
+    /* for an all-to-all that sends each token once: the tokens that the rank sends to member k are
+     * sent_token[first_sent_token[k]] up to, and without, sent_token[first_sent_token[k + 1]] */
     const int64_t *sent_token, *first_sent_token;
 };
 
@@ -59,10 +60,9 @@ struct assignment_pieces {
     uint32_t piece_count;
 };
 
-/* The rows that one rank exchanges with its peers in work of one shape (schedule/ir/needed.h,
- * schedule/ir/tile_plan.h). sent and received are ordered by peer, and received rows have their places in packed
- * order. held: the rows in packed order that the rank owns itself; only plans of tiles have them. The arrays belong
- * to the assignment. */
+/* The rows that one rank exchanges with its peers in work of one shape (schedule/ir/needed.h, schedule/ir/tile_plan.h).
+ * sent, received: sorted by peer; received rows also have their places in packed order. held: the rows that the rank
+ * owns itself, in packed order; only plans of tiles have them. The arrays belong to the assignment. */
 struct assignment_rows {
     struct needed_rows sent, received;
     struct own_packed_rows held;
@@ -79,7 +79,7 @@ struct assignment {
     uint32_t *group_index;    /* (ranks, groups) the rank's index in that instance */
     uint32_t *group_size;     /* (groups) members of an instance */
     uint32_t *instance_count; /* (groups) instances of the group */
-    /* (ops) for a collective: how many collectives of its group the role lists before it */
+    /* (ops) for a collective: how many collectives of its group come before it in the role's list */
     uint32_t *call_number;
     uint32_t *most_calls;    /* (groups) the most collectives that a role lists */
     uint32_t *most_barriers; /* (groups) the most barriers that a role lists */
@@ -99,21 +99,21 @@ struct assignment {
     uint32_t *routed_row_of_shape; /* (shapes) row of routed_rows, or IR_NONE */
     struct assignment_message *messages;
     uint32_t message_count;
-    /* (ranks, op_stride) the row of messages[] of each SEND or RECV that no guard leaves out, indexed by the op's
-     * number less that of the role's first op; NULL if there are no messages */
+    /* (ranks, op_stride) the row of messages[] of each SEND or RECV that no guard leaves out, by the op's number in its
+     * role; NULL if there are no messages */
     uint32_t *message_number;
     uint32_t op_stride; /* ops of the largest role */
     struct arena arena;
 };
 
-/* Checks everything that a run relies on (operand sizes and dtypes, offsets within the arenas, waits
- * on ops of the same role, groups that hold the ranks that use them) and fills *assignment. */
+/* Checks everything on which a run relies, and fills *assignment: operands have the right sizes and dtypes, offsets lie
+ * within the arenas, ops wait for ops of their own role, and groups hold the ranks that use them. */
 enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
                             struct diag *diag);
 void assignment_release(struct assignment *assignment);
 
-/* Returns for each buffer whether it is bound to one of `kinds` (a mask of 1u << enum binding_kind) and an op may read
- * elements of it that no earlier op of the list has written; from malloc(). */
+/* Returns an array from malloc(), [buffers]: true if the buffer is bound to one of `kinds` (a mask of 1u << enum
+ * binding_kind) and an op may read elements of it that no earlier op of the list has written. */
 bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds);
 
 /* The ops of a rank on one stream, in list order. */
@@ -122,9 +122,9 @@ struct assignment_stream {
     uint32_t op_count;
 };
 
-/* Lists the ops of a rank by stream. list (one row per stream, all-zero before) gets the ops of each stream, *place
- * each op's place on its stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops.
- * list[].ops and *place are from malloc(). */
+/* Lists the ops of a rank by stream. list[streams], all-zero before, receives the ops of each stream; *place receives,
+ * for each op of the role, its index in its stream's list. A SYNC op is on no stream: its index is among the host's
+ * SYNC ops. list[].ops and *place are from malloc(). */
 void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
                              struct assignment_stream *list, uint32_t **place);
 
@@ -168,9 +168,8 @@ static inline uint32_t assignment_message_number(const struct assignment *assign
 /* True for ALL_TO_ALL .. SHIFT, in which all members of a group instance take part. */
 bool assignment_is_collective(enum work_kind kind);
 
-/* Fills messages[] and message_number[]; assignment_init() calls it. The n-th send on a channel from one rank to
- * another and the n-th receive there are one message. Fails if the rank at the other end of a message lies beyond
- * the end of its group. */
+/* Fills messages[] and message_number[]; only assignment_init() calls it. The n-th send from one rank to another on a
+ * channel and the n-th receive there are one message. Fails if a message names an index beyond the end of its group. */
 enum status assignment_match_messages(struct assignment *assignment, const char *name,
                                       struct diag *diag);
 

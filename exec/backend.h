@@ -30,21 +30,22 @@ struct operand {
     uint8_t dtype; /* enum dtype */
 };
 
-/* One op on one rank, its operands at their addresses. */
+/* One op on one rank, with the addresses of its operands. */
 struct call {
     const struct work *work;
     uint32_t rank, op;
     int64_t part_index; /* the rank's index in work_part_group(); 0 where there is none */
     bool reads_softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
-    /* SQUARE_SUM: the runs of its first read that are added, and how many ranks hold each; NULL: all of it is added,
-     * and only this rank holds it */
+    /* SQUARE_SUM: the runs of the first operand that are added, each with the number of ranks that hold it; NULL: the
+     * whole operand is added, and only this rank holds it */
     const struct copied_run *square_sum_shares;
     uint32_t share_count;
-    /* Attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: another mask, or no keys. */
+    /* attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: it has another mask, or sees no
+     * keys */
     const struct attention_piece *seen_pieces;
     uint32_t seen_piece_count;
-    /* TAKE_ROWS, ADD_ROWS: the rows that the rank moves (schedule/ir/needed.h). EXCHANGE: the rows that each rank of
-     * its group receives, in the order of the group. NULL: another kind. */
+    /* for work that moves rows which ranks need of each other (TAKE_ROWS, ADD_ROWS, MERGE_ROWS, EXCHANGE): the rows of
+     * this rank; NULL for other work */
     const struct assignment_rows *needed_rows;
     /* the rank's rows of experts, if routing is not even (exec/assignment.h); else NULL */
     const struct routed_rows *routed_rows;
@@ -66,7 +67,7 @@ enum op_state {
     OP_DONE
 };
 
-/* A caller's function that receives a key and its value, which belong into the header of a trace or of points. */
+/* A caller's function that receives a key and a value for the header of a trace or of a file of points. */
 typedef void backend_header_function(void *user, const char *key, const char *value);
 
 struct backend {
@@ -75,12 +76,12 @@ struct backend {
      * exec/poison.h. If false, begin_step() fills all memory that is not bound with NaNs if that option is set. */
     bool kernels_run_on_host;
     bool supports_processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
-    /* One function for each kind; NULL only for SYNC kinds, which the functions below run, and for opaque work, which
-     * nothing executes. */
+    /* [WORK_KIND_COUNT] the function that runs each kind. NULL for SYNC kinds, which the functions below run, and for
+     * opaque work, which cannot be executed. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
-    /* Describes the device: the one that the calling thread's run uses, or the first; NULL: exec/microbench_describe.c
-     * describes it. */
+    /* Describes the device of the run that the calling thread has opened, or else the first device. NULL:
+     * exec/microbench_describe.c describes it. */
     enum status (*describe)(backend_header_function *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_header_function *say, void *user);
@@ -116,8 +117,8 @@ struct backend {
     /* Called after each step, outside of its measured time: with a trace, reads the times of ops from the device and
      * writes them. NULL: enqueue() has written them. */
     void (*end_step)(struct exec_run *run);
-    /* Issues an op to its stream: it starts after the op before it there and the ops it
-     * waits for. A guarded-out op keeps its place and does nothing. The op's times are written when it
+    /* Issues an op to its stream: it starts after the op before it on that stream and after the ops for which it waits.
+     * An op that a guard leaves out keeps its place in the stream and does nothing. The op's times are written when it
      * ends. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
     /* Block the host: wait_stream() until all ops issued on a stream have ended; the other functions until one op has
@@ -130,7 +131,7 @@ struct backend {
     /* Called when the host has passed a SYNC op, for which other ops may wait. */
     void (*sync_passed)(struct exec_run *run, uint32_t rank, uint32_t op);
 
-    /* Called by the watcher before it decides whether a run has stalled: counts the ops that have ended, on backends
+    /* The watcher calls it before it decides whether a run has stalled. It counts the ops that have ended, on a backend
      * that must ask the device. NULL: the backend counts ops as they end. */
     void (*watch)(struct exec_run *run);
     /* Wakes everything that waits; called once run->stop is set. */
@@ -140,7 +141,7 @@ struct backend {
     bool (*arrived)(struct exec_run *run, uint32_t rank, uint32_t op);
 };
 
-/* Return the backend of that name, or NULL; and all backends, for `list`. */
+/* backend_find() returns the backend with that name, or NULL; backend_all() returns all backends. */
 const struct backend *backend_find(const char *name);
 const struct backend *const *backend_all(size_t *count);
 

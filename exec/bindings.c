@@ -62,7 +62,7 @@ static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t
 
 /* ---- tensors ---- */
 
-/* The part of one tensor that a rank holds. */
+/* The part of one tensor that a rank holds: its first row and column, and its size. */
 struct tensor_slice {
     int64_t first_row, first_col; /* where it begins */
     int64_t rows, cols;
@@ -93,8 +93,8 @@ struct element_run {
 
 typedef void element_run_function(void *context, const struct element_run *stretch);
 
-/* Calls use() once for each stretch of tensor elements that a bound buffer holds on its rank. Padding is in no
- * stretch. */
+/* Calls use() once for each run of consecutive tensor elements that a bound buffer holds on its rank. Padding is in no
+ * run. */
 static void for_each_run(const struct exec_buffer *buffer, element_run_function *use, void *context)
 {
     const struct ir *ir = buffer->ir;
@@ -306,7 +306,7 @@ static uint32_t head_axes(const struct ir *ir)
     return size == ir->layout.hp ? both : heads;
 }
 
-/* True if two masks of axes span the same ranks; axes of one rank make no difference. */
+/* True if two masks of axes span the same ranks. An axis of one rank makes no difference. */
 static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 {
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
@@ -454,8 +454,8 @@ static int axis_count(uint32_t axes)
     return count;
 }
 
-/* True if the binding holds a result. A schedule may bind a gradient before and after its reduction; then only the
- * one that is partial over the fewest axes is a result; of several, the first. */
+/* True if the buffer of the binding holds a result. A schedule may bind a gradient before and after its reduction; only
+ * the one that is partial over the fewest axes is a result, and of several such ones the first. */
 static bool is_result(const struct ir *ir, const struct binding *binding)
 {
     int partial = axis_count(partial_axes(ir, binding));

@@ -25,10 +25,10 @@ struct copied_run {
     uint32_t copies;
 };
 
-/* Fills run[] with the runs of a rank's buffer that hold elements of the tensors to which it is bound, without
- * padding, and returns their number; run may be NULL. copies: how many ranks of the same role, in the rank's
- * instance of the group, hold the same elements; neighbouring runs with equal copies are joined. A buffer that is
- * bound to no tensors is one run with copies 1. */
+/* Fills share[] with the runs of a rank's buffer that hold elements of the tensors to which it is bound, without
+ * padding, and returns their number. share: NULL if only the number is wanted. A run's `copies` is how many ranks of
+ * the same role, in the rank's instance of the group, hold the same elements; neighbouring runs with equal copies are
+ * joined. A buffer that is bound to no tensor is one run with copies 1. */
 uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
                               struct copied_run *share);
 
@@ -51,13 +51,13 @@ struct bindings {
     uint32_t next_step; /* 1 + the step that was read last */
 };
 
-/* Checks that the ir's bindings can be filled and collected: columns divide by the ranks over which they are cut, and
- * buffers have as many elements as their bundles or tokens. The caller has set b->ir; the other fields may be set
- * later. name stands for the schedule in messages. */
+/* Checks that the schedule's bindings can be filled and collected: columns divide by the ranks over which they are cut,
+ * and buffers have as many elements as their bundles or tokens. The caller has set b->ir; the other members may be set
+ * later. name: the schedule's name in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
-/* A block of a tensor that lies whole in a bound buffer: (rows, cols) from element buffer_offset; row r begins at
- * element tensor_offset + r row_stride of the tensor. */
+/* A block of a tensor, (rows, cols), whose elements are consecutive in a bound buffer from element buffer_offset on. In
+ * the tensor, row r of the block begins at element tensor_offset + r * row_stride. */
 struct bindings_block {
     uint32_t tensor;
     uint64_t tensor_offset, buffer_offset, rows, cols, row_stride;

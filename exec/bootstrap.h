@@ -34,9 +34,10 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
 
 struct bootstrap;
 
-/* Connects all processes; waits at most timeout_s for them, which is also the time limit of every later message.
- * `request`, a digest of the schedule and of the options, must be the same on all. STATUS_SYSTEM: a process did not
- * connect in time, another program uses the port, or a process differs from rank 0; every process gets a message. */
+/* Connects all processes, and waits at most timeout_s for them; the same limit holds for every later message. request:
+ * a digest of the schedule and of the options, which must be the same on all. Returns NULL after a message
+ * (STATUS_SYSTEM) if a process did not connect in time, if another program uses the port, or if a process differs from
+ * rank 0; every process gets a message. */
 struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t request,
                                  double timeout_s, struct diag *diag);
 void bootstrap_close(struct bootstrap *bootstrap);
@@ -62,7 +63,8 @@ enum status bootstrap_check_same_request(struct bootstrap *bootstrap, uint64_t r
 /* From now on a message waits for two seconds only, because this process is about to end. */
 void bootstrap_leave(struct bootstrap *bootstrap);
 
-/* What the processes know of each other during a step. It travels on connections of its own, several times a second. */
+/* What the processes know of each other during a step. They exchange it several times a second, on connections of their
+ * own. */
 struct bootstrap_progress {
     uint64_t ended_ops;          /* ops that have ended, on all processes */
     uint32_t busy_processes;     /* processes on which an op is running */
@@ -74,9 +76,9 @@ struct bootstrap_progress {
 struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap, uint64_t ended,
                                                     bool busy, bool failed);
 
-/* Returns the processes that this one was started with, connected at the first call and kept until it ends; *world is
- * NULL if there are no others. All must have the same `request`, in every call, and their number must be `ranks`. The
- * first call waits connect_s seconds for the others; 0: 120. */
+/* Sets *world to the processes with which this one was started, or to NULL if there are no others. They are connected
+ * at the first call, and stay connected until this process ends. In every call all must have the same `request`, and
+ * their number must be `ranks`. The first call waits connect_s seconds for the others; 0: 120 s. */
 enum status bootstrap_connect_world(struct bootstrap **world, uint64_t request, uint32_t ranks,
                                     double connect_s, struct diag *diag);
 /* True if this process prints the results: it is the only one, or rank 0. */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PORT: if no launcher gives one. BESIDE: added to the port of torchrun's store. SLURM_PORTS: ports derived from a
- * Slurm job's number begin here. */
+/* PORT: the port if no launcher gives one. BESIDE: added to the port of torchrun's store. SLURM_PORTS,
+ * SLURM_PORT_COUNT: the first and the number of the ports that are derived from the number of a Slurm job. */
 enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 10000 };
 
 /* The variables that each launcher sets. The first row whose `marker` is set shows how this process was started.
@@ -77,8 +77,8 @@ static bool is_slurm(const struct launch_variables *launcher)
     return launcher != NULL && strncmp(launcher->process_count, "SLURM", 5) == 0;
 }
 
-/* Returns the number of tasks of a node in Slurm's list: of "8(x2),4" those of node 2 are 4; 0: the list has no such
- * node. A plain number is a list of one node. */
+/* Returns the number of tasks of node number `node` in Slurm's list: in "8(x2),4", node 2 has 4. A plain number is a
+ * list of one node. Returns 0 if the list has no such node. */
 static uint32_t find_tasks_of_node(const char *list, unsigned long node)
 {
     while (*list != '\0') {

@@ -32,8 +32,8 @@ struct bootstrap {
     uint64_t request_digest, machine_id;
     uint32_t local_process_count;
     double timeout_s;
-    int *sockets
-        [CHANNELS]; /* [kind]: on rank 0 (process_count) sockets, one for each rank; on others only sockets[kind][0], to rank 0 */
+    /* sockets[channel]: on rank 0 (process_count) sockets, one for each rank; on other ranks one socket, to rank 0 */
+    int *sockets[CHANNELS];
     bool is_broken;
     atomic_bool is_leaving;
 

@@ -5,7 +5,7 @@
 
 enum { BLOCK = 1024, GRAIN = 64 * BLOCK };
 
-/* One call of draw_fill(). */
+/* The arguments of one call of draw_fill(), for the threads that fill parts of it. */
 struct fill_call {
     char *destination;
     enum dtype dtype;

@@ -40,7 +40,7 @@ static void zero_bound_buffer(struct exec_run *run, const struct exec_buffer *bu
                bytes);
 }
 
-/* The bound buffer that draw_into_buffer() fills. */
+/* The bound buffer that draw_into_buffer() fills with random numbers. */
 struct buffer_draw {
     struct exec_run *run;
     const struct exec_buffer *buffer;
@@ -196,9 +196,9 @@ struct clock_settling {
     uint32_t steady_windows; /* consecutive windows whose clock was within 1 % of the one before */
 };
 
-/* Sets *steady once the clock, as a mean over all processes, has changed by less than 1 % in three consecutive
- * windows, or after 30 s; at once if the clock is unknown. A window is 0.2 s of steps or more. All processes must
- * call it together, and get the same answer. */
+/* Sets *steady once the clock, as a mean over all processes, has changed by less than 1 % in three consecutive windows,
+ * or after 30 s; at once if the clock is unknown. A window is 0.2 s of steps or more. All processes must call it
+ * together; all get the same answer. */
 static enum status check_clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
                                        struct diag *diag)
 {
@@ -377,7 +377,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
     steps->step_s = NULL; /* the result's */
 }
 
-/* ---- the one call ---- */
+/* ---- a run from its options to its result ---- */
 
 static enum status find_backend(struct exec_run *run, struct diag *diag)
 {
@@ -462,8 +462,8 @@ static enum status find_own_ranks(struct exec_run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Refuses, on all processes, a run of several that needs more memory of the host than one of their machines has. All
- * look before any of them allocates. */
+/* Refuses, on all processes, a run of several processes that needs more host memory than one of their machines has.
+ * Each process checks before any of them allocates. */
 static enum status check_memory_of_machines(struct exec_run *run, struct diag *diag)
 {
     if (run->world == NULL)

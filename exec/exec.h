@@ -35,11 +35,11 @@ struct exec_result {
     struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */
 };
 
-/* Runs warmup + steps steps. STATUS_BAD_INPUT: the schedule cannot be run (operands that do not fit their op's shape,
- * no planned arena, an unknown backend). STATUS_NO: it ran and went wrong; the message names rank, op and what was
- * wrong, or which op waits for which. STATUS_SYSTEM: memory or threads were refused, or the run was ended
- * (options.ended_by). `name` stands for the schedule in messages. *result must be all-zero, and remains so unless
- * STATUS_OK is returned; release it in either case. io may be NULL. */
+/* Runs warmup_steps + measured_steps steps. Returns STATUS_BAD_INPUT if the schedule cannot be run (operands do not fit
+ * their op's shape, there is no planned arena, the backend is unknown); STATUS_NO if a step failed: the message names
+ * rank, op and fault, or which op waits for which; STATUS_SYSTEM if memory or threads were refused, or if the run was
+ * ended from outside (options.ended_by). name: the schedule's name in messages. io: NULL if there is nothing to fill or
+ * read. *result must be all-zero, and remains so unless STATUS_OK is returned; release it in either case. */
 enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
                      const struct exec_io *io, struct exec_result *result, struct diag *diag);
 

@@ -21,14 +21,14 @@ struct exec_adamw {
     double max_norm; /* limit of the norm of all gradients, for schedules that clip; 0: no limit */
 };
 
-/* An emulated link: an op that moves n bytes over it takes at least latency_s + n / bytes_per_s, and ops that share
- * it take turns. Threads sleep while they wait. */
+/* An emulated link: an op that moves n bytes over it takes at least latency_s + n / bytes_per_s seconds, and ops that
+ * share the link run one after another. Threads sleep while they wait. */
 struct exec_link {
     double bytes_per_s; /* 0: as fast as the machine is */
     double latency_s;
 };
 
-/* A fault that tests put into a run: the host of a rank stops issuing at an op, or fails there. */
+/* A fault that tests ask for: the host of a rank stops issuing ops at one op (STALL), or fails there (FAIL). */
 enum exec_fault_kind { EXEC_FAULT_NONE, EXEC_FAULT_STALL, EXEC_FAULT_FAIL };
 struct exec_fault {
     enum exec_fault_kind kind;
@@ -58,14 +58,15 @@ struct exec_options {
     /* the run fails if for this long no op ends and no op is running on any process; 0: 10 s, with several processes
      * 60 s */
     double stall_limit_s;
-    /* the run fails when one step takes longer, or when processes take longer to connect; 0: no limit of a step, and
-     * 120 s to connect */
+    /* the run fails if a step takes longer, or if processes take longer to connect; 0: a step has no limit, and
+     * connecting 120 s */
     double step_limit_s;
-    /* on a GPU, with records_trace: the times of ops come from CUPTI's records, not from CUDA events */
+    /* on a GPU, with records_trace: the times of ops come from CUPTI's records; false: from CUDA events */
     bool times_by_cupti;
     enum exec_attention attention;
-    /* on a GPU: GELU, gradients of biases and norms of residual sums are computed by the call of the op before them,
-     * where it can (exec/cuda/epilogues.h); false: by kernels of their own, as they are predicted */
+    /* on a GPU: the call of an op also computes the next op, where it can, if that is a GELU, the gradient of a
+     * bias, or a norm of a residual sum (exec/cuda/epilogues.h); false: each op has kernels of its own, as
+     * predictions assume */
     bool uses_epilogues;
     /* of several processes with NCCL: device memory is allocated by NCCL and registered with every communicator */
     bool registers_nccl_memory;
@@ -76,19 +77,19 @@ struct exec_options {
     /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an
      * interrupt"), or NULL to let it continue. The pointer may be NULL. */
     const char *(*ended_by)(void);
-    /* Receives notes about a run that succeeds, such as why a library is not used. NULL: they are dropped. If
-     * there are several processes, only that of rank 0 fills it. */
+    /* Receives notes about a run that succeeds, such as why a library is not used. NULL: notes are dropped. Of several
+     * processes, only that of rank 0 fills it. */
     struct diag *notes;
     /* a digest of what the caller's functions fill in: of several processes all must have the same */
     uint64_t input_digest;
     struct exec_fault fault;
-    /* on a GPU: the number of multiprocessors that a kernel occupies during every measured step while it copies memory,
-     * as a library's communication does; 0: there is no such kernel. There must be a warm-up step: CUDA loads a kernel
-     * when it is first launched, and may wait until the device is idle before it does. */
+    /* on a GPU: the number of multiprocessors that another kernel occupies during every measured step while it copies
+     * memory, as a library's communication does; 0: there is no such kernel. It needs a warm-up step: CUDA loads a
+     * kernel at its first launch, and may wait until the device is idle before it does. */
     uint32_t hog_sms;
 };
 
-/* A bound buffer of one rank as callbacks see it. */
+/* A bound buffer of one rank, as it is given to callbacks. */
 struct exec_buffer {
     const struct ir *ir;
     const struct binding *binding;
@@ -105,13 +106,13 @@ typedef enum status exec_io_function(void *user, const struct exec_buffer *buffe
 /* Receives a block of a bound buffer that is to be filled with a draw's numbers, from element `at` of the buffer. */
 typedef void exec_draw_function(void *context, uint64_t at, const struct draw *draw);
 
-/* Functions of the caller for bound buffers. All calls come from the thread of exec_run(), with ranks in ascending
- * order. Gradients and losses are zero before every step. Before the first step every other bound buffer of this
- * process's ranks is zeroed and filled: `draw`, unless it is NULL or returns false, names blocks of seeded numbers,
- * which are made where the buffer lies; else `fill` writes a copy, which is zero before. `fill` is called before
- * each later step for tokens, labels and positions, unless options.back_to_back. `read` is called after each step
- * for the kinds in read_each_step, and after the last step also for the kinds in read_after_last_step, for all ranks
- * of all processes. */
+/* The caller's functions for bound buffers. The thread of exec_run() calls them, with ranks in ascending order.
+ * Gradients and losses are zero before every step. Before the first step every other bound buffer of this process's
+ * ranks is zeroed and then filled: if `draw` is not NULL and returns true, with the blocks of seeded numbers that it
+ * names, which the backend makes in place; else by `fill`, which writes a copy that is zero before. Before each later
+ * step `fill` is called again for tokens, labels and positions, unless options.back_to_back. `read` is called after
+ * each step for the kinds in read_each_step, and after the last step also for those in read_after_last_step, for all
+ * ranks of all processes. */
 struct exec_io {
     void *user;
     exec_io_function *fill;                        /* NULL: all stays zero */

@@ -27,7 +27,7 @@ struct executor {
     uint32_t started_count; /* threads that were started */
 };
 
-/* ---- the host of one rank ---- */
+/* ---- the host thread of one rank ---- */
 
 /* Waits until the run has failed. */
 static void wait_until_run_fails(struct exec_run *run)

@@ -4,7 +4,7 @@
 
 #include "exec/run.h"
 
-/* One host thread per rank; the threads wait until executor_run_step() releases a step. */
+/* One host thread for each rank; the threads wait until executor_run_step() lets them run a step. */
 struct executor;
 
 /* Starts the threads; NULL with a message in diag when the system refuses. */

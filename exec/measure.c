@@ -73,8 +73,7 @@ struct buffer_event {
     int64_t bytes;
 };
 
-/* Of events at one time, frees come before first uses, because a stream-ordered allocator reuses freed memory at
- * once. */
+/* At equal times, frees come before first uses, because a stream-ordered allocator reuses freed memory at once. */
 static int compare_by_time(const void *a, const void *b)
 {
     const struct buffer_event *x = a, *y = b;

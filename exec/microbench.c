@@ -178,7 +178,7 @@ static void add_barrier(struct bench *b)
     add_unmeasured_op(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
 }
 
-/* A copy that runs at the same time as the timed op, on buffers of its own. */
+/* A copy that runs at the same time as the op that is timed, on buffers of its own. */
 struct background_copy {
     enum work_kind kind;
     int64_t bytes;
@@ -210,8 +210,9 @@ static void emit_background_copy(struct bench *b, const struct background_copy *
     ir_add_op(&b->ir, &desc);
 }
 
-/* Chooses the copies that run at the same time as the op: one copy of the same size in the other direction, or copies
- * in both directions, each somewhat longer than the op, so that one always runs. */
+/* Chooses the copies that run at the same time as the timed op, and returns their number: for a copy, one of the same
+ * size in the other direction; for other work, copies in both directions. Each takes somewhat longer than the op, so
+ * that one always runs. */
 static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
@@ -304,7 +305,8 @@ static void build_schedule(struct bench *b)
     ir->global_batch = ir->micro_batch = 1;
     ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
     ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
-    /* square_sum adds the elements of a bound buffer that belong to its tensor: here all of them. */
+    /* SQUARE_SUM adds those elements of a bound buffer that belong to its tensor; here the tensor is the whole
+     * buffer */
     const struct work *work = &b->bench_case->work;
     int64_t cols = work->kind == WORK_SQUARE_SUM ? work->square_sum.count : 1;
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = cols});
@@ -448,7 +450,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
     return STATUS_OK;
 }
 
-/* ---- the one call ---- */
+/* ---- one point, from its case to its times ---- */
 
 static bool is_communication(const struct work *work)
 {

@@ -22,8 +22,8 @@ void microbench_add_case(struct microbench_list *list, enum point_role role, str
 struct microbench_widths {
     int64_t cols, vocab, heads, dim;
 };
-/* Adds every memory-bound kind with `count` elements in its main operand; host: only ADAMW, for a host stream.
- * impl: the attention implementation of MERGE. */
+/* Adds a case of every memory-bound kind, with `count` elements in its main operand. host: only ADAMW, on a host
+ * stream. impl: the attention implementation whose MERGE is measured. */
 void microbench_add_memory_bound_cases(struct microbench_list *list, int64_t count, bool host,
                                        const struct microbench_widths *widths,
                                        enum attention_impl impl);

@@ -56,7 +56,6 @@ static void add_attention_cases(struct microbench_list *set, bool quick)
                                                     0}});
 }
 
-/* Every other kind of the compute stream, over `count` elements of its main operand. */
 void microbench_add_memory_bound_cases(struct microbench_list *set, int64_t count, bool host,
                                        const struct microbench_widths *widths,
                                        enum attention_impl impl)

@@ -96,8 +96,8 @@ static uint8_t to_narrow(struct narrow_float type, float value)
     int exponent;
     frexpf(size, &exponent);
     exponent = size == 0 || exponent < 2 - type.bias ? 1 - type.bias : exponent - 1;
-    /* the value in units of the spacing of its binade; rounding up to the next power of two gives the code that
-     * follows */
+    /* the value in units of the distance between codes near it; if it rounds up to the next power of two, the sum is
+     * the code of that power */
     float steps = nearbyintf(ldexpf(size, type.mantissa_bits - exponent));
     return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa_bits) + (int)steps));
 }
@@ -118,7 +118,8 @@ int number_scale_exponent(float amax, enum dtype dtype, bool down)
         frexpf(most, &largest);
         exponent -= largest;
     } else {
-        /* amax = f 2^e and most = g 2^h with f and g in [0.5, 1): the quotient is in (2^(e-h-1), 2^(e-h+1)) */
+        /* with amax = f 2^e and most = g 2^h, where f and g are in [0.5, 1), the quotient is between 2^(e-h-1) and
+         * 2^(e-h+1) */
         const float part = frexpf(amax, &exponent), of = frexpf(most, &largest);
         exponent += (part > of) - largest;
     }

@@ -19,10 +19,10 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
 
 /* Returns the largest number of an 8- or 4-bit type. */
 float number_largest(enum dtype dtype);
-/* Returns the exponent of the power of two by which numbers of at most amax are divided before they are stored in a
- * narrow dtype. up: the smallest with which none exceeds the type's largest number, ceil(log2(amax / largest)), as
- * cuBLAS has it. down: floor(log2(amax)) less the largest exponent of the type, as the OCP Microscaling specification
- * has it; then numbers of up to 1.14 (e4m3) times the largest become the largest. From -127 to 127. */
+/* Returns the exponent, from -127 to 127, of the power of two by which numbers of at most amax are divided before they
+ * are stored in a narrow dtype. up: the least exponent with which none exceeds the type's largest number,
+ * ceil(log2(amax / largest)), as in cuBLAS. down: floor(log2(amax)) less the largest exponent of the type, as in the
+ * OCP Microscaling specification; then numbers of up to 1.14 times the largest (in e4m3) become the largest. */
 int number_scale_exponent(float amax, enum dtype dtype, bool down);
 
 /* Returns the binary digits of a type's significand; 0: it is no floating-point type. */

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* POISON: two bytes, a signalling NaN in bf16 and a NaN in fp16; twice in a row, a signalling NaN in fp32. GRANULE:
- * bytes. */
+/* POISON: the two bytes with which memory is filled: a signalling NaN in bf16, a NaN in fp16, and, twice in a row, a
+ * signalling NaN in fp32. GRANULE: the bytes of which one owner is recorded. */
 enum { POISON = 0x7fa5, GRANULE = 2 };
 
 struct poison {
     uint32_t ranks;
-    uint32_t **
-        owners; /* (ranks, memories): for each granule 1 + the buffer to which it was last written; 0: it was not written */
+    /* (ranks, memories): for each granule, 1 + the buffer as which it was written last; 0: it was not written */
+    uint32_t **owners;
 };
 
 static uint32_t *owners_of_memory(const struct poison *poison, uint32_t rank, enum memory memory)

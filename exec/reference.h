@@ -36,12 +36,12 @@ struct reference_tensor {
     double *m, *v; /* AdamW's running means of the gradient and its square; 0 at first */
 };
 
-/* Emulates storage with fewer digits than double: every result that is stored between two pieces of work moves by a
- * random amount of up to half the distance between storable numbers, as rounding to nearest could move it. Amounts
- * are uniform and drawn from the seed. digits 0: nothing moves. */
+/* Emulates storage with fewer digits than double has: every result that is stored between two pieces of work moves by a
+ * random amount of up to half the distance between storable numbers, as rounding to nearest could move it. The amounts
+ * are uniform and drawn from the seed. significand_bits 0: nothing moves. */
 struct reference_rounding {
     int significand_bits; /* binary digits of the significand */
-    int min_exponent;     /* numbers below 2^lowest are spaced as those just above it */
+    int min_exponent;     /* numbers below 2^min_exponent are spaced as those just above it */
     uint64_t seed;
 };
 
@@ -83,9 +83,8 @@ bool reference_is_norm(const char *name);
  * cols), for variance 1 / cols; norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
-/* How ranks group tokens when they route them to experts, on which even routing depends (models/work.h). A rank
- * routes the tokens that the layout gives it of micro_batch sequences together, cut into `row_pieces` pieces of
- * rows. */
+/* How a rank groups tokens when it routes them to experts, on which even routing depends (models/work.h). A rank routes
+ * together the tokens of micro_batch sequences that the layout gives it, in `row_pieces` pieces of rows. */
 struct reference_routing {
     const struct token_layout *layout;
     int64_t micro_batch;
@@ -96,13 +95,14 @@ struct reference_routing {
 
 struct reference_batch {
     const int32_t *tokens; /* (sequences, seq_len) */
-    /* the same shape: the token to predict; -1: not counted. NULL: every sequence's tokens shifted by one, and its
-     * last position is not counted */
+    /* (sequences, seq_len) the token to predict at each position; -1: the position does not count. NULL: each
+     * sequence's tokens shifted by one, where the last position does not count */
     const int32_t *labels;
     int64_t sequences, seq_len;
-    /* the documents of packed sequences: a token sees only those of its own; NULL: each sequence is one document */
+    /* the documents of packed sequences: a token sees only tokens of its own document; NULL: each sequence is one
+     * document */
     const struct documents *documents;
-    /* of a model with experts; NULL: every sequence is routed by itself, in one piece */
+    /* for a model with experts; NULL: every sequence is routed by itself, in one piece */
     const struct reference_routing *routing;
 };
 

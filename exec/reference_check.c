@@ -219,8 +219,8 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets *user, a bool, if the error exceeds the tolerance and is more than 20 times the largest shift that rounding
- * has caused so far, so that a further rounding is unlikely to explain it. It is called after three roundings or
+/* Sets the bool *user if the error exceeds the tolerance and is more than 20 times the largest shift that rounding has
+ * caused so far, so that a further rounding is unlikely to explain the error. It is called after three roundings or
  * more: the chance that a normal variable is 20 times as large as three others is 10^-4. */
 static void note_far_off(void *user, struct reference_check_error error, double tolerance)
 {
@@ -288,9 +288,9 @@ static void init_check(struct reference_check *a, const struct ir *ir)
     a->rule = reference_check_rule_of((enum dtype)a->dtype);
     struct reference_eight_bit_products products;
     if (training_find_products(ir, &products) == TRAINING_PRODUCTS_DIFFERENT) {
-        /* one rounding of normal numbers has a relative rms of 2.65 % in e4m3 and 5.3 % in e5m2; a product of two
-         * operands has the root of the sum of squares of theirs, and D products one after the other, 8 a layer, the
-         * root of D times that. Twice that root is allowed. */
+        /* One rounding of normal numbers has a relative rms error of 2.65 % in e4m3 and 5.3 % in e5m2. A product of two
+         * rounded operands has the root of the sum of their squares. D products one after another, 8 for each layer,
+         * have sqrt(D) times that. Twice the result is allowed. */
         const double of_weights = 0.0265,
                      of_gradients = products.gradient_dtype == DTYPE_E5M2 ? 0.053 : 0.0265;
         const double bound = 2 * hypot(of_weights, of_gradients) *
@@ -414,7 +414,7 @@ static struct disagreement find_disagreement(const struct reference_check *a,
     return found;
 }
 
-/* Returns "; rounding to bf16 alone moves it by 0.3", once that has been measured. */
+/* Returns "; rounding to bf16 alone moves it by 0.3", or "" if that has not been measured. */
 static const char *rounding_words(const struct reference_check *a,
                                   struct reference_check_error error, char text[static 96])
 {

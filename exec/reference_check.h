@@ -126,10 +126,11 @@ struct reference_check {
     struct exec_result result; /* of the first step */
 };
 
-/* Checks one training step. options: warmup and steps are taken as 0 and 1, model and adamw as those of the model
- * and reference_check_adamw. STATUS_OK: the schedule and the reference computed the step (and a second one, if the
- * schedule clips gradients), and check->agrees says whether they agree; STATUS_NO: the run failed (exec/exec.h);
- * other statuses: the input or the machine does not allow the run. *check must be empty; release it in any case. */
+/* Checks one training step. Of `options`, warm-up and measured steps are taken as 0 and 1, and model and adamw as
+ * `model` and reference_check_adamw. Returns STATUS_OK if the schedule and the reference computed the step (and a
+ * second one, if the schedule clips gradients): check->agrees then says whether they agree. Returns STATUS_NO if the
+ * run failed (exec/exec.h), and other statuses if the input or the machine does not allow the run. *check must be
+ * empty; release it in any case. */
 enum status reference_check_step(struct reference_check *check, const struct ir *ir,
                                  const char *name, const struct transformer *model, uint64_t seed,
                                  const struct exec_options *options, struct diag *diag);

@@ -32,7 +32,7 @@ struct expert_products {
 };
 
 /* Returns the inputs of one expert's copies, (*count, inputs), and sets row[i] to the index of the i-th of them among
- * all copies. They are in the order in which a rank has them: the first copies of all tokens come first
+ * all copies. They are in the order in which a rank has them: first the first copy of each token, and so on
  * (exec/cpu/experts.c). */
 static double *gather_rows_of_expert(struct arena *arena, const struct expert_products *v,
                                      int32_t expert, size_t *row, size_t *count)
@@ -94,7 +94,8 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Returns d score(expert[j]) / d logit[e]; *score: the score itself, before it is normalised. */
+/* Returns the derivative of the score of expert[j] by logit[e], and sets *score to that score before it is
+ * normalised. */
 static double d_score_d_logit(const struct transformer *t, const double *logit,
                               const int32_t *expert, size_t j, size_t e, double *score)
 {

@@ -9,7 +9,8 @@
 #include "exec/reference.h"
 #include "exec/reference_math.h"
 
-/* The widths of a layer: of its input, of q, k and v, of the output of attention (o), and of the feed-forward part. */
+/* The number of columns of a layer's input (hidden), of q, k and v, of attention's output (o), and of the feed-forward
+ * part. */
 struct reference_layer_widths {
     size_t hidden, q, k, v, o, ffn;
     bool applies_rope, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
@@ -39,16 +40,17 @@ struct reference_values {
     double *q_plain, *k_plain;      /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
     double *q, *k, *v;              /* as attention reads them */
     double *attention_output, *lse; /* (s, heads, vdim), (s, heads) */
-    /* of latent attention: narrow vectors and their norms, (s, q_latent), (s, kv_latent) */
+    /* for latent attention: the narrow vectors and their norms, (s, q_latent) and (s, kv_latent) */
     double *q_latent, *q_normed, *kv_latent, *kv_normed;
-    /* (s, hidden): what attention's and the feed-forward branch compute, before the norms that end them */
+    /* (s, hidden) the result of attention's branch, and of the feed-forward branch, before a norm that the branch may
+     * end with */
     double *attention_branch, *ffn_branch;
     double *after_attention, *normed2;      /* (s, hidden): after attention's residual */
     double *up_output, *activated, *output; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
     struct reference_experts experts;
 };
 
-/* The storage of results, and the random numbers that round them. */
+/* How results are rounded when they are stored, and the state of the random numbers that round them. */
 struct reference_storage {
     struct reference_rounding rounding;
     uint64_t random_state;
@@ -88,7 +90,7 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
                                    const double *dy, const struct reference_pass_sequence *sequence,
                                    const int32_t *expert);
 
-/* Fill q, k and v of *l from l->normed1: projected together. */
+/* Sets q, k and v of *l from l->normed1, by one projection. */
 void reference_projected_forward(struct arena *arena, struct reference_storage *to,
                                  const struct transformer *t, const struct reference_layer *p,
                                  const struct reference_layer_widths *n, struct reference_values *l,
@@ -102,8 +104,9 @@ void reference_projected_backward(struct arena *arena, struct reference_storage 
                                   const struct reference_values *l, double *dx, double *dq,
                                   double *dk, const double *dv, size_t s);
 
-/* Latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 of section 2.1): q of a narrow normed vector, or
- * of l->normed1 itself; k and v of another one, and rotated key columns that all heads share. */
+/* Sets q, k and v of *l by latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 of section 2.1): q from a
+ * narrow normed vector, or from l->normed1 itself; k and v from another narrow vector, and from rotated key columns
+ * that all heads share. */
 void reference_latent_forward(struct arena *arena, struct reference_storage *to,
                               const struct transformer *t, const struct reference_layer *p,
                               struct reference_values *l, size_t s);

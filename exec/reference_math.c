@@ -33,8 +33,9 @@ static double dot_product(const double *x, const double *y, size_t count)
     return sum;
 }
 
-/* Computes y (m, n) += a b, with a (m, k) at a[i * row + l * col] and b (k, n), whose rows begin b_row elements
- * apart. Tiles keep y in the cache; they do not change the order in which an element adds its k products. */
+/* Adds a b to y (m, n), where element (i, l) of a (m, k) is a[i * row + l * col], and rows of b (k, n) begin b_row
+ * elements apart. It works in tiles, which keep y in the cache and do not change the order in which an element adds its
+ * k products. */
 static void add_product(double *y, const double *a, size_t row, size_t col, const double *b,
                         size_t b_row, size_t m, size_t n, size_t k)
 {
@@ -62,7 +63,7 @@ static double *adapter_narrow(const struct reference_adapter *p, const double *x
     return narrow;
 }
 
-/* y += (x A^T) B^T in the adapter's columns of y, (rows, outputs). */
+/* Adds (x a^T) b^T to the adapter's columns of y, (rows, outputs). */
 static void add_adapter(const struct reference_adapter *p, double *y, const double *x, size_t rows,
                         size_t outputs, size_t inputs)
 {
@@ -182,8 +183,8 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
     return y;
 }
 
-/* Computes the gradient of a norm. With n = (x - mean) rstd and g = dy weight: dx = rstd (g - n mean(g n) - mean(g));
- * the last term comes from the mean, so RMSNorm has none. */
+/* Computes the gradient of a norm. With n = (x - mean) rstd and g = dy weight: dx = rstd (g - n mean(g n) - mean(g)).
+ * The last term comes from the mean; an RMSNorm has no mean, and no such term. */
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows)
 {
@@ -229,7 +230,7 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
     }
 }
 
-/* Computes row[j] = a . b_j for j < count, b transposed, (dim, stride). */
+/* Sets row[j], for j < count, to the product of the vector a with column j of bt, (dim, stride). */
 static void dot_with_columns(double *row, const double *a, const double *bt, size_t dim,
                              size_t stride, size_t count)
 {
@@ -237,7 +238,7 @@ static void dot_with_columns(double *row, const double *a, const double *bt, siz
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
 }
 
-/* Sets the scores of those keys up to i that query i does not see to minus infinity: tokens of earlier chunks that are
+/* Sets to minus infinity the scores of those keys up to i that query i does not see: keys of earlier chunks that are
  * not kept, and keys before its window or its document. */
 static void mask_row(const struct reference_heads *shape, double *row, size_t i)
 {
@@ -294,8 +295,8 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
     return o;
 }
 
-/* Computes the gradient of attention. With P = exp(scale q k^T - lse) and dS = scale P (dO V^T - dO . o): dV = P^T
- * dO, dQ = dS K and dK = dS^T Q. */
+/* Computes the gradient of attention. With P = exp(scale Q K^T - lse) and dS = scale P (dO V^T - dO . O): dV = P^T dO,
+ * dQ = dS K and dK = dS^T Q. */
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
                                   double *dv, const double *dout, const double *q, const double *k,
                                   const double *v, const double *o, const double *lse)
@@ -361,7 +362,8 @@ static double clamped_swiglu(double gate, double up, double *by_gate, double *by
     return (u + 1) * x * s;
 }
 
-/* Returns f(x) of an activation function f, where x is the input or an element of the gate; *slope = f'(x). */
+/* Returns f(x), where f is the activation's function and x its input or an element of its gate, and sets *slope to the
+ * derivative f'(x). */
 static double apply_activation(enum activation activation, double x, double *slope)
 {
     if (activation == ACTIVATION_SWIGLU) {

@@ -33,26 +33,26 @@ struct reference_affine {
     struct reference_adapter adapter[REFERENCE_ADAPTERS];
 };
 
-/* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the
- * copy of its transpose, as an array of the shape of x. */
+/* Returns, in a block on the heap, the numbers that the 8-bit copy of x, (rows, cols), represents. turned: the numbers
+ * of the copy of x's transpose, in an array of the shape of x. */
 double *reference_round_to_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
                                   enum scaling scaling, bool turned);
 
-/* y = x W^T + b: x is (rows, inputs), y (rows, outputs). */
+/* reference_linear() returns y = x W^T + b, where x is (rows, inputs) and y (rows, outputs). */
 double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
                          size_t rows);
 void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
                                const double *x, size_t rows);
 
-/* Returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). RMSNorm takes 0
- * for the mean. Without a weight (weight and dweight NULL) it is 1. */
+/* Returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). An RMSNorm uses 0
+ * for the mean. If weight and dweight are NULL, the weight is 1. */
 double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
                        double eps, const double *x, size_t rows);
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows);
 
-/* Applies RoPE with base `theta` to the last `rotated` columns of every head of x, (rows, heads, dim), in place; the
- * row's number is its position. sign is 1, or -1 for the inverse rotation, which is also the gradient. */
+/* Applies RoPE with base `theta` to the last `rotated` columns of every head of x, (rows, heads, dim), in place. The
+ * number of a row is its position. sign: 1, or -1 for the inverse rotation, which is also the gradient. */
 void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim,
                     size_t rotated);
 
@@ -60,27 +60,27 @@ struct reference_heads {
     size_t rows, heads, kv_heads, dim;
     size_t chunk_tokens,
         kept_tokens; /* block-sparse, as models/transformer.h has it; chunk 0: dense */
-    /* the first token of each row's document; a row sees none before it. NULL: 0 for all */
+    /* (rows) the first token of each row's document; a row sees no token before it. NULL: 0 for all rows */
     const int64_t *document_begin;
     size_t window; /* the most keys that a query sees, its own included; 0: all up to its own */
     size_t vdim;   /* columns of a head of v and o; 0: dim */
-    /* (heads): a score of each head that belongs to no key, and its gradient; NULL: none */
+    /* (heads) the score of each head's sink, which belongs to no key, and its gradient; NULL: there are no sinks */
     const double *sinks;
     double *d_sinks;
     /* the sequence is cut into chunks of `window` tokens, and a query sees only keys of its own chunk */
     bool window_is_chunk;
 };
 
-/* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads,
- * vdim), o (rows, heads, vdim), lse (rows, heads) is the natural logarithm of the sum of the exponentials of the
- * scores. */
+/* Computes causal attention of one sequence and returns o, (rows, heads, vdim). q is (rows, heads, dim), k (rows,
+ * kv_heads, dim) and v (rows, kv_heads, vdim). Sets *lse, (rows, heads), to the natural logarithm of the sum of the
+ * exponentials of the scores. */
 double *reference_attention(struct arena *arena, const struct reference_heads *shape,
                             const double *q, const double *k, const double *v, double **lse);
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
                                   double *dv, const double *dout, const double *q, const double *k,
                                   const double *v, const double *o, const double *lse);
 
-/* x is (rows, 2 cols), gate then up, for SwiGLU and GEGLU, else (rows, cols); y is (rows, cols). */
+/* Returns y, (rows, cols). x is (rows, 2 cols), gate then up, for SwiGLU and GEGLU, else (rows, cols). */
 double *reference_activation(struct arena *arena, enum activation activation, const double *x,
                              size_t rows, size_t cols);
 void reference_activation_backward(enum activation activation, double *dx, const double *dy,

@@ -135,7 +135,7 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
 
 /* ---- a layer ---- */
 
-/* Returns x, (s, hidden), or its norm if there is one (a branch that has none there has no such tensor). */
+/* Returns the norm of x, (s, hidden); or x itself if the branch has no norm in this place, and so no tensor of it. */
 static double *apply_norm(struct arena *arena, struct reference_storage *to,
                           const struct transformer *t, const struct reference_affine *norm,
                           double *x, size_t s)
@@ -226,8 +226,8 @@ static double *ffn_backward(struct arena *arena, struct reference_storage *to,
     return reference_round_stored(to, dnormed2, s * (size_t)t->hidden);
 }
 
-/* Adds the gradients of a layer. On entry d holds the gradient of the layer's output, on return that of its input:
- * the gradient through the residual is already in it, and each branch adds its own. */
+/* Adds the gradients of a layer's weights. On entry d is the gradient of the layer's output, on return that of its
+ * input: the gradient through the residual is in it already, and each branch adds its own. */
 static void layer_backward(struct arena *arena, struct reference_storage to,
                            const struct transformer *t, const struct reference_layer *p,
                            size_t layer, const struct reference_values *l, double *d,
@@ -334,7 +334,7 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),
                                                      expert};
 
-    /* Only the input of every layer is kept; the backward goes through the layer again. */
+    /* Only the input of every layer is kept; the backward computes the layer's forward again. */
     double **x = arena_array(&arena, layers + 1, sizeof *x);
     for (size_t i = 0; i <= layers; i++)
         x[i] = reference_zeros(&arena, s, hidden);

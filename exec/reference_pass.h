@@ -8,11 +8,11 @@
 
 #include <stdbool.h>
 
-/* Computes one sequence. number: the sequence's index in its batch, which with the reference's seed determines the
- * rounding. documents: those of the sequence; NULL: it is a single one. Returns the sum of the counted tokens'
- * losses and, with gradients, adds the gradient of scale times that sum to every tensor's grad. labels are as in
- * struct reference_batch, but not NULL; expert[layer] is (seq_len, experts_per_token), the expert of each copy of a
- * token, or NULL where the model has none; the caller has checked tokens and labels. */
+/* Computes one sequence. number: the sequence's index in its batch, which determines the rounding together with the
+ * reference's seed. documents: those of the sequence; NULL: it is one document. labels: as in struct reference_batch,
+ * but not NULL. expert[layer]: (seq_len, experts_per_token), the expert of each copy of a token; NULL for a layer
+ * without experts. The caller has checked tokens and labels. Returns the sum of the losses of the tokens that count;
+ * with gradients, it adds the gradient of scale times that sum to the grad of every tensor. */
 double reference_run_sequence(struct reference *reference, const int32_t *tokens,
                               const int32_t *labels, size_t seq_len, const int32_t *const *expert,
                               const struct document_list *documents, uint64_t number, double scale,

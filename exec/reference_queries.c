@@ -29,7 +29,8 @@ static struct reference_affine head_norm(const struct transformer *t,
     return t->qk_norm_bare ? (struct reference_affine){.outputs = (size_t)t->head_dim} : *norm;
 }
 
-/* Returns the heads of q or k as attention reads them: normed, then turned by their position. */
+/* Returns the heads of q or k as attention reads them: normed and then rotated by their position, where the layer does
+ * so. */
 static double *prepare_heads(struct arena *arena, struct reference_storage *to,
                              const struct transformer *t, const struct reference_layer_widths *n,
                              const struct reference_affine *of, const double *plain, size_t s,

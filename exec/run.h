@@ -51,8 +51,8 @@ struct exec_run {
 
 /* Returns the seconds of the monotonic clock. */
 double run_now_s(void);
-/* Records the first failure, "rank R: op N (kind, stream S, layer L) ...", and stops the run. rank or
- * op may be IR_NONE: the message then lacks it. Any thread may call it. */
+/* Stops the run, and records its message if this is the first failure: "rank R: op N (kind, stream S, layer L) ...". If
+ * rank or op is IR_NONE, the message lacks that part. Any thread may call it. */
 void run_record_failure(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Records a failure of the machine, not of the schedule or its kernels: the run ends with STATUS_SYSTEM. */

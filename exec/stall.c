@@ -42,7 +42,8 @@ static bool op_has_ended(struct exec_run *run, uint32_t rank, uint32_t op)
     return run->backend->state(run, rank, op) == OP_DONE;
 }
 
-/* Returns the op of a rank's list that is its n-th call of the group (or n-th barrier). */
+/* Returns the op of a rank's list that is number `call` of the group's collectives, or, with `barrier`, of its
+ * barriers. */
 static uint32_t find_nth_call(const struct exec_run *run, uint32_t rank, uint32_t group,
                               uint32_t call, bool barrier)
 {

@@ -261,10 +261,10 @@ struct tensor_draw {
     void *context;
 };
 
-/* Draws weights as models begin with: norms are 1, biases 0, and matrices have a standard deviation of cols^-0.5, so
- * that a product keeps the size of what it is given. With attention scores of size 1 and outputs that differ, operands
- * are like a real model's, and so is the power that they draw. A block of rows has the numbers that the whole tensor
- * has there: the schedule does not change what is computed. */
+/* Draws weights as models begin with: norms 1, biases 0, and matrices with standard deviation cols^-0.5, so that a
+ * product is about as large as its input. Attention scores of size 1 and varied outputs make operands like a real
+ * model's, which then draw as much power. A block of rows has the numbers of its place in the whole tensor, so the
+ * schedule does not change what is computed. */
 static void draw_weights(void *context, const struct bindings_block *b)
 {
     const struct tensor_draw *d = context;

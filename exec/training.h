@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 /* Unless options.zero_moments is set, training with a reference starts as if it had run before: its first step has
- * the number TRAINING_STEP, and the first moments are about TRAINING_MOMENT, the second ones about its square. So
- * AdamW does not divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and moments in the
- * wrong place are noticed. */
+ * number TRAINING_STEP, first moments are about TRAINING_MOMENT, and second moments about its square. So AdamW does not
+ * divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and a moment in the wrong place is
+ * noticed. */
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
@@ -30,7 +30,7 @@ enum { TRAINING_STEP = 3 };
 
 struct training_options {
     uint64_t seed; /* of the weights */
-    /* weights that make attention uniform: TRAINING_FLAT; without a reference only */
+    /* weights that make attention uniform (TRAINING_FLAT); only without a reference */
     bool flat_weights;
     bool zero_moments;   /* start from moments 0 */
     bool with_reference; /* make a reference in double, with whose steps a run can be compared */
@@ -52,9 +52,9 @@ struct training {
     double *losses;         /* (steps) of the last run, warm-up included */
 };
 
-/* Whether a schedule multiplies in 8 bits, and whether it rounds the same operands as the reference, which are
- * tensors of one whole sequence (SAME). DIFFERENT: the schedule rounds tensors of a part of a sequence or of several
- * sequences, so that other numbers share a scale. */
+/* Whether a schedule multiplies in 8 bits (NONE: it does not), and whether it rounds the same operands as the
+ * reference, whose operands are tensors of one whole sequence. SAME: it does. DIFFERENT: its operands are of a part of
+ * a sequence or of several sequences, so that other numbers share a scale. */
 enum training_products {
     TRAINING_PRODUCTS_NONE,
     TRAINING_PRODUCTS_SAME,
@@ -72,14 +72,14 @@ enum status training_init(struct training *training, const struct ir *ir, const 
                           struct diag *diag);
 void training_release(struct training *training);
 
-/* Returns the reference's tensor that has this schedule tensor's name, or, if the schedule's tensor is a block of
- * rows, the tensor that contains it; NULL: there is none. */
+/* Returns the reference's tensor with the name of a schedule's tensor; if that is a block of rows, the tensor that
+ * contains it; NULL if there is none. */
 struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name);
 
-/* Runs options.warmup_steps + options.measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the
- * seeded start. Step i reads batch i of training.batches, and its loss is kept. With options.back_to_back every step
- * reads batch 0, and only the last loss is kept. Without a reference the weights are those with which models begin
- * (norms 1, biases 0, matrices normal with deviation cols^-0.5), drawn from options.seed in the backend's memory. */
+/* Runs options.warmup_steps + options.measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the seeded
+ * start. Step i reads batch i of training.batches, and its loss is kept. With options.back_to_back every step reads
+ * batch 0, and only the last loss is kept. Without a reference, options.seed draws the weights in the backend's memory
+ * as models begin with: norms 1, biases 0, matrices normal with deviation cols^-0.5. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
 
@@ -88,13 +88,13 @@ enum status training_run(struct training *training, const struct exec_options *o
 bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                           void *context);
 
-/* Takes `steps` steps of the reference, each with training_update_reference(), from the same start, and writes their
- * losses into loss[0..steps). The reference's tensors keep the result. */
+/* Runs `steps` steps of the reference from the same start, each updated by training_update_reference(), and writes
+ * their losses to loss[steps]. The reference's tensors keep the result. */
 enum status training_run_reference(struct training *training, const struct exec_adamw *adamw,
                                    uint32_t steps, double *loss, struct diag *diag);
 
-/* Repeats training_update_reference() of a single step from the same start with other constants. It uses the gradients
- * that training_run_reference() left, which must not have been clipped. */
+/* Repeats the update of a single step (training_update_reference()) from the same start with other constants. It reads
+ * the gradients that training_run_reference() left, which must not have been clipped. */
 void training_reference_update(struct training *training, const struct exec_adamw *adamw);
 
 /* Returns the dtype with the fewest digits in which ops of the schedule store results. */
@@ -107,12 +107,12 @@ enum status training_run_rounded_reference(const struct training *training,
                                            const struct exec_adamw *adamw, uint64_t seed,
                                            double *loss, struct diag *diag);
 
-/* True if the schedule clips its gradients by their norm. */
+/* True if the schedule clips gradients by their norm. */
 bool training_clips_gradients(const struct ir *ir);
 
-/* Applies to given gradients what the schedule does with its own: clipping, if it clips, AdamW, and rounding of
- * parameters and moments to bf16, if its moments are bf16. Afterwards the gradients are as the schedule leaves them:
- * scaled, if it has CLIP ops. */
+/* Updates the reference from its gradients as the schedule does: clips them, if the schedule clips; applies AdamW; and
+ * rounds parameters and moments to bf16, if the schedule's moments are bf16. Afterwards the gradients are as the
+ * schedule leaves them: scaled, if it has CLIP ops. */
 void training_update_reference(struct reference *reference, const struct ir *ir,
                                const struct exec_adamw *adamw, int64_t step);
 

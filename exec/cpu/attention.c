@@ -166,8 +166,9 @@ const char *cpu_attention(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Merges a block's output of one row and head into a sum as ring-flash-attention does (pull request 34), without
- * overflow: with s = sigmoid(l_b - l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
+/* Merges one row and head of a tile into a sum as ring-flash-attention does (pull request 34), without overflow. out,
+ * l: the sum and its log-sum-exp; block, b: the tile's. With s = sigmoid(b - l): out_new = out - s (out - block),
+ * lse_new = l - logsigmoid(l - b). */
 static void merge_block(const float *out, float l, const float *block, float b, int64_t dim,
                         float *out_new, float *lse_new)
 {
@@ -221,7 +222,8 @@ const char *cpu_sink(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* d sink = - sum over rows of exp(sink - lse) (dO . O), where O and lse are those with the sink. */
+/* Computes the gradient of sinks: d sink = - the sum over rows of exp(sink - lse) (d_o . o), where o and lse include
+ * the sink. */
 const char *cpu_sink_backward(const struct call *call, float *scratch)
 {
     (void)scratch;

@@ -25,7 +25,8 @@ struct backward_head { /* one query head and its key head; pointers are to their
         vdim; /* strides: floats from one row to the next */
 };
 
-/* Turns the products S and dP of one tile into P and dS, in place; both are 0 where the mask hides a key. */
+/* Replaces the products S = Q K^T and dO V^T of one tile by the probabilities P and their gradient dS, in place. Both
+ * are 0 where the mask hides a key. */
 static void tile_probabilities(const struct backward_head *h, int64_t first, int64_t rows,
                                int64_t key, int64_t width)
 {

@@ -10,7 +10,7 @@
 
 enum { PAGE = 4096, LINE = 64 };
 
-/* ---- one thread ---- */
+/* ---- OpenBLAS without threads of its own ---- */
 
 /* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS, which OpenBLAS calls when it is loaded, before
  * main(). It would then start a thread for each core, which spins for 25 ms. Products run on the calling thread, so

@@ -15,7 +15,8 @@ struct collective_part {
     struct operand send, recv;
 };
 
-/* One instance of a group: the state of its collectives and barriers, by their numbers in the step. */
+/* The state of the collectives and barriers of one instance of a group. Each collective of the step has a number in
+ * it. */
 struct group_instance {
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
@@ -28,7 +29,7 @@ struct group_instance {
     bool *has_reached_barrier;     /* (barriers_per_step, member_count) */
 };
 
-/* One message between two ranks. */
+/* One message between two ranks. passed_members: 2 once both have given their operands, 4 once the bytes have moved. */
 struct comm_message {
     struct collective_part ends[2]; /* of the sender, of the receiver */
     uint32_t passed_members;
@@ -176,7 +177,7 @@ bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 
 /* ---- collectives ---- */
 
-/* One member at work on one collective. */
+/* One member of a group while it takes part in one collective. */
 struct comm_member {
     struct cpu_worker *worker;
     struct exec_run *run;
@@ -225,8 +226,8 @@ static void copy_elements(void *to, const void *from, uint64_t count, enum dtype
         memmove(to, from, count * dtype_bytes(dtype));
 }
 
-/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`.
- * With relative slices it depends on k, since slice j is for the member j places before its sender. */
+/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`. In a
+ * relative reduce-scatter it depends on k, since slice j of a member is for the member j ranks before it. */
 static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
@@ -260,8 +261,8 @@ static void reduce_elements(const struct comm_member *m, void *to, uint64_t begi
     }
 }
 
-/* Computes an all-reduce: each member reduces its slice into its own result, and then all fetch the other slices. In
- * place this is safe: before the second phase only its owner touches a slice. */
+/* Computes an all-reduce: each member reduces its own slice into its result, and then fetches the other slices from
+ * their members. It may run in place, since before the second phase only its own member reads or writes a slice. */
 static bool all_reduce(const struct comm_member *m)
 {
     struct operand recv = m->parts[m->member_index].recv;
@@ -358,8 +359,8 @@ static void add_elements(void *to, const void *from, uint64_t count, enum dtype 
     }
 }
 
-/* In the direction ahead, fetches each token that has an expert on this member once. In the direction back, sums the
- * outputs that the members' experts computed for this member's tokens. */
+/* Runs an all-to-all that moves each token once. Ahead: fetches the tokens that have an expert on this member. Back:
+ * sums what the members' experts computed for this member's tokens. */
 static void exchange_tokens_once(const struct comm_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;

@@ -28,7 +28,7 @@ struct awaited_end {
 
 enum { CPU_HOST = IR_STREAMS_MAX, CPU_NOTHING = UINT8_MAX };
 
-/* One stream of one rank. Guarded by the rank's lock unless said. */
+/* One stream of one rank. The rank's lock guards its members, except those whose comment says otherwise. */
 struct cpu_worker {
     struct exec_run *run;
     struct cpu_rank *rank;
@@ -51,7 +51,7 @@ struct cpu_rank {
     uint32_t rank;
     pthread_mutex_t lock;
     struct cpu_worker *workers; /* (stream_count); those without ops have no thread */
-    /* (ops of the role) the op's position in its stream's list; for SYNC ops, among the host's SYNC ops */
+    /* (ops of the role) the index of each op in its stream's list; of a SYNC op, among the host's SYNC ops */
     uint32_t *list_position;
     uint32_t passed_syncs;           /* SYNC ops that the host has passed */
     pthread_cond_t host_wakeup;      /* the host's */

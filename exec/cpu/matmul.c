@@ -36,8 +36,8 @@ size_t cpu_matmul_scratch_floats(const struct work *work)
                : 0;
 }
 
-/* An operand of 8 bits with its scales: one matrix for each group, one after the other. groups_split_rows: a group's
- * matrix has the rows of that group; otherwise each matrix has rows / groups rows. */
+/* An operand of 8 bits with its scales: one matrix after another for each group. groups_split_rows: a group's matrix
+ * has the rows of that group; else each matrix has rows / groups rows. */
 struct scaled_operand {
     const struct operand *values, *scales;
     struct scaling_layout layout;

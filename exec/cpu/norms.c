@@ -30,7 +30,8 @@ const char *cpu_rmsnorm(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* dx = rstd (g - xhat mean(g xhat)), g = dy weight, xhat = x rstd; dweight = sum of dy xhat. */
+/* Computes the gradient of an RMSNorm. With xhat = x rstd and g = dy weight: dx = rstd (g - xhat mean(g xhat)), and
+ * dweight is the sum of dy xhat over rows. */
 const char *cpu_rmsnorm_backward(const struct call *call, float *scratch)
 {
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;

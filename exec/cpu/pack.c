@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Copies between x, (rows, parts w0 + parts w1 + parts w2), and one (parts, rows, w) per block of columns: from x
+/* Copies between x, (rows, parts * (w0 + w1 + w2)), and up to three blocks (parts, rows, w), one for each w: out of x
  * with `pack`, else into x. */
 static void copy_blocks(const struct call *call, bool pack)
 {
@@ -102,8 +102,8 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* For each part and each pair, copies the packed row of x to the own row of the result or, with `back`, the own row
- * of x to the packed row of the result. A part of x has x_rows rows. */
+/* For each part and each pair of rows, copies the packed row of x to the rank's own row of the result; with `back`, the
+ * own row of x to the packed row of the result. A part of x has x_rows rows. */
 static void copy_moved_rows(const struct call *call, const struct moved_rows *moved, bool back,
                             const struct operand *x, int64_t x_rows)
 {

@@ -21,7 +21,8 @@ static float tanh_for_gelu(float x)
     return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
 }
 
-/* Returns f(x) of the function that an activation applies in place of its own; *slope = f'(x). */
+/* Returns f(x), where f is a function that models have in place of the activation's own; sets *slope to its derivative
+ * f'(x). */
 static float apply_activation(int64_t function, float x, float *slope)
 {
     if (function == FUNCTION_RELU2) {
@@ -224,8 +225,8 @@ struct adamw_constants {
         root_correction, clip_factor;
 };
 
-/* Updates n <= LANES elements. They are read before any is written, so that the loop between is one of vectors, though
- * results are usually in place. */
+/* Updates n <= LANES elements from element `at` on. All are read before any is written, so that the compiler can
+ * vectorise the loop between, although results are usually in place. */
 static inline void adamw_lanes(const struct adamw_constants *a, const struct call *call, int64_t at,
                                size_t n)
 {
@@ -248,8 +249,9 @@ static inline void adamw_lanes(const struct adamw_constants *a, const struct cal
         memcpy((float *)call->write[3].data + at, p, n * sizeof *p);
 }
 
-/* Computes AdamW (Loshchilov and Hutter, arXiv 1711.05101) in the order of PyTorch's AdamW: p <- p (1 - lr wd); m, v;
- * p <- p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
+/* Computes AdamW (Loshchilov and Hutter, arXiv 1711.05101) in the order of PyTorch's AdamW: p <- p (1 - lr
+ * weight_decay); then m and v; then p <- p - lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), where t is the
+ * number of the step. */
 const char *cpu_adamw(const struct call *call, float *scratch)
 {
     (void)scratch;

@@ -8,8 +8,9 @@ size_t cpu_rope_scratch_floats(const struct work *work)
     return 2 * (size_t)work->rope.dim; /* at most dim / 2 doubles; dim / 2 cosines and sines */
 }
 
-/* Turns the pairs (j, j + r / 2) of the last r columns of every head by position * theta^(-2 j / r), forwards or
- * backwards; r is dim, or fewer. The columns before them, and those after the heads, are copied. */
+/* Rotates the last r columns of every head (r is dim or fewer): the pair of columns (j, j + r / 2) turns by the angle
+ * position * theta^(-2 j / r). direction: 1, or -1 for the inverse. The columns before these, and those after the
+ * heads, are copied. */
 static void rotate_pairs(const struct call *call, float *scratch, float direction)
 {
     const struct work *work = call->work;

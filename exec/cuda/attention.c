@@ -24,7 +24,7 @@ struct fused_shape {
 enum { FUSED_ALL, FUSED_FROM_START, FUSED_TO_END };
 #endif
 
-/* A fused plan, shared by all ops of its shape. */
+/* A plan for cuDNN's fused attention, which all ops of its shape share. */
 struct fused_plan {
     struct fused_shape shape;
     struct fused *fused;    /* NULL: cuDNN refused the plan */
@@ -48,7 +48,7 @@ struct attentions {
     char not_fused_reason[1024]; /* why tiles are used although the caller did not ask for them */
     struct attention *first_attention;
     struct fused_plan *first_plan;
-    /* handles with which plans were built; plans may refer to them, so they stay open */
+    /* the handles with which plans were built; they stay open, since a plan may refer to its handle */
     void *builder_handles[THREADS_MAX + 1];
     uint32_t builder_count;
     uint32_t fused_count, tiles_count;
@@ -188,7 +188,8 @@ static const char *why_operands_unsupported(const struct call *call)
                : "its heads' dimension is no multiple of 8";
 }
 
-/* Returns why fused kernels cannot compute a call, and sets the part of its mask that they compute; NULL: they can. */
+/* Returns why cuDNN's fused kernels cannot compute a call; NULL if they can: then *part is the part of its mask that
+ * they compute. */
 static const char *why_not_fused(const struct attentions *all, const struct call *call,
                                  struct attention_part *part)
 {

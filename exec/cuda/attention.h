@@ -13,7 +13,7 @@
 
 struct attention; /* the sizes and plans of one op's attention */
 
-/* All attention of a run. */
+/* The plans and the state of all attention ops of a run. */
 struct attentions;
 
 /* Makes the state of all attention of a run. wanted: the caller's exec_options.attention. If it asks for cuDNN and

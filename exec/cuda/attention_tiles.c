@@ -144,7 +144,7 @@ size_t attention_tiles_scratch_bytes(const struct attention_tiles *tiles)
 
 /* ---- running ---- */
 
-/* One op that is being run. cuda_error, product_error: the first error, 0 without one. */
+/* One op while it runs. cuda_error, product_error: the first error, or 0. */
 struct tiles_run {
     const struct attention_tiles *tiles;
     const struct call *call;

@@ -229,8 +229,8 @@ static void cuda_close(struct exec_run *run)
 
 /* ---- memory ---- */
 
-/* Returns the address of a rank's memory. While ops are planned there is no memory yet; then it returns an address
- * with the same alignment. */
+/* Returns the address of a rank's memory. While ops are planned there is no memory yet, and it returns a made-up
+ * address with the same alignment. */
 static void *cuda_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {
     void *base = cuda_of(run)->rank_states[rank].memory[memory];
@@ -290,10 +290,10 @@ static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory
 
 /* ---- a step ---- */
 
-/* Records the base event, which ties the device's clock to the host's. First the host waits for the legacy stream,
- * on which the NaNs of cuda_poison() and copies of cuda_write_memory() may still be pending, since the streams of
- * the step do not wait for it. Nothing else runs then, so the event has ended a few microseconds before the host
- * sees it. */
+/* Records the base event, which relates the device's clock to the host's. First the host waits for the legacy stream,
+ * where the NaNs of cuda_poison() and copies of cuda_write_memory() may still be pending, because the streams of the
+ * step do not wait for it. Nothing else runs then, so the event ends at most a few microseconds before the host sees
+ * it. */
 static void record_step_base(struct cuda_rank *rank)
 {
     cudaError_t settled = cudaDeviceSynchronize();

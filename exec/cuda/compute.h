@@ -16,7 +16,7 @@ struct cuda_launch_context {
     int32_t *fault_mark_address;
     int32_t fault_mark;          /* op + 1 */
     const int32_t *visible_keys; /* for an op with mask DOCUMENTS: cuda_mask.visible; else NULL */
-    /* for work that moves rows which ranks need of each other: its lists, by enum moved_list; else NULL */
+    /* for work that moves rows which ranks need of each other: its lists of rows, by enum moved_list; else NULL */
     const struct cuda_row_pairs *row_pairs;
     /* if routing is not even: [experts + 1] the first copy of each expert among the copies that a rank sends */
     const int64_t *expert_begins;
@@ -32,8 +32,8 @@ struct cuda_compute_row {
 
 extern const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT];
 
-/* Makes `count` elements of y what they are before a sum is added to them: those of `before`, or zeros if
- * before.data is NULL. They may be the same elements. Returns a cudaError_t. */
+/* Fills `count` elements of y with the values to which a sum is then added: those of `before`, or zeros if before.data
+ * is NULL. The two arrays may be the same. Returns a cudaError_t. */
 int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
                    cudaStream_t stream);
 

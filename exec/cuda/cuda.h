@@ -54,14 +54,14 @@ struct cuda_stream {
     void *cudnn_handle;  /* NULL: the stream has no attention by cuDNN */
 };
 
-/* An op that runs on the CPU, in the order of its stream. */
+/* An op that runs on the CPU, as a host function in its stream. */
 struct cuda_host_work {
     struct exec_run *run;
     struct call call;
     float *scratch;
 };
 
-/* The events of an op on one rank; NULL: not recorded. */
+/* The CUDA events of an op on one rank; NULL: that event is not recorded. */
 struct cuda_events {
     /* the event after which the op may start; recorded with a trace, and for communication between ranks of one GPU,
      * whose peers wait for it */
@@ -86,8 +86,9 @@ struct cuda_rank {
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
     /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
     int32_t *visible_keys;
-    /* for each of the assignment.needed_row_count kinds of exchange of rows, MOVED_LIST_COUNT lists of which row goes
-     * where, whose elements are in device memory; cuda_row_pairs_of_op() finds those of an op */
+    /* (needed_row_count of the assignment, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, the
+     * lists of which row goes where. Their elements are in device memory; cuda_row_pairs_of_op() finds the lists of an
+     * op. */
     struct cuda_row_pairs *row_pairs;
     int64_t *expert_begins; /* device memory: cuda_expert_begins() */
     /* host memory into which a kernel that finds wrong data writes op + 1 */
@@ -104,9 +105,9 @@ struct cuda_group_plan {
     const struct product *product;
 };
 
-/* The plans of an op, shared by the ranks of its role. */
+/* What was planned for an op; the ranks of its role share it. */
 struct cuda_prepared {
-    /* for a product: (plan_count), in ascending order of rows */
+    /* for a product: (plan_count) plans for different numbers of rows, ascending */
     struct cuda_group_plan *group_plans;
     uint32_t plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
@@ -133,8 +134,9 @@ struct cuda {
     uint32_t rank_count;
     struct cuda_rank *rank_states;
     struct cuda_prepared *prepared_ops; /* (ops) */
-    /* for each epilogue, in the roles of this process: the ops that it could compute; the products that may compute
-     * the op after them; and those of these products for which the library has an algorithm */
+    /* Counts for each epilogue, over the roles of this process. epilogue_op: ops that an epilogue could compute.
+     * candidate: products that come just before such an op and may compute it. joined: those of them for which the
+     * library has an algorithm. */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
     uint32_t norm_count,
@@ -154,8 +156,8 @@ struct cuda {
     atomic_uint *barrier_arrivals; /* (barrier_count) members that have arrived */
     uint32_t barrier_count;
     struct sm_hog sm_hog;
-    size_t launched_ops,
-        recorded_ops; /* ops of a step that CUPTI timed: launched, and with records; recorded_ops is the smallest number over the steps */
+    /* with times by CUPTI: the ops that a step launches, and those of them with records, in the step with the fewest */
+    size_t launched_ops, recorded_ops;
     struct sampler *sampler; /* samples this process's device; NULL: it is not sampled */
 };
 
@@ -185,8 +187,8 @@ enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t e
 void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
-/* Launches every op of this rank that can be launched. On a shared GPU it also launches ops of other ranks that
- * waited for these. Takes the rank's lock. */
+/* Launches every op of this rank that can start to be launched, and, on a shared GPU, ops of other ranks that waited
+ * for these. Takes the rank's lock. */
 void cuda_launch_ready_ops(struct cuda_rank *rank);
 /* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
  * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
@@ -203,8 +205,8 @@ enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
 /* Returns cuda_mask.visible, in device memory, of an attention op with mask DOCUMENTS on a rank; NULL for other ops. */
 const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
-/* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h), each in the order of
- * its own rows and then of its packed ones; NULL for other ops. */
+/* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h). Each list is sorted by
+ * own row and then by packed row. NULL for ops that move none. */
 const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op);
 /* Returns for an op on the rows of experts, if routing is not even, [experts + 1] in device memory: the first copy
  * of each expert among the copies that a rank sends. NULL for other ops. */
@@ -238,8 +240,8 @@ void sm_hog_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 
-/* Sets environment variables that CUDA and NCCL read at their first call; must be called before it. It keeps the
- * user's CUDA_DEVICE_MAX_CONNECTIONS and overrides NCCL_COMM_BLOCKING. */
+/* Sets environment variables that CUDA and NCCL read at their first call; call it before that. The user's
+ * CUDA_DEVICE_MAX_CONNECTIONS is kept; NCCL_COMM_BLOCKING is overridden. */
 void cuda_set_environment(void);
 /* Counts the GPUs, at least one. STATUS_SYSTEM: none can be used; the message says why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
@@ -262,7 +264,7 @@ extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct
 /* ---- load.c ---- */
 
 /* Launches every operation of this process's ranks once, in their memory, which is zero before and after, so that CUDA
- * loads no kernel during a step. Takes about the time of one operation of each shape. */
+ * loads no kernel during a step. It takes about as long as one operation of each shape. */
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag);
 
 /* ---- loopback.c: communication of ranks that share a GPU ---- */

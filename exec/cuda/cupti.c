@@ -150,7 +150,7 @@ static void CUPTIAPI supply_buffer(uint8_t **buffer, size_t *size, size_t *most)
     *buffer = memory;
 }
 
-/* Counts the records that CUPTI has dropped, which it counts per queue of buffers. */
+/* Adds the number of records that CUPTI has dropped; CUPTI counts them separately for each queue of buffers. */
 static void count_dropped(CUcontext context, uint32_t stream)
 {
     size_t more = 0;

@@ -29,15 +29,15 @@ struct cupti_span {
     uint32_t record_count;
 };
 
-/* Returns the spans of all ops that were launched since the last call in *span, ordered by op id; the caller frees
- * *span. All launched work must have ended. An op with a record that lacks its times has no row. If records were
- * lost, no row can be trusted, since some of an op's records may be missing: then it returns false, with the reason
- * in `why` (of CUPTI_WHY bytes), and *span is NULL. */
+/* Sets *span to the spans of all ops that were launched since the last call, sorted by op id, which the caller frees.
+ * All launched work must have ended. An op of which a record lacks its times has no row. If records were lost, some ops
+ * may lack records, so no row can be trusted: then it returns false, *span is NULL, and `why` (of CUPTI_WHY bytes) has
+ * the reason. */
 enum { CUPTI_WHY = 256 };
 bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why);
 
-/* Input and output of the computation of cupti_take_spans(), for tests, which give the records. Both arrays are sorted
- * in place. A record without times has start 0 and end 0, or an end before its start. */
+/* For tests: the computation of cupti_take_spans() from records that the caller gives. Both arrays are sorted in place.
+ * A record without times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call_id;
     uint64_t start_ns, end_ns;

@@ -67,10 +67,10 @@ static int driver_version(void)
     return get != NULL && get(&version) == 0 ? version : 0;
 }
 
-/* Gives CUDA as many connections as streams may need. Streams share one hardware queue per connection; with too few,
- * a stream waits for an op of another stream that happens to be before it in the queue, and that op may be waiting
- * for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation waits for the start of everything that
- * the host launched before, on other streams, which schedules do not ask for. */
+/* Gives CUDA as many connections as streams may need. Streams share one hardware queue per connection. With too few, a
+ * stream waits for an op of another stream that happens to come before its own in the queue, and that op may be waiting
+ * for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation also waits until everything that the host
+ * launched before, on other streams, has started, which schedules do not ask for. */
 void cuda_set_environment(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

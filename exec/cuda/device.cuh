@@ -14,7 +14,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-/* LAUNCH: threads of a block synchronise or share memory; LAUNCH_APART: they do not. */
+/* LAUNCH is for kernels whose blocks have threads that synchronise or share memory, LAUNCH_APART for all others. */
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
     (kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
@@ -45,8 +45,8 @@ static __device__ __forceinline__ uint16_t to_f16(float x)
 #include <math.h>
 
 enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
-/* Shared memory in bytes: what a block gets without asking for it, and the most that every device of compute
- * capability 8.0 or later gives on request. Both include static variables. */
+/* Bytes of shared memory that a block gets without a request (FREE), and the most that every device of compute
+ * capability 8.0 or later gives on request (MOST). Both include static variables. */
 enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */
@@ -199,7 +199,7 @@ static __device__ __forceinline__ float warp_max(float x)
     return x;
 }
 
-/* Bytes of static shared memory that block_sum() takes in a kernel; block_max() takes as many more. */
+/* Bytes of static shared memory that block_sum() takes in a kernel; block_max() takes the same again. */
 enum { REDUCE_SHARED = WARP * sizeof(float) };
 
 /* Returns the sum or maximum over the block to all of its threads. Blocks are whole warps. */

@@ -11,14 +11,14 @@
 #include "exec/cuda/matmul.h"
 #include "schedule/ir/ir.h"
 
-/* Returns what the call of a product may compute of the op after it in its role's list; PRODUCT_ALONE: nothing. The
- * results of that op are then written early, by the product's call. This is allowed if nothing separates the two:
- * they are neighbours on one stream with one guard, and the second waits for no other stream. Nor may it write over
- * what the product reads. The library is not asked: it may have no algorithm. */
+/* Returns what the call of a product may compute of the next op in its role's list; PRODUCT_ALONE: nothing. The results
+ * of that op are then written early, by the product's call. This is right if the two are neighbours on one stream with
+ * the same guard, if the second waits for no other stream, and if it does not write what the product reads. The library
+ * is not asked here; it may have no algorithm. */
 enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product);
 
-/* True if one kernel (cuda_add_norm()) may compute an op, which adds two tensors, and the op after it, a norm of the
- * sum, under the same conditions. The norm's statistics may lie over what the op reads. */
+/* True if one kernel (cuda_add_norm()) may compute both an op that adds two tensors and the next op, a norm of the sum,
+ * under the conditions of epilogue_for_product(). The norm's statistics may overlap what the addition reads. */
 bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum);
 
 /* RoPE and the pack or unpack beside it, which one kernel (cuda_rotated_pack()) may compute: consecutive ops from

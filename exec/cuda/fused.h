@@ -24,8 +24,8 @@ enum fused_mask {
 
 struct fused_shape {
     int64_t q, kv, heads, kv_heads, dim, vdim; /* dim: of heads of q and k; vdim: of v and o */
-    /* a query sees only the last `window` of the keys that the mask shows it; 0: all of them. Not with FUSED_ALL, and
-     * only if q <= kv */
+    /* a query sees only the last `window` of the keys that the mask shows; 0: all of them. It needs a mask other than
+     * FUSED_ALL, and q <= kv */
     int64_t window;
     uint8_t mask; /* enum fused_mask */
     uint8_t is_backward, is_f16, unused[5];
@@ -37,9 +37,9 @@ struct fused;
 struct fused *fused_new(const struct cudnn *dnn, const struct fused_shape *shape);
 void fused_free(struct fused *fused);
 
-/* Builds the plan for the device of a handle or, if device is not NULL, for that description of a device (handle is
- * then NULL), which shows without a GPU whether cuDNN accepts the graph. False: cuDNN refused, and `words` holds the
- * call and its error message. */
+/* Builds the plan, for the device of `handle`, or for `device`, a description of a device, if it is not NULL (handle is
+ * then NULL): this shows without a GPU whether cuDNN accepts the graph. Returns false if cuDNN refuses; words[size]
+ * then has the call and its error message. */
 bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t device,
                  char *words, size_t size);
 

@@ -211,7 +211,7 @@ static void add_reshape(struct fused *g, descriptor x, descriptor y)
     add_operation(g, op);
 }
 
-/* The operands of masks: the scores, their row and column indices, and the scalars for kv, q and -inf. */
+/* The operands of a mask: the scores x, their row and column indices, and the scalars kv, q and minus infinity. */
 struct mask_operands {
     descriptor x, row, col, keys, queries, hidden;
 };
@@ -248,8 +248,9 @@ static descriptor mask_index(struct fused *g, const struct mask_operands *m,
     return y;
 }
 
-/* Adds the masks: x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; -inf elsewhere.
- * cuDNN recognises them in this order, each with indices of its own (cudnn-frontend, node/diagonal_band_mask.h). */
+/* Adds the masks: the result is x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; else
+ * it is minus infinity. cuDNN recognises the two conditions in this order, each with index tensors of its own
+ * (cudnn-frontend, node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
@@ -286,7 +287,8 @@ static float softmax_scale_of(const struct fused_shape *s)
     return 1 / sqrtf((float)s->dim);
 }
 
-/* S = Q K^T scale; m = max; e = exp(S - m); l = sum; O = (e / l) V; stats = m + log l */
+/* Makes the graph of the forward: S = Q K^T scale; m = max(S); e = exp(S - m); l = sum(e); O = (e / l) V; stats = m +
+ * log(l), with max and sum over the keys of a row. */
 static void build_forward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
@@ -335,9 +337,9 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
 
-/* Makes the graph of the backward: delta = rowsum(dO o O); P = exp(mask(S scale - stats)); dV = P^T dO; dS = (dO V^T
- * - delta) o P scale; dK = dS^T Q; dQ = dS K. dS stays in fp32, and only its transposed use has the tensors' type;
- * otherwise cuDNN does not recognise the pattern. */
+/* Makes the graph of the backward, where o is the product by elements: delta = rowsum(dO o O); P = exp(mask(S scale -
+ * stats)); dV = P^T dO; dS = (dO V^T - delta) o P scale; dK = dS^T Q; dQ = dS K. dS stays in fp32, and only its
+ * transposed use has the tensors' type; otherwise cuDNN does not recognise the pattern. */
 static void build_backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;

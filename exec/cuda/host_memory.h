@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* Returns zeroed memory whose pages are all mapped, on a NUMA node (-1: wherever the system puts it); NULL, with
- * errno set, on failure. Memory of 2 MiB or more begins at a multiple of 2 MiB and asks for huge pages, which are
- * allocated, zeroed and page-locked several times as fast as pages of 4 KiB. Several threads touch the pages. */
+/* Returns zeroed memory whose pages are all mapped, or NULL with errno set. node: the NUMA node; -1: the system
+ * chooses. Memory of 2 MiB or more begins at a multiple of 2 MiB and asks for huge pages, which are allocated, zeroed
+ * and page-locked several times as fast as pages of 4 KiB. Several threads write the pages first. */
 void *host_memory_new(size_t bytes, int node);
 /* Frees memory of that many bytes; does nothing for NULL. */
 void host_memory_free(void *memory, size_t bytes);

@@ -67,12 +67,14 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
  * gradients' elements; y = x if max_norm is 0. */
 int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
               int64_t count, cudaStream_t stream);
-/* *sum = *before (NULL: 0) + the sum of x^2 over copies; scratch: cuda_square_sum_scratch_bytes() bytes. */
+/* cuda_square_sum() computes *sum = *before (NULL: 0) + the sum of x^2 / copies, where `copies` is the number of ranks
+ * that hold x. scratch has cuda_square_sum_scratch_bytes() bytes. */
 size_t cuda_square_sum_scratch_bytes(int64_t count);
 int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
                     uint32_t copies, void *scratch, cudaStream_t stream);
 
-/* *largest = the largest magnitude of x; scratch: cuda_largest_scratch_bytes() bytes. */
+/* cuda_largest_magnitude() sets *largest to the largest absolute value of x. scratch has cuda_largest_scratch_bytes()
+ * bytes. */
 size_t cuda_largest_scratch_bytes(int64_t count);
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream);
@@ -81,7 +83,8 @@ struct cuda_eight_bits {
     int mantissa_bits, bias;
     float largest;
 };
-/* copy = x / scale (rows, cols), or its transpose (cols, rows), and *scale = max(*largest, 1e-12) / type.most. */
+/* Sets *scale = max(*largest, 1e-12) / type.most, and copy = x / *scale, which is (rows, cols) as x or, if `turned`,
+ * its transpose (cols, rows). */
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
                   bool turned, const float *largest, struct cuda_eight_bits type,
                   cudaStream_t stream);
@@ -90,15 +93,17 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
 struct draw;
 int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
 
-/* to = sum or maximum, in order, of `members` arrays of one type. */
+/* Sets `to` to the sum of `members` arrays of one type, added in order, or, with `maximum`, to their largest
+ * elements. */
 enum { CUDA_REDUCE_MEMBERS = 64 };
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
                 int64_t count, cudaStream_t stream);
 
 /* ---- kernels that move elements: kernels_layout.cu ---- */
 
-/* The operands of cuda_pack(), which copies `whole`, (rows, parts w0 + parts w1 + parts w2), into one block of
- * (parts, rows, w) for each w that is not 0, and of cuda_unpack(), which copies back. element: bytes of an element. */
+/* The operands of cuda_pack() and cuda_unpack(). cuda_pack() copies `whole`, (rows, parts * (w0 + w1 + w2)), into up to
+ * three blocks: one (parts, rows, w) for each w that is not 0. cuda_unpack() copies them back. element: bytes of an
+ * element. */
 struct cuda_pack {
     void *whole, *block[3];
     int64_t rows, parts, block_cols[3];
@@ -110,9 +115,9 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
                      int64_t copies, cudaStream_t stream);
 int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
                      int64_t copies, cudaStream_t stream);
-/* Latent attention: keys and values of all heads from their up-projection, up (rows, heads, plain + vdim), and the key
- * columns that heads share, shared (rows, rotated): k (rows, heads, plain + rotated), v (rows, heads, vdim). Backward,
- * up and shared are the gradients that are made of those of k and v. */
+/* The operands of latent attention's keys. Forward: makes k (rows, heads, plain + rotated) and v (rows, heads, vdim) of
+ * all heads from `up`, the up-projection (rows, heads, plain + vdim), and `shared`, the key columns that heads share
+ * (rows, rotated). Backward: makes the gradients `up` and `shared` from the gradients k and v. */
 struct cuda_latent {
     struct cuda_array up, shared, k, v;
     int64_t rows, heads, plain, rotated, vdim;
@@ -128,9 +133,9 @@ struct cuda_row_pairs {
     const struct cuda_row_pair *pair;
     int64_t count;
 };
-/* Copies, in each part, row `packed` of x (parts, x_rows) to row `own` of y (parts, y_rows) or, with to_packed, row
- * `own` of x to row `packed` of y. row_bytes: bytes of a row. zeroes_other_rows: the other rows of y become 0; else
- * they are kept. */
+/* Copies, in each part, row `packed` of x (parts, x_rows) to row `own` of y (parts, y_rows); with to_packed, row `own`
+ * of x to row `packed` of y. row_bytes: bytes of a row. zeroes_other_rows: the other rows of y become 0; else they
+ * stay. */
 struct cuda_row_copy {
     void *y;
     const void *x;
@@ -196,9 +201,9 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
 int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                             struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
                             int64_t copies, cudaStream_t stream);
-/* Copies rows of `row_bytes` from the order of the ranks that sent them, [ranks, experts, copies], to that of
- * experts, [experts, ranks, copies] or, with to_rank_order, from the latter to the former. expert_begins [experts +
- * 1]: the first copy of each expert among the copies that every rank sends. */
+/* Copies rows of `row_bytes` bytes from the order [ranks, experts, copies], by the ranks that sent them, to the order
+ * [experts, ranks, copies]; with to_rank_order in the other direction. expert_begins [experts + 1]: the first copy of
+ * each expert among the copies that every rank sends. */
 struct cuda_routed_rows {
     void *y;
     const void *x;
@@ -217,8 +222,8 @@ int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct c
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream);
-/* Computes sum = a + b and y, the norm of the sum, in one pass over memory; all arrays are bf16. The results are the
- * same bits as those of cuda_add() and a norm. y and sum do not overlap, and each may be the same array as a or b. */
+/* Computes sum = a + b and y, the norm of the sum, in one pass over memory; all arrays are bf16. Every bit of the
+ * results is that of cuda_add() and then a norm. y and sum do not overlap; each may be the same array as a or b. */
 enum { CUDA_ADD_NORM_COLS = 16384 }; /* the longest rows that it takes */
 struct cuda_add_norm {
     struct cuda_array y, sum, a, b, weight, bias;
@@ -243,8 +248,8 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 
 /* ---- loss: kernels_loss.cu ---- */
 
-/* Functions with `fault` write `mark` into it for a label that is neither -1 nor in the vocabulary. before: the loss
- * so far; NULL: 0. */
+/* The functions with an argument `fault` write `mark` to it for a label that is neither -1 nor in the vocabulary.
+ * before: the loss so far; NULL: 0. */
 /* *sum = *before (NULL: 0) + the sum of `rows` terms divided by `count`, in a fixed order. */
 int cuda_add_loss_terms(float *sum, const float *before, const float *term, int64_t rows,
                         double count, cudaStream_t stream);
@@ -289,8 +294,8 @@ int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
 struct cuda_mask {
     int64_t offset; /* key j only if j <= i + offset; INT64_MAX: all */
     int64_t window; /* and only if j > i + offset - window; 0: all */
-    /* (rows, 2), for packed documents: the first key that a row sees, and the end of its keys; NULL: offset and
-     * window determine them */
+    /* for packed documents: (rows, 2), the first key that a row sees and the end of its keys; NULL: offset and window
+     * determine them */
     const int32_t *visible;
 };
 /* Computes p = softmax(scale s) over the keys that a row sees, and lse[(first + row) * lse_step]; a row that sees no
@@ -318,7 +323,7 @@ int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cuda
 /* Multiplies term[row, head] by - exp(sink - lse), where the lse includes the sinks. A term that was d_o . o becomes
  * the row's part of the gradient of the sink. */
 int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream);
-/* y[c * rows + r] = x[r * cols + c] */
+/* Computes the transpose of x, (rows, cols): y[c * rows + r] = x[r * cols + c]. */
 int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream);
 /* Copies rows of dim elements, which begin to_step and from_step elements apart. */
 int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
@@ -329,9 +334,9 @@ int cuda_fill_f32(float *x, float value, int64_t count, cudaStream_t stream);
 /* ---- for measurements: kernels_measure.cu ---- */
 
 int cuda_launch_empty_kernel(cudaStream_t stream);
-/* Launches `blocks` blocks that copy memory, as the channels of a collective do, until *stop (host memory that the
- * device sees) is not 0, for at most `nanoseconds`. Their shared memory leaves no room for a block of a matrix
- * product on the same multiprocessor. */
+/* Launches `blocks` blocks that copy memory, as the channels of a collective do, until *stop is not 0 (host memory that
+ * the device sees), and for at most `nanoseconds`. Each block takes so much shared memory that no block of a matrix
+ * product fits on the same multiprocessor. */
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
                 const int32_t *stop, cudaStream_t stream);
 

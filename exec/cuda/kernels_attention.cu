@@ -44,7 +44,8 @@ static __global__ void merge_kernel(struct array out, const float *lse, struct a
     }
 }
 
-/* A kernel of its own: all threads of a row read the value that it overwrites. */
+/* Merges the log-sum-exps. It is a kernel of its own, because all threads of merge_kernel() that share a row read the
+ * value that it overwrites. */
 static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int64_t rows)
 {
     FOR_EACH(i, rows)

@@ -17,8 +17,8 @@ static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64
     return low;
 }
 
-/* The expert of copy j of token t: work_row_group_of() of models/work.h where routing is even. A device has room for
- * far fewer than 2^32 copies, and it divides in 32 bits much faster. */
+/* Returns the expert of copy j of token t; if routing is even, it computes what work_row_group_of() of models/work.h
+ * does. It divides in 32 bits, which is much faster: a device has room for far fewer than 2^32 copies. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {
     if (r.expert_begins != NULL)
@@ -29,8 +29,8 @@ static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-/* The largest logit of a token and the sum of its exponentials, by which all its scores of a softmax are computed. A
- * sigmoid uses neither. */
+/* The largest logit of a token and the sum of its exponentials, from which all softmax scores of the token are
+ * computed. A sigmoid uses neither. */
 struct score_stats {
     float top, sum;
 };

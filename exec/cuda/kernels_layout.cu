@@ -252,8 +252,8 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* Loops over the heads of all rows, and in each over groups of eight columns: first the plain columns, then those of
- * v, then the shared ones. */
+/* Loops over the heads of all rows, and for each head over groups of eight columns: the plain columns, then those of v,
+ * then the shared ones. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);
@@ -364,8 +364,8 @@ static __global__ void count_tokens_kernel(int32_t *count, const int32_t *token,
     }
 }
 
-/* Run by one block: begin[i] becomes the sum of count[j] over j < i, begin[vocab] the sum of all; count becomes a
- * copy of begin. */
+/* Makes prefix sums, in one block: begin[i] becomes the sum of count[j] over j < i, and begin[vocab] the sum of all;
+ * then count becomes a copy of begin. */
 static __global__ void token_begins_kernel(int32_t *begin, int32_t *count, int64_t vocab)
 {
     __shared__ int32_t sum[BLOCK_MAX];
@@ -413,9 +413,9 @@ static __device__ int64_t count_below(const int32_t *list, int64_t from, int64_t
     return from - first;
 }
 
-/* Puts the positions of one token in ascending order, one block per row of the table. Runs of one, two, four ... are
- * merged: each position moves to the place that equals the number of smaller positions in both runs. This takes n
- * log^2 n steps, because one token may fill the batch (padding does). */
+/* Sorts the positions of one token in ascending order; each block sorts for one row of the table. Sorted runs of 1, 2,
+ * 4, ... positions are merged: each position moves to the index that equals the number of smaller positions in both
+ * runs. It takes n log^2 n steps for n positions, since one token may fill the batch (padding does). */
 static __global__ void sort_positions_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
                                              int64_t vocab)
 {

@@ -37,8 +37,9 @@ static __device__ __forceinline__ uint64_t now(void)
     return t;
 }
 
-/* One thread of a block reads *stop, which is in the host's memory: when all threads did, other kernels took up to
- * thirteen times as long beside it (on an H200), which the communication of libraries does not cause. */
+/* Copies memory until *stop, which is in the host's memory, is not 0. Only one thread of a block reads *stop: when all
+ * threads did, other kernels took up to thirteen times as long at the same time (on an H200), which the communication
+ * of libraries does not cause. */
 static __global__ void __launch_bounds__(SM_HOG_THREADS)
     sm_hog_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
                   const volatile int32_t *stop)

@@ -18,7 +18,8 @@ static inline unsigned threads_that_keep(int64_t cols, int groups)
     return threads > ROW_THREADS ? 0 : (unsigned)threads;
 }
 
-/* Return the first column of group k of this thread, and how many of the group's columns lie within the row. */
+/* kept_column() returns the first column of group k of this thread, kept_column_count() how many columns of that group
+ * are within the row. */
 static __device__ __forceinline__ int64_t kept_column(int k)
 {
     return ((int64_t)k * blockDim.x + threadIdx.x) * EIGHT;
@@ -123,7 +124,8 @@ static __device__ __forceinline__ struct stored8 store_bf16_sum(const struct arr
             {0, 0, 0, 0}};
 }
 
-/* ADDS (bf16 only): computes and stores total = x + added, and the norm of `total`; otherwise the norm of x. */
+/* Computes the norm of x. With ADDS (bf16 only) it first computes and stores total = x + added, and then the norm of
+ * `total`. */
 template <bool CENTRED, bool BF16, bool ADDS>
 static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS ? 2 : 1)
     norm_kept_kernel(struct array y, float *stats, struct array x, struct array weight,
@@ -259,8 +261,8 @@ size_t cuda_column_scratch_bytes(int64_t rows, int64_t cols, int sums)
 
 enum { ADDERS = 16 }; /* warps that share the parts of a column */
 
-/* y[c] = before[c] + sum of the parts' [c]; parts are `step` floats apart. A block takes as many columns as a warp has
- * lanes; warp w adds the parts w, w + ADDERS ..., and the first warp adds these sums. */
+/* Sets y[c] = before[c] + the sum of part[c] over all parts, which are `step` floats apart. A block takes as many
+ * columns as a warp has lanes; warp w adds the parts w, w + ADDERS, ..., and the first warp adds these sums. */
 static __global__ void add_partial_rows_kernel(struct array y, struct array before,
                                                const float *part, int64_t parts, int64_t step,
                                                int64_t cols)
@@ -369,8 +371,8 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
-/* The same in bf16 for rows of which a thread owns at most OWNED groups (in fp32 registers would not suffice). The next
- * row is fetched while this one waits for its reductions. */
+/* Does what norm_backward_kernel() does, in bf16, for rows of which a thread has at most OWNED groups of columns (in
+ * fp32 there would be too few registers). It fetches the next row while the present one waits for its reductions. */
 template <bool CENTRED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     norm_backward_owned_kernel(struct array dx, float *part, struct array dy, struct array x,
@@ -500,7 +502,8 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
 
 enum { TILE_ROWS = 8 };
 
-/* A block sums 32 x 8 columns over the rows part, part + parts, ...; its warps divide these rows. */
+/* Sums columns: a block sums 32 x 8 columns over the rows part, part + parts, ..., which its warps divide among
+ * them. */
 static __global__ void column_sum_kernel(float *part, struct array x, int64_t rows, int64_t cols)
 {
     __shared__ float sum[TILE_ROWS][WARP * EIGHT];

@@ -4,7 +4,7 @@
 
 enum { THREADS = 256 };
 
-/* ---- one array of count elements ---- */
+/* ---- element by element ---- */
 
 static __global__ void add_kernel(struct array y, struct array a, struct array b, int64_t count)
 {

@@ -34,9 +34,9 @@ void cuda_list_ops(struct cuda_rank *rank)
         rank->streams[s].op_list = list[s];
 }
 
-/* Returns for each op whether an event must mark its end: all ops if events time them; else those for which other
- * streams or the host wait, the last op of a stream, communication, and every MARK_EVERY-th op, so that the watcher
- * sees progress. */
+/* Returns, for each op, whether an event marks its end. If events time ops, all have one. Else only these have: ops for
+ * which another stream or the host waits, the last op of a stream, communication, and every MARK_EVERY-th op, so that
+ * the watcher sees progress. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
@@ -372,9 +372,9 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* True if a stream is at work: all launched ops up to the next one with an event, whose end will be seen first, have
- * nothing to wait for. Ops before that one may have ended unseen, so the stream does not count as at work if one of
- * them waits. Nor does communication with other GPUs count, which may be waiting for them. */
+/* True if a stream certainly computes: of its launched ops, those up to the next one with an event (whose end is seen
+ * first) wait for nothing. Some of these ops may have ended already, so it is false if any of them waits for something.
+ * It is false for communication with other GPUs, too, which may be waiting for them. */
 static bool is_at_work(const struct cuda_stream *stream)
 {
     const struct cuda_rank *rank = stream->rank;

@@ -93,7 +93,7 @@ void *library_function(void *library, const char *library_name, const char *func
     return found;
 }
 
-/* The functions to load from a library, by name, and the table that receives their addresses. */
+/* The names of the functions to load from a library, and the table that receives their addresses. */
 struct function_table {
     const char *const *library_names;
     size_t library_count;
@@ -169,9 +169,9 @@ void cudnn_use_table(const struct cudnn *table)
     cudnn_given = table;
 }
 
-/* The state of loading NVRTC, which happens before cuDNN needs it. cuDNN opens NVRTC by its name when it first
- * compiles a kernel, and the loader often does not look in the folder of its toolkit; but it finds a library that has
- * been opened before. */
+/* The state of loading NVRTC, which is opened before cuDNN needs it. cuDNN opens NVRTC by its name when it first
+ * compiles a kernel. The loader often does not look in the folder of the CUDA toolkit, but it finds a library that is
+ * already open. */
 static struct {
     bool was_tried;
     char load_error[512]; /* the loader's message */

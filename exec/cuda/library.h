@@ -119,9 +119,9 @@ struct cupti {
 };
 #endif
 
-/* Each ..._open() and cupti_library() returns a library's table, made at the first call and kept until the program
- * ends; NULL and a message (STATUS_SYSTEM) when the library cannot be opened, lacks a function or has a refused
- * version. Any thread may call. */
+/* Each function NAME_open(), and cupti_library(), returns a library's table of functions, which the first call makes
+ * and which stays until the program ends. It returns NULL after a message (STATUS_SYSTEM) if the library cannot be
+ * opened, lacks a function, or has a version that is refused. Any thread may call it. */
 const struct cublaslt *cublaslt_open(struct diag *diag);
 /* Makes cublaslt_open() return this table from now on; for tests that emulate a device. */
 void cublaslt_use_table(const struct cublaslt *table);
@@ -148,8 +148,8 @@ void cupti_use_table(const struct cupti *table); /* as cublaslt_use_table() */
 /* Opens any other library by the first of its possible names that works ("libx.so.13", ...). On failure returns NULL,
  * with the loader's text in *diag. folder: where the library was when the program was built. */
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
-/* Opens a library that was installed together with another one, of which `near` is a function: it looks in that
- * library's folder and in the neighbouring folders that pip's wheels use. NULL: it was not found. */
+/* Opens a library that was installed together with another one, to which the function `near` belongs: it looks in that
+ * library's folder, and in the neighbouring folders that pip's wheels use. Returns NULL if it is not there. */
 void *library_open_near(const char *name, const void *near);
 /* Returns a function of an opened library, or NULL and a message. */
 void *library_function(void *library, const char *library_name, const char *function,

@@ -98,7 +98,7 @@ void loopback_begin_step(struct cuda *cuda)
     clear_parts(cuda->loopback->message_rendezvous, cuda->run->assignment.message_count);
 }
 
-/* ---- one rendezvous ---- */
+/* ---- one rendezvous: the members of a collective, or of a message, that have arrived ---- */
 
 static cudaEvent_t begin_event(const struct collective_part *part)
 {
@@ -147,8 +147,8 @@ static bool copy_elements(const struct collective_part *part, void *to, const vo
            cuda_record_failure(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
 
-/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`.
- * With relative slices it depends on k, since slice j is for the member j places before its sender. */
+/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`. In a
+ * relative reduce-scatter it depends on k, since slice j of a member is for the member j ranks before it. */
 static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
                             uint32_t k, uint64_t begin, uint64_t count)
 {
@@ -211,8 +211,8 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
     return true;
 }
 
-/* Fetches rows of experts: in the direction ahead the rows that each member sends to this one's experts, in the
- * direction back the rows that this one sent. */
+/* Fetches rows of experts: ahead, the rows that each member sends to this member's experts; back, the rows that this
+ * member sent. */
 static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->parts[own];
@@ -285,8 +285,8 @@ static bool compute_member_result(struct loopback_meetings *l, const struct rend
     }
 }
 
-/* Computes an all-reduce: each member reduces its slice into its own result, and then all fetch the other slices. In
- * place this is safe: only its owner touches a slice before all members have read theirs. */
+/* Computes an all-reduce: each member reduces its own slice into its result, and then all fetch the other slices. It
+ * may run in place, since until all members have read their slices only its own member writes a slice. */
 static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
 {
     uint64_t count = m->parts[0].call.write[0].element_count,

@@ -103,7 +103,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     const cublasOperation_t op_a = s->form == MATMUL_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s->form == MATMUL_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     static const cublasLtEpilogue_t epilogues[PRODUCT_EPILOGUE_COUNT][2] = {
-        /* each without and with a bias */
+        /* by epilogue: cuBLASLt's name for it without a bias, and with one */
         [PRODUCT_ALONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
         [PRODUCT_GELU] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
         [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
@@ -148,9 +148,9 @@ static bool may_split(const struct cublaslt *lt, const struct product_shape *sha
                              (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* Returns the split-k schemes that are allowed: none if the library splits this k wrongly (may_split()). For 16-bit
- * types, a scheme that sums in the result's type, or in the result itself, is not allowed: it would round once for each
- * part. */
+/* Returns the split-k schemes that are allowed; none if the library splits this k wrongly (may_split()). For 16-bit
+ * types, schemes that sum in the result's type, or in the result itself, are not allowed, since they would round once
+ * for each part. */
 static uint32_t allowed_split_schemes(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE

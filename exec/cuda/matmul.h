@@ -19,7 +19,7 @@ enum {
     PRODUCT_WORKSPACE = 32 << 20
 }; /* bytes per stream; the size that NVIDIA recommends for Hopper */
 
-/* The results that the call of a product computes in addition to y (exec/cuda/epilogues.h). */
+/* What the call of a product computes in addition to y (exec/cuda/epilogues.h). */
 enum product_epilogue {
     PRODUCT_ALONE,
     PRODUCT_GELU, /* y becomes its GELU in the tanh form; what it was before goes to `beside` */
@@ -27,7 +27,8 @@ enum product_epilogue {
     PRODUCT_EPILOGUE_COUNT
 };
 
-/* y = alpha op(a) op(b) [+ bias] [+ y]; row steps in elements. */
+/* The shape of a product y = alpha op(a) op(b) [+ bias] [+ y], where op(a) is (m, k) and op(b) (k, n). Strides are
+ * elements from one row to the next. */
 struct product_shape {
     int64_t m, n, k;
     int64_t a_stride, b_stride, y_stride;
@@ -47,8 +48,8 @@ struct products;
 struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag);
 void products_free(struct products *products);
 
-/* Returns the plan of a shape; NULL and a message when the library has no algorithm for it. A diag of NULL takes no
- * message. Only one thread may call this at a time. */
+/* Returns the plan of a shape; NULL, after a message unless diag is NULL, if the library has no algorithm for it. Only
+ * one thread may call it at a time. */
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
@@ -57,9 +58,10 @@ const struct product *products_plan(struct products *products, const struct prod
 int product_set_scales(const struct products *products, const struct product *product,
                        const void *a, const void *b);
 
-/* Enqueues the product. When accumulating, c (usually y) is the matrix that is added. `beside` is what an epilogue
- * writes: of y's type and on 16 bytes; a GELU's has y's shape and row step. Several threads may call this, but only one
- * at a time for a plan with a bias, scales or an epilogue (ranks launch with a lock held). Returns a cublasStatus_t. */
+/* Enqueues the product. c: the matrix that is added if the product accumulates, usually y. beside: what an epilogue
+ * writes, of y's type, at a multiple of 16 bytes; GELU's has y's shape and row stride. Several threads may call this,
+ * but for a plan with a bias, scales or an epilogue only one at a time (ranks launch with a lock held). Returns a
+ * cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *beside, void *workspace, cudaStream_t stream);

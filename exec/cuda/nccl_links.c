@@ -89,9 +89,9 @@ static bool wait_until_no_call(const struct nccl_links *l)
     return atomic_load(&l->link_in_call) == NULL;
 }
 
-/* Aborts all communicators, which releases the threads and kernels that wait in them, and frees them. A communicator
- * in which a thread is stuck is aborted first. If the thread leaves within LEAVE_S seconds, the others are aborted,
- * too; else has_lost_call is set, and they are left as they are. */
+/* Aborts and frees all communicators, which releases the threads and kernels that wait in them. A communicator in which
+ * a thread is stuck is aborted first. If the thread returns within LEAVE_S seconds, the others follow; else
+ * has_lost_call is set, and the others stay as they are. */
 void nccl_abort(struct nccl_links *l)
 {
     if (atomic_exchange(&l->is_aborted, true))

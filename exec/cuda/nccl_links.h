@@ -31,11 +31,11 @@ struct nccl_links {
      * link's communicator during the call */
     _Atomic(struct nccl_link *) link_in_call;
     atomic_bool is_aborted; /* no communicator may be used any more */
-    /* held while communicators are polled or aborted; the last of the backend's locks (exec/cuda/cuda.h): a thread
-     * that holds it takes no other */
+    /* held while communicators are polled or aborted. It is the last of the backend's locks (exec/cuda/cuda.h): a
+     * thread that holds it takes no other lock */
     pthread_mutex_t poll_lock;
     bool has_lost_call; /* a thread is still in a call that cannot be ended */
-    /* for connecting links and for barriers: a stream, an event, and the number that they sum */
+    /* to connect links and for barriers: a stream, an event, and the number that is summed */
     cudaStream_t stream;
     cudaEvent_t event;
     float *barrier_number;
@@ -57,7 +57,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
 /* Returns the link on which a communication op runs. */
 struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *work);
 
-/* One communication op of one rank. */
+/* One communication op on one rank, with its communicator. */
 struct nccl_part {
     const struct nccl *nccl;
     ncclComm_t comm;

@@ -46,9 +46,9 @@ static int64_t member_rank(const struct nccl_part *p, int64_t index)
     return ((index % size) + size) % size;
 }
 
-/* Exchanges pieces between all members. In an all-to-all, piece k is sent to member k, and piece k of the result
- * comes from member k. In a relative all-gather all members get the same piece, and piece k of the result comes from
- * the member k places before this rank. */
+/* Exchanges pieces between all members. In an all-to-all, piece k goes to member k, and piece k of the result comes
+ * from member k. In a relative all-gather all members get the same piece, and piece k of the result comes from the
+ * member k ranks before this one. */
 static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
@@ -94,9 +94,8 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     return result;
 }
 
-/* Exchanges rows of experts: in the direction ahead this rank sends to each member the rows for that member's
- * experts, in the direction back the results of the rows that the member sent. Members without rows for each other
- * exchange nothing. */
+/* Exchanges rows of experts. Ahead: this rank sends each member the rows for that member's experts. Back: it sends each
+ * member the results of the rows that came from there. Two members without rows for each other exchange nothing. */
 static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];

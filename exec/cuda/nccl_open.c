@@ -11,7 +11,8 @@
 #ifdef HAVE_NCCL
 enum { CONNECT_S = 60 };
 
-/* One thread opens the communicators and makes a first exchange on each, while another watches the time. */
+/* The state of opening NCCL: one thread opens the communicators and makes a first exchange on each, while another
+ * watches the time. */
 struct nccl_opening {
     struct nccl_links *links;
     struct exec_run *run;
@@ -104,9 +105,9 @@ static size_t operand_bytes(const struct operand *operand)
            CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* Runs one of the link's collectives on temporary memory, so that NCCL connects the members. A collective that is
- * made of messages moves one element of each piece. A collective for which NCCL has an algorithm has its real size,
- * because NCCL chooses the algorithm by size, and connects for that algorithm. */
+/* Runs one of the link's collectives on temporary memory, so that NCCL connects the members. If it consists of
+ * messages, one element of each piece is enough. If NCCL has algorithms for it, it has its real size: NCCL chooses the
+ * algorithm by size, and connects for that algorithm. */
 static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
@@ -375,7 +376,7 @@ static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool 
                                 struct diag *diag)
 {
     pthread_condattr_t monotonic;
-    /* on the heap, since a thread that cannot be stopped continues to use it */
+    /* on the heap, because a thread that cannot be stopped goes on using it */
     struct nccl_opening *o = heap_zalloc(1, sizeof *o);
     o->links = cuda->nccl_links;
     o->run = cuda->run;

@@ -22,8 +22,8 @@ struct nvml {
 /* Replaces NVML's functions by those of a table from now on; for tests that emulate a device. */
 void nvml_use_table(const struct nvml *table);
 
-/* Return the MHz of a CUDA device's SM clock, now and at most, and of its memory; the watts of its power limit; 0:
- * unknown. */
+/* Return a number of a CUDA device: the MHz of its SM clock now, the highest MHz of that clock, the MHz of its memory,
+ * the watts of its power limit; 0 if it is unknown. */
 unsigned nvml_sm_mhz(int device);
 unsigned nvml_sm_max_mhz(int device);
 unsigned nvml_memory_mhz(int device);

@@ -129,16 +129,16 @@ static enum status plan_group(const struct cuda *cuda, const struct call *call, 
     return STATUS_OK;
 }
 
-/* True if the bias has another type than the result, as a router's has, whose logits are f32. Such a bias is cast to
- * the type of the result; the cast lies in the scratch after the library's workspace. */
+/* True if the bias has another type than the result; a router's has, since its logits are fp32. Such a bias is cast to
+ * the result's type, in the scratch memory after the library's workspace. */
 static bool casts_bias(const struct call *call)
 {
     return call->work->matmul.epilogue == EPILOGUE_BIAS &&
            call->read[2].dtype != call->write[0].dtype;
 }
 
-/* Returns where an epilogue writes its sums: into the result of the next op; or, if they are added there, or if it does
- * not begin on 16 bytes, into the scratch after the library's workspace. */
+/* Returns where an epilogue writes its sums: to the result of the next op; or, if they must be added there, or if that
+ * does not begin at a multiple of 16 bytes, to the scratch memory after the library's workspace. */
 static void *epilogue_sums_address(const struct call *next, void *scratch)
 {
     const struct operand *y = &next->write[0];
@@ -387,8 +387,8 @@ static void *element_address(const struct operand *operand, int64_t index)
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Sets `count` elements of a gradient, from `first` on, for the case that no row adds to them: to those of c if the
- * gradient accumulates onto c, else to zero. */
+/* Sets `count` elements of a gradient, from `first` on, to which no row adds: to those of c if the gradient accumulates
+ * onto c, else to zero. */
 static int set_gradient_without_rows(const struct cuda_stream *stream, const struct call *call,
                                      const struct operand *c, int64_t first, int64_t count)
 {
@@ -401,7 +401,7 @@ static int set_gradient_without_rows(const struct cuda_stream *stream, const str
 }
 
 /* Runs the product of group g, whose `rows` rows begin at `first`. bias: the biases of all groups, in the type of y;
- * NULL: there are none. If only a rank's part of a weight is multiplied, g is the number of that part. */
+ * NULL: none. If only a rank's part of a weight is multiplied, g is the number of that part. */
 static int run_product_group(const struct cuda *cuda, const struct cuda_stream *stream,
                              const struct call *call, const struct operand *bias, int64_t g,
                              int64_t first, int64_t rows)
@@ -533,8 +533,8 @@ static void CUDART_CB run_on_processor(void *argument)
             (struct op_time){start_s, run_now_s() - run->epoch_s};
 }
 
-/* Runs an addition and the norm after it as one kernel; returns a cudaError_t. The statistics go through scratch,
- * because the plan may place them over a term of which other blocks still read rows. */
+/* Runs an addition and the norm after it as one kernel, and returns a cudaError_t. The norm's statistics first go to
+ * scratch memory, because the plan of offsets may place them over a term that other blocks still read. */
 static int run_add_and_norm(const struct cuda_stream *stream, const struct call *call)
 {
     struct call next;

@@ -53,8 +53,8 @@ static void read_event_times(struct cuda_rank *rank)
 
 static const struct op_time unknown = {NAN, NAN};
 
-/* Returns the time of an op that has launched nothing. If ranks share a GPU, a send has the time of its receiver's
- * copy. An op without work takes no time and ends at before_s, when the op before it on its stream ended. */
+/* Returns the time of an op that launched nothing. If ranks share a GPU, a send has the time of its receiver's copy. An
+ * op without work takes no time and ends at before_s, the end of the op before it on its stream. */
 static struct op_time time_without_launch(struct exec_run *run, uint32_t rank, uint32_t op,
                                           double before_s)
 {

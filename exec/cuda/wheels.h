@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* Returns the folders nvidia/NAME/lib below the folders from which the python3 in PATH imports. The first call runs
- * python3 to find them; *count is 0 without it. The array is valid until the program ends. Any thread may call. */
+/* Returns the folders nvidia/NAME/lib below the folders from which the python3 in PATH imports modules. The first call
+ * runs python3 to find them; without python3 *count is 0. The array is valid until the program ends. Any thread may
+ * call it. */
 const char *const *wheel_folders(size_t *count);
 
 #endif
