@@ -23,12 +23,12 @@ struct calibrate_options {
     double rms_error_limit;
     /* p10_s is fitted, for machines on which other programs run; else median_s */
     bool fits_fastest_times;
-    /* If the points lie too far from a fit because other programs disturbed them (models/noise.h), the fit is made
-     * with p10_s; if that is refused too, its numbers stay as the base has them. calibration.fallback lists these
-     * fits. */
+    /* Other programs may have disturbed points (models/noise.h). If the points lie too far from a fit for that reason,
+     * the fit is made again with p10_s, the fast times; if that is refused as well, the fit's numbers stay as in the
+     * base. calibration.fallback lists these fits. */
     bool despite_noise;
-    /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
-     * that does not, only rates and shares are fitted; starts and ramps stay as the base has them, with a note. */
+    /* Recorded steps have points of few sizes. Where these cannot tell time that grows with the size from time that
+     * does not, only rates and shares are fitted; starts and ramps stay as in the base, and a note says so. */
     bool rates_only_if_few_sizes;
     bool reduce_scatter_as_all_reduce; /* the cluster's fabric.reduce_scatter_as_all_reduce */
     double host_memory_bytes_per_s;    /* the cluster's; 0: the header's host_memory_bytes_per_s */
@@ -77,14 +77,14 @@ struct calibration {
     size_t family_count, number_count;
     struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
-    /* one line for each number that was left as the base has it, with the reason */
+    /* one line, with the reason, for each number that was left as in the base */
     struct text notes;
     double point_spread; /* the spread of all points (models/noise.h) */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
     size_t unmeasured_count; /* number of families without a point, which keep the base's numbers */
     const char *unmeasured_family[CALIBRATE_FAMILIES_MAX];
-    /* the file of points that the device file names, and its source; NULL: none */
+    /* the file of points that the device file names, and the source of these points; NULL: no file is named */
     const char *points_file, *points_source;
 };
 
@@ -109,10 +109,10 @@ void calibration_print_device(const struct calibration *calibration, const char 
 /* Appends a table of the fits: numbers with standard errors and spreads, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
-/* Appends the lines "spread", "fastest", "refused" and "unmeasured": how far apart repeats of points lie and whether
- * other programs caused it; the fits that for this reason used the fastest times; the refused fits, of disturbed
- * points and of others; and the families without points. base: the preset from which numbers that were not fitted
- * come. */
+/* Appends four lines. "spread": how much repeats of points differ, and whether other programs caused it. "fastest": the
+ * fits that used the fastest times for this reason. "refused": the fits that were refused, for disturbed points or for
+ * other reasons. "unmeasured": the families without points. base: the preset that numbers come from which were not
+ * fitted. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

@@ -109,9 +109,9 @@ static void note_fallback(struct calibration *c, const char *name, bool to_base,
     c->fallback[c->fallback_count++] = (struct calibrate_fallback){name, to_base, disturbed};
 }
 
-/* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, it fits their
- * fastest times; if these lie too far as well, the numbers stay as the base has them. In both cases STATUS_OK is
- * returned. Refusals for other reasons are returned, but no message is added. */
+/* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, their fastest
+ * times are fitted; if these lie too far as well, the family's numbers stay as in the base. In both cases it returns
+ * STATUS_OK. If the fit is refused for another reason, it returns that status without a message. */
 static enum status fit_despite_noise(const struct calibrate_problem *family,
                                      calibrate_family_function *function)
 {
@@ -220,11 +220,12 @@ static void list_unmeasured_families(struct calibration *c)
     }
 }
 
-/* Sets cost->memory_s_per_tensor_s, the seconds for which memory-bound kernels run for each second of products and
- * attention at the highest clock (cost_power_limited_share()). Recorded seconds of products and attention are at the
- * clock of the step. Let q be the recorded seconds of memory-bound kernels per recorded second of these, P the power
- * that these would draw, M that of memory. Then memory_s_per_tensor_s is m = q / share, and P share^2 - (power - M) m
- * share = power becomes P share^2 = power + (power - M) q. */
+/* Sets cost->memory_s_per_tensor_s (m below): for each second of products and attention at the highest clock, the
+ * seconds of memory-bound kernels (cost_power_limited_share()). Recorded seconds of products and attention are at the
+ * step's lower clock. Let q be the recorded seconds of memory-bound kernels per recorded second of products and
+ * attention, share the step's clock over the highest one, P the watts that products and attention would draw at the
+ * highest clock, M the watts of memory-bound kernels, and L the power limit. With m = q / share, the equation P share^2
+ * - (L - M) m share = L becomes P share^2 = L + (L - M) q. */
 static void set_memory_s_per_tensor_s(struct device_cost *cost, const struct points *points)
 {
     double tensor_s = 0, memory_s = 0, limit = cost->device_power;

@@ -9,9 +9,10 @@
 
 /* The size of a change that matters, for numbers that may be 0 (struct fit_param). */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
-/* The highest values that a device file takes (models/cost_params.def, models/cost_load_attention.c). */
+/* The highest values that the reader of device files accepts (models/cost_params.def, models/cost_load_attention.c). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
-/* If the fit with one bandwidth share per class has a larger error than this, each kind gets a share of its own. */
+/* If one bandwidth share for a whole class of kinds leaves a larger error than this, each kind gets a share of its
+ * own. */
 static const double KINDS_LIMIT = 0.1;
 /* The factor by which the error at which a fit is refused is raised if rates are fitted to all ops of a step. */
 static const double SMALL_OPS_FACTOR = 4;
@@ -84,7 +85,7 @@ enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag
     return calibrate_fit(problem, NULL, diag);
 }
 
-/* ---- work that memory limits ---- */
+/* ---- memory-bound work ---- */
 
 static bool is_memory_bound(const struct calibrate_problem *problem, const struct point *point)
 {
@@ -108,8 +109,8 @@ static bool has_points_of_kind(const struct calibrate_problem *problem, enum wor
     return false;
 }
 
-/* Returns the kind that represents a class: the typical one if it has points, or else the first kind of the class that
- * has; WORK_KIND_COUNT: none has. */
+/* Returns the kind whose points are fitted for a class: its typical kind if that has points, else the first kind of the
+ * class that has some; WORK_KIND_COUNT if none has. */
 static enum work_kind representative_kind(const struct calibrate_problem *problem,
                                           const char *class)
 {
@@ -147,10 +148,10 @@ static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
         calibrate_add_cost_param(problem, "memory.ramp_bytes", SCALE_BYTES, false);
 }
 
-/* Raises the device's bandwidth to the highest rate that a point reaches. Shares are relative to the data sheet's
- * bandwidth, so a point above it comes from a device with faster memory than the base. Embeddings do not count: a row
- * of the table that several tokens share is counted for each of them, but is read from a cache. Points that last at
- * most two kernel starts do not count either. */
+/* Raises the device's bandwidth to the highest rate that a point reaches: shares are relative to the bandwidth of the
+ * data sheet, so a point above it comes from a device with faster memory than the base. Two sorts of points do not
+ * count: embeddings, where a row of the table that several tokens share counts for each of them, but is read from a
+ * cache; and points that take at most two kernel starts. */
 static void raise_bandwidth_to_points(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->calibration;
@@ -261,10 +262,11 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
     return NULL;
 }
 
-/* Derives device.tensor_power, the power that products would draw at the highest clock. Most points last some 60 ms,
- * less than it takes until the power limit lowers the clock; one product is also repeated for seconds. The square of
- * the ratio of its times is the power that it would draw over the limit. At the fitted rate R the power is larger by as
- * much as the product stays below R (docs/costs.md, "What the power limit leaves"). */
+/* Derives device.tensor_power, the watts that products would draw at the highest clock. Most points take some 60 ms,
+ * which is less than it takes until the power limit lowers the clock; one product is also repeated for seconds. Power
+ * goes with the square of the rate, so the square of the ratio of that product's two times, times the limit, is the
+ * power it would draw. At the fitted rate R the power is larger, since that product stays below R (docs/costs.md, "What
+ * the power limit leaves"). */
 static void derive_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;
@@ -414,9 +416,9 @@ static double residual_with_tile(struct calibrate_problem *problem,
     return rms;
 }
 
-/* Finds the tile and the step of the processor's attention kernel. A GPU's kernel has a fixed tile; the processor's
- * kernel trims its tiles to the mask, and computes exponentials, but not products, for visible pairs only. So all
- * sizes are tried, and the best one replaces the present one if its error is smaller by a tenth. */
+/* Finds the tile and the step of the processor's attention kernel. Unlike a GPU's kernel, it trims its tiles to the
+ * mask, and it computes exponentials, but not products, for visible pairs only. So all sizes are tried, and the best
+ * one is used if its error is smaller than that of the present one by a tenth. */
 static void find_best_tile(struct calibrate_problem *problem, struct attention_kernel direction)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest size and residual that a device file takes (models/cost_reader.c). */
+/* The largest size and residual that the reader of device files accepts (models/cost_reader.c). */
 static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
 
 double calibrate_point_s(const struct calibrate_options *options, const struct point *point)

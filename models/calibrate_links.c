@@ -32,7 +32,7 @@ void link_calibration_release(struct link_calibration *links)
 
 /* ---- the traffic of a point over its link ---- */
 
-/* The steps of a communication of n ranks, each of which sends `bytes`, and the bytes that cross the busiest link. */
+/* A communication as the points see it: the number of its steps, and the bytes that cross the busiest link. */
 struct link_traffic {
     double steps, busiest_link_bytes;
 };
@@ -61,8 +61,8 @@ static struct link_traffic link_traffic_of(const struct work *work, bool sums_wh
     }
 }
 
-/* Returns the traffic of ranks that share a GPU: the copies and kernels that the busiest member starts, and the
- * payload of all members, where a kernel that sums counts half of the bytes that it reads and writes
+/* Returns the traffic of ranks that share a GPU: as steps, the copies and kernels that the busiest member starts; as
+ * bytes, the payload of all members. A kernel that sums counts half of the bytes that it reads and writes
  * (sim/platform/loopback.c). */
 static struct link_traffic loopback_traffic_of(const struct work *work)
 {
@@ -140,7 +140,7 @@ static double predict_point(void *context, const double *value, size_t i)
 {
     const struct link_points *points = context;
     const struct point *point = points->point[i];
-    /* in a both-ways point, as many bytes go in the other direction */
+    /* in a both-ways point, as many bytes move in the other direction at the same time */
     double others = point->role == POINT_BOTH_WAYS ? 2 : 1;
     bool shared = point->loopback && work_comm_group(&point->work) > 0;
     struct link_traffic traffic =
@@ -351,9 +351,9 @@ static void add_field(struct link_fields *fields, const char *section, const cha
     fields->row[fields->count++] = (struct link_field){section, name, unit, value, source, 0};
 }
 
-/* Writes a number that the points of a class determine, with its spread. The spread is the largest of the fit's root
- * mean square error, its leave-one-out error and the number's relative standard error, limited to
- * CALIBRATE_SPREAD_LEAST to CALIBRATE_SPREAD_MOST. */
+/* Writes a number that the points of a class determine, with its spread: the largest of the fit's root mean square
+ * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_SPREAD_LEAST and at
+ * most CALIBRATE_SPREAD_MOST. */
 static void add_fitted_field(struct link_fields *fields, const char *section, const char *name,
                              enum unit_kind unit, double value, const struct calibrated_link *link)
 {

@@ -4,10 +4,10 @@
  *
  *     seconds = steps * latency + bytes over the busiest link / bandwidth
  *
- * where a ring over n ranks takes n - 1 steps (an all-reduce 2 (n - 1), and so a reduce-scatter with
- * options.reduce_scatter_as_all_reduce) and an all-to-all, a scatter, a shift or a copy one; between ranks that share a GPU, a step is a
- * copy of one member, and the bytes are those that all members fetch. docs/measuring.md, "Links", has the table of
- * steps and bytes. */
+ * where a ring over n ranks takes n - 1 steps, and an all-reduce 2 (n - 1); a reduce-scatter takes as many as an
+ * all-reduce with options.reduce_scatter_as_all_reduce. An all-to-all, a scatter, a shift or a copy takes one step.
+ * Between ranks that share a GPU, a step is a copy of one member, and the bytes are those that all members fetch.
+ * docs/measuring.md, "Links", has the table of steps and bytes. */
 #ifndef MODELS_CALIBRATE_LINKS_H
 #define MODELS_CALIBRATE_LINKS_H
 
@@ -39,7 +39,8 @@ enum calibrate_link {
 struct calibrated_link {
     size_t point_count; /* 0: the class has no points, and the other members are not set */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
-    /* of the fitted times, as shares of the measured ones */
+    /* errors of the fitted times as shares of the measured times; the smallest and the largest size of a point in
+     * bytes */
     double rms_error, worst_error, leave_one_out_error, smallest_bytes, largest_bytes;
     const char *worst_point_text, *source;
 };

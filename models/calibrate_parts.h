@@ -38,8 +38,8 @@ struct calibrate_problem {
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional);
 
-/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.fits_rates_only"). Returns its row, and sets
- * *slot to its place in c->cost; NULL: there is no such number. */
+/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.tile"). Returns its row, and sets *slot to
+ * the member of c->cost that holds it; returns NULL if there is no such number. */
 const struct cost_param *calibrate_find_param(struct calibration *c, const char *name,
                                               double **slot);
 
@@ -48,8 +48,8 @@ const struct cost_param *calibrate_find_param(struct calibration *c, const char 
 void calibrate_add_cost_param(struct calibrate_problem *problem, const char *name, double scale,
                               bool optional);
 
-/* Fits the problem. On success the cost and the tables of the calibration hold the result. *calibration: the place in
- * the cost for the ranges and the error of this family's fit; NULL: it has none. */
+/* Fits the problem. On success c->cost and the tables of the calibration hold the result. calibration: where the ranges
+ * of sizes and the error of this family's fit are stored; NULL: they are not stored. */
 enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
                           struct diag *diag);
 
@@ -61,7 +61,7 @@ void calibrate_record_derived(struct calibration *c, const char *name, double *s
 /* Returns the seconds of a point that are fitted: p10_s or median_s, as the options say. */
 double calibrate_point_s(const struct calibrate_options *options, const struct point *point);
 
-/* The help text of a refusal if disturbed points scatter; it replaces the problem's own. */
+/* The help text of a refusal whose points other programs disturbed; it replaces the help text of the problem. */
 extern const char calibrate_disturbed[];
 
 /* The functions that fit one family each, if it has points, in the order in which families build on each other.
@@ -82,8 +82,8 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line "head: a, b" that lists the fits with these values of to_base and disturbed; appends nothing if there
- * is none. */
+/* Appends a line "head: a, b" of those fits whose to_base and disturbed have these values; appends nothing if there are
+ * none. */
 void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
                              bool disturbed, const char *head, struct text *out);
 

@@ -102,11 +102,11 @@ static void open_objects_of_path(struct device_file_writer *w, const char *path,
     close_objects_to(w, depth);
 }
 
-/* The spread of a number is the larger of two: the error of the family's fit at a point (at a point that was left
- * out of the fit, if that error is known), and the number's standard error. If both are below
- * CALIBRATE_SPREAD_LEAST, as for a number that a single point determined, it is computed from the repeats of
- * points: the logarithm of the 90th over the 10th percentile (the median over all points) is 2.56 standard
- * deviations of a normal distribution. It is at least CALIBRATE_SPREAD_LEAST and at most CALIBRATE_SPREAD_MOST. */
+/* The spread of a number is the larger of two values: the error of the family's fit at a point (at a point that was
+ * left out of the fit, if that error is known), and the standard error of the number. If both are below
+ * CALIBRATE_SPREAD_LEAST, as for a number that a single point determined, the spread comes from the repeats of points:
+ * the logarithm of the 90th percentile over the 10th (its median over all points) is 2.56 standard deviations of a
+ * normal distribution. The result is limited to CALIBRATE_SPREAD_LEAST to CALIBRATE_SPREAD_MOST. */
 double calibration_number_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)
@@ -155,7 +155,7 @@ static void write_numbers_under(struct device_file_writer *w, const struct calib
                                 const char *prefix)
 {
     size_t size = strlen(prefix);
-    /* numbers of inner objects, such as "memory.kinds.gelu", come after those of "memory" */
+    /* numbers of inner objects, such as "memory.kinds.gelu", come after the other numbers of "memory" */
     for (int deeper = 0; deeper < 2; deeper++)
         for (size_t i = 0; i < c->number_count; i++) {
             const char *name = c->number[i].name;

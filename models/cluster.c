@@ -181,7 +181,7 @@ enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int6
     cluster->fabric.kind = FABRIC_LOOPBACK;
     device->memory_bytes /= (double)ranks;
     device->driver_bytes /= (double)ranks;
-    /* all ranks run in one process, which has one context */
+    /* all ranks run in one process, whose single context they divide */
     device->context_bytes /= (double)ranks;
     device->usable_bytes /= (double)ranks;
     /* messages are copies, for which no kernel of NCCL runs */

@@ -35,7 +35,7 @@ struct device {
     double memory_bytes;    /* nominal */
     /* memory of the data sheet minus the total that the driver reports (ECC, page tables, firmware) */
     double driver_bytes;
-    /* one process' context and loaded libraries, before any communicator or workspace */
+    /* bytes of a process's CUDA context and loaded libraries, before any communicator or workspace */
     double context_bytes;
     double usable_bytes; /* derived: memory_bytes - driver_bytes - context_bytes */
     double memory_bytes_per_s;
@@ -53,12 +53,12 @@ enum fabric_kind {
     FABRIC_KIND_COUNT
 };
 
-/* The network between the GPUs of one domain. A domain is domain_nodes nodes
- * whose GPUs share one switch (NVL72: 18 hosts of 4 GPUs); usually 1. */
+/* The network between the GPUs of one domain: domain_nodes nodes whose GPUs share one switch (NVL72: 18 hosts of 4
+ * GPUs). In most clusters a domain is one node. */
 struct fabric {
     enum fabric_kind kind;
     double bytes_per_s; /* nominal; SWITCH: a GPU's port; MESH: a pair's link; PCIE: 0, unused */
-    /* share of bytes_per_s (PCIE: of a GPU's lanes, pcie.h2d and d2h) that ring-shaped collectives reach, (0, 1] */
+    /* share of bytes_per_s (PCIE: of the lanes of a GPU, pcie.h2d and d2h) that ring collectives reach, in (0, 1] */
     double efficiency;
     /* share of bytes_per_s that an all-to-all of 4 or more GPUs reaches */
     double all_to_all_efficiency;
@@ -82,7 +82,7 @@ struct fabric {
 /* Messages between ranks that share a GPU: copies within its memory. */
 struct loopback {
     double bytes_per_s; /* rate of copies, each byte read once and written once; 0: not known */
-    /* seconds per copy; a rank makes one or more copies for one message or collective */
+    /* seconds of each copy; one message or collective takes one copy of a rank or more */
     double latency_s;
 };
 
@@ -91,9 +91,9 @@ struct pcie {
     /* rate of a large pinned copy on a GPU's lanes, with no other traffic */
     double h2d_bytes_per_s;
     double d2h_bytes_per_s;
-    /* rate that copies in both directions reach together; 0: each reaches its own rate */
+    /* the bytes/s that copies in both directions together reach; 0: each direction reaches its own rate */
     double both_ways_bytes_per_s;
-    /* the rate that a PCIe switch's link to its socket reaches; all devices below the switch share it */
+    /* bytes/s of the link from a PCIe switch to its socket, which all devices below the switch share */
     double uplink_bytes_per_s;
     double latency_s; /* latency of a copy */
     /* number of switches per node; if GPUs are wired straight to a socket, each counts as having a switch */
@@ -111,15 +111,15 @@ struct nic {
     double peer_latency_s;
     int64_t ring_count; /* the most NICs of a node that carry rings over nodes; 0: all */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
-    /* without gpudirect: the rate at which one GPU moves bytes to its NIC through the host's memory, and the other way;
-     * 0: that of its lanes */
+    /* without gpudirect: bytes/s at which one GPU moves data through host memory to its NIC, or from it; 0: the rate of
+     * its lanes */
     double staged_bytes_per_s;
 };
 
 /* The network between nodes. All-zero: it is non-blocking. */
 struct network {
     bool has_rails; /* NIC k of every node of a leaf group is attached to leaf switch k */
-    /* nodes under one leaf switch (with rails: under one set of leaf switches); 0: one leaf holds all */
+    /* number of nodes under one leaf switch (with rails: under one set of leaf switches); 0: all nodes */
     int64_t leaf_nodes;
     double oversubscription; /* bandwidth below a leaf over bandwidth above it; >= 1; 0: as 1 */
 };
@@ -128,7 +128,7 @@ struct host {
     double memory_bytes;
     double reserved_bytes; /* operating system, file cache, daemons */
     int64_t sockets;
-    /* rate of one socket, reads and writes together, that STREAM reaches */
+    /* bytes/s of one socket's memory, reads and writes together, as STREAM measures it */
     double memory_bytes_per_s;
     double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
     double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
@@ -138,15 +138,15 @@ struct host {
     double adam_bytes_per_s;
 };
 
-/* One number (or word, or table) of a cluster file and where it comes from. Facts record what
- * was read; cluster_resize() does not change them. */
+/* One field of a cluster file (a number, word or table) and where it comes from. It records what was read, which
+ * cluster_resize() does not change. */
 struct cluster_fact {
     const char *path;       /* "nic.bandwidth" */
     const char *value_text; /* as it is written in the file: "200 Gb/s" */
     const char *source;     /* the source, as it is written in the file */
     enum number_origin origin;
     size_t table_entries; /* number of entries of a table; 0: the value is no table */
-    /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
+    /* relative spread of a number that `calibrate` fitted on this machine; 0: the number was not fitted */
     double spread;
     struct loc at; /* the file and line that say so */
 };
@@ -158,7 +158,7 @@ struct cluster_facts {
 
 struct cluster {
     const char *name, *summary;
-    /* the one-line form that takes the other wiring of such nodes; NULL: the wiring is known */
+    /* the one-line form of the cluster whose nodes are wired in the other known way; NULL: the wiring is known */
     const char *other_wiring_line;
     bool is_ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
@@ -193,11 +193,10 @@ struct cluster_place {
     int64_t domain;
 };
 
-/* Loads a cluster by what the user wrote: a preset's name ("dgx-h100"), a file
- * ("ours.json": what ends in .json, or else holds a '/'), or one line (what starts
- * with a digit: "2x4xh100", 2 nodes of 4 h100; see docs/clusters.md). A ':' and numbers may
- * follow each of them: "2x4xh100:nics=4,host.memory=1 TB", "dgx-h100:nic.bandwidth=400 Gb/s".
- * The result has passed cluster_check(). */
+/* Loads a cluster that the user named: a preset ("dgx-h100"); a file ("ours.json": a name that ends in .json or
+ * contains a '/'); or one line, which starts with a digit ("2x4xh100": 2 nodes of 4 h100; docs/clusters.md). Each may
+ * be followed by a ':' and numbers: "2x4xh100:nics=4,host.memory=1 TB", "dgx-h100:nic.bandwidth=400 Gb/s". The result
+ * has passed cluster_check(). */
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag);
 
@@ -213,7 +212,7 @@ bool cluster_ends_in_json(const char *text);
 enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                           const char *text, size_t size, struct diag *diag);
 
-/* Returns the preset whose nodes a device's one-line clusters have; NULL: there is no such device. */
+/* Returns the preset whose nodes the one-line clusters of a device have; NULL: there is no such device. */
 const char *cluster_line_preset(const char *device);
 
 /* True if a path ("nic.bandwidth") names a number that may follow a cluster's name. */
@@ -223,23 +222,23 @@ bool cluster_line_may_set(const char *path);
 enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *line,
                                size_t size, struct diag *diag);
 
-/* Changes how much of the cluster is in use; 0 leaves a number open, and both must agree when
- * both are given. gpus is less than a node or whole nodes, else the message names the two
- * nearest counts. The ideal cluster takes any number of GPUs, in one node.
+/* Sets how much of the cluster is in use, by nodes or by GPUs; 0 leaves that number open, and if both are given they
+ * must agree. gpus must be less than a node, or whole nodes; otherwise the message names the two nearest counts. The
+ * ideal cluster may have any number of GPUs, in one node.
  *
- * If the nodes fill no whole number of domains, but divide into equal parts that are larger than half a domain, each
- * domain has one such part (64 nodes in domains of 18: 16 of each), as batch systems are asked to place jobs (Slurm's
+ * If the nodes do not fill whole domains, but divide into equal parts that are larger than half a domain, each domain
+ * has one such part (64 nodes in domains of 18: 16 in each), as batch systems are asked to place jobs (Slurm's
  * --segment; Megatron-Bridge at 067f987, scripts/performance/utils/executors.py). Otherwise domains are filled one
- * after the other. */
+ * after another. */
 enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
                            int64_t gpus, struct diag *diag);
 
 /* Reports every impossible or contradictory value of a cluster, each with the line that has it. */
 enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 
-/* Changes the cluster to its first GPU, shared by `ranks` ranks. Each rank gets an equal share of the GPU's memory;
- * they share its processors, its memory bandwidth and its lanes, and send each other messages by copies. Numbers of
- * these copies that the cluster lacks are taken from `copies`. */
+/* Changes the cluster to its first GPU, which `ranks` ranks share. Each rank gets an equal part of the GPU's memory;
+ * all of them share its processors, its memory bandwidth and its lanes, and they send messages by copies. If the
+ * cluster lacks the numbers of these copies, they are taken from `copies`. */
 enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
                               struct loopback copies, struct diag *diag);
 

@@ -24,8 +24,8 @@ static bool is_given(const bool *given, const char *path)
     return given[cluster_field_find(path) - cluster_fields];
 }
 
-/* Returns the nominal rate to which a row's number is proportional. For a rate of the fabric it is pcie.bandwidth if
- * the fabric is pcie, whose peers use their lanes, and NULL if the base has another kind of fabric, whose rates say
+/* Returns the field whose nominal rate the number of a row is proportional to. For a rate of a pcie fabric it is
+ * pcie.bandwidth, since peers use their lanes. It is NULL if the base has another kind of fabric, whose rates say
  * nothing about this one. */
 static const struct cluster_field *nominal_rate_of(size_t row, const struct cluster *cluster,
                                                    const struct cluster *base)
@@ -51,7 +51,7 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
         double rate = cluster_field_value(base, reached);
         if (before == now || before == 0 || rate == 0 || (isinf(before) && !isinf(rate)))
             continue;
-        /* so that a rate of at most the nominal one stays at most the new nominal one */
+        /* the division comes first, so that rounding cannot lift a rate above the new nominal one */
         double share = isinf(before) ? 1 : rate / before;
         cluster_field_set_rate(cluster, arena, reached, share * now,
                                arena_printf(arena, "scaled with %s", nominal->path),

@@ -26,7 +26,7 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
 #define SHARE 0, 1, true
 #define COUNTED(low, high) low, high, false
 
-/* One row per field, in the order of docs/clusters.md and of `longhaul list clusters NAME`. */
+/* One row for each field, in the order of docs/clusters.md and of `longhaul list clusters NAME`. */
 /* clang-format off */
 const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     TOP("nodes",         COUNT, ALWAYS, nodes,         COUNTED(1, CLUSTER_MAX_NODES)),
@@ -186,7 +186,7 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
     return status;
 }
 
-/* Facts stay in the order of the table; a field that is set again replaces its fact. */
+/* Facts are in the order of the table of fields. A field that is set again replaces its fact. */
 static void record_fact(struct cluster *cluster, struct arena *arena,
                         const struct cluster_field *field, struct cluster_fact fact)
 {

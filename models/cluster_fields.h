@@ -83,14 +83,15 @@ void cluster_field_put(struct text *out, const struct cluster *cluster,
 /* Returns the place from which the cluster got a field; its name if none is known. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
-/* Appends " (file:line)", the place from which the cluster got a field, unless that is in the file of `at`: when a
- * file and its base disagree, a message about two fields names both places. */
+/* Appends " (file:line)", the place that gave the cluster the field, unless it is in the same file as `at`: if a file
+ * and its base disagree, a message about two fields then names both places. */
 void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
                               const struct cluster_field *field, struct loc at);
 
 /* Adapts the numbers that a cluster took over from *base to those that were changed: the bandwidth that software
- * reaches is scaled with the nominal one, and NICs are spread evenly over the GPUs when their count changed. Fields
- * in `given` were set by the user and stay. The source of an adapted number names the change that caused it. */
+ * reaches is scaled with the nominal one, and if the number of NICs changed, they are spread evenly over the GPUs.
+ * Fields whose `given` is true were set by the user and do not change. The source of an adapted number names the
+ * change. */
 void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
                    const bool given[CLUSTER_FIELD_COUNT]);
 

@@ -244,7 +244,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     return status;
 }
 
-/* Reads the numbers of a file: those at its top, and those of its sections. given: those that it has. */
+/* Reads the numbers of a file, at its top and in its sections, and sets given[field] for each that the file has. */
 static enum status read_numbers(struct cluster *cluster, struct arena *arena, struct json_node root,
                                 bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
 {
@@ -260,8 +260,8 @@ static enum status read_numbers(struct cluster *cluster, struct arena *arena, st
     return status;
 }
 
-/* Reads the board that a file names, models/presets/boards/NAME.json: numbers that several clusters share, between
- * those of their bases and their own. */
+/* Reads the board that a file names (models/presets/boards/NAME.json), with numbers that several clusters share. They
+ * replace the numbers of the file's base, and the file's own numbers replace them. */
 static enum status read_board(struct cluster *cluster, struct arena *arena, struct json_node root,
                               bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
 {

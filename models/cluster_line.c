@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* For each device, the preset whose nodes its one-line clusters have, and the preset of the device's board without a
- * switch, if there is one (board=mesh). A preset's own name works too. */
+/* For each device, the preset whose nodes its one-line clusters have; and, for board=mesh, the preset of a node without
+ * a switch, or NULL. The name of a preset may stand in place of the device's. */
 static const struct {
     const char *device, *preset, *mesh;
 } bases[] = {
@@ -204,7 +204,7 @@ static void keep_first_gpus(struct cluster_line *line, int64_t gpus)
     set_count(line, "gpus_per_node", gpus);
 }
 
-/* Sets the number of NICs (nics=N); cluster_adapt() spreads them over the GPUs. */
+/* Sets the number of NICs of a node from "nics=N"; cluster_adapt() later spreads them over the GPUs. */
 static enum status set_nics(struct cluster_line *line, const char *word, size_t size, struct loc at)
 {
     const struct cluster *c = line->cluster;
@@ -275,8 +275,8 @@ static enum status unknown_option(struct cluster_line *line, const char *name, s
                       name);
 }
 
-/* Refuses to change a number of the data sheet that affects no time, since kernel times come from the device's costs.
- * The ideal device has no such costs: its peak may be changed. */
+/* Refuses a change of device.peak_bf16 or device.memory_bandwidth, which would change no time, since kernel times come
+ * from the device's costs. The ideal device has no such costs, so its numbers may be changed. */
 static enum status check_changes_times(struct cluster_line *line, const char *name, struct loc at)
 {
     if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||

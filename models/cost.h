@@ -25,7 +25,8 @@
 enum attention_direction { ATTENTION_FORWARD_PASS, ATTENTION_BACKWARD_PASS, ATTENTION_PASS_COUNT };
 enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, COST_FAMILY_COUNT };
 
-/* The clock at which tensor-core work runs: the one that the power limit allows during a step, or the highest. */
+/* The clock at which tensor cores run: SUSTAINED: the one that the power limit allows during a step; BURST: the highest
+ * one. */
 enum cost_clock { COST_SUSTAINED, COST_BURST };
 
 /* The sizes by which it is decided whether a time is extrapolated. */
@@ -53,9 +54,9 @@ struct cost_calibration {
 
 enum { COST_MAX_DIMS = 8 };
 
-/* One direction of one implementation of attention. A thread block owns `tile_rows` rows and loops over
- * the other side in steps of `step_columns`: forward, rows are queries and the loop is over keys;
- * backward, the other way round. A head dim is padded up to the next listed one. */
+/* The kernels of one implementation of attention in one direction. A thread block owns `tile_rows` rows and loops over
+ * the other side in steps of `step_columns`. In the forward, rows are queries and the loop is over keys; in the
+ * backward, rows are keys and the loop is over queries. A head dim is padded to the next one that is listed. */
 struct cost_attention {
     bool is_present;
     double tile_rows, step_columns;
@@ -66,13 +67,13 @@ struct cost_attention {
     struct cost_calibration calibration;
 };
 
-/* One number and its source, for `longhaul list`. */
+/* One number of a device and its source, for `longhaul list`. */
 struct cost_fact {
     const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
     double value;     /* in SI units */
-    /* the range of values that machines of this device reach, if they disagree; 0, 0: unknown */
+    /* the range of values on machines with this device, where they differ; 0, 0: unknown */
     double low, high;
-    /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
+    /* relative spread of a number that `calibrate` fitted on this machine; 0: the number was not fitted */
     double spread;
     enum unit_kind unit;
     const char *meaning;
@@ -88,22 +89,22 @@ struct cost_facts {
 
 /* Work that an implementation runs as a chain of elementwise and reducing kernels. */
 struct cost_chain {
-    /* bytes of device memory for each element of a norm, a rotation, an activation, a sum, a loss, a look-up in a
-     * divided table, the copies of tokens for experts, a square sum, a clip or AdamW; 0: one kernel that touches each
-     * operand once */
+    /* The bytes of device memory that the chain's kernels move for each element. Work that may be a chain: a norm, a
+     * rotation, an activation, a sum, a loss, a look-up in a divided table, the copies of tokens for experts, a square
+     * sum, a clip, AdamW. 0: there is no chain, but one kernel that reads or writes each operand once. */
     double bytes_per_element;
     int kernel_count;
-    /* Kernels whose time is set by the number of elements, not of bytes: slow_passes is their time, divided by that of
-     * one pass over all elements at the device's memory_element_rate, and slow_bytes is how many of bytes_per_element
-     * they move. A kernel that touches half of the elements adds 0.5. */
+    /* For kernels whose time follows from the number of elements, not of bytes. slow_passes: their time over that of
+     * one pass over all elements at the device's memory_element_rate (a kernel that accesses half of the elements adds
+     * 0.5). slow_bytes: the part of bytes_per_element that they move. */
     double slow_passes, slow_bytes;
     double gathered_bytes,
         scattered_bytes; /* how many of the bytes move in gathers and in scatters of rows */
-    /* the chain that replaces this one for an unpermute without weights; NULL: such an unpermute is one kernel */
+    /* the chain of an unpermute without weights, in place of this one; NULL: such an unpermute is one kernel */
     const struct cost_chain *unweighted_chain;
 };
 
-/* One measured time of a matrix product or of attention. */
+/* The measured time of a matrix product or of attention. */
 struct cost_point {
     struct work work;
     double seconds;
@@ -123,7 +124,8 @@ struct device_cost {
     const char *name, *note;
     bool is_ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
 
-    /* one member for each row of models/cost_params.def, such as matmul_k_ramp */
+    /* A member for each row of models/cost_params.def, named FAMILY_FIELD: the row (matmul, k_ramp) makes
+     * matmul_k_ramp. */
 #define COST(family, field, unit, low, high, meaning) double family##_##field;
 #include "models/cost_params.def"
 #undef COST
@@ -133,8 +135,8 @@ struct device_cost {
     double merge_bytes_per_element[ATTENTION_IMPL_COUNT];
     /* Watts that the kernels would draw at their highest rate; 0: device_tensor_power. */
     double attention_watts[ATTENTION_IMPL_COUNT];
-    /* The share of device_memory_bytes_per_s that one kind of work reaches, if that is known; 0: the share of its
-     * class applies (memory_stream_fraction and the like). */
+    /* The share of device_memory_bytes_per_s that one kind of work reaches; 0: it is not known, and the share of the
+     * kind's class applies (memory_stream_fraction and the like). */
     double kind_bandwidth_share[WORK_KIND_COUNT];
 
     /* The chains of kernels of each kind. They are a property of the implementation, not of the device, and the
@@ -178,9 +180,9 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
 enum status cost_check_scaling(const struct device_cost *cost, enum scaling scaling,
                                const char *what, struct loc at, struct diag *diag);
 
-/* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate; 0 watts: 1.
- * Power goes with the square of the rate, and the limit holds for the mean of a step, so that the share solves watts
- * share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit; it is at most 1 (docs/costs.md, "What the power
+/* Returns the share of its highest rate that work sustains in a step, if it would draw `watts` at that rate; 1 if watts
+ * is 0. Power goes with the square of the rate, and the limit holds for the mean power of a step. So the share, at most
+ * 1, solves watts share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit (docs/costs.md, "What the power
  * limit leaves"). */
 double cost_power_limited_share(const struct device_cost *cost, double watts);
 
@@ -189,7 +191,8 @@ double cost_power_limited_share(const struct device_cost *cost, double watts);
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl);
 
-/* Return the most flop/s that products, and attention at dim[i] of a direction, sustain. */
+/* Return the most flop/s that a step sustains: of products in a dtype, or of attention in one direction with head dim
+ * dim[i]. */
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);
@@ -219,8 +222,8 @@ double cost_elementwise_s(const struct device_cost *cost, double kernels, double
  * seconds from the end of the awaited op until the thread continues. A profile scales them. */
 double cost_host_issue_s(const struct device_cost *cost, const struct work *work);
 
-/* Returns the seconds of an op on a host stream (CPU AdamW, fills, adds) that has host memory of
- * host_memory_bytes_per_s to itself; it reaches the share cpu_stream_fraction of that. */
+/* Returns the seconds of an op on a host stream (AdamW, fills, adds) that no other op disturbs. It reaches the share
+ * cpu_stream_fraction of host_memory_bytes_per_s. */
 double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
                         const struct work *work);
 
@@ -236,14 +239,15 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work);
 
-/* True if the work lies outside the calibrated sizes, or if its numbers are estimates (`is_calibrated` is false).
- * Then, if reason is not NULL, one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
+/* True if the time of the work is extrapolated: it lies outside the calibrated sizes, or its family is an estimate
+ * (is_calibrated is false). Then one clause is appended to `reason`, unless that is NULL: "matmul k = 64 is under the
+ * calibrated 512..32768". */
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 
-/* Returns the bytes that device memory moves for an op: work_memory_bytes(); for a merge, those of the passes of its
- * implementation; for a chain of kernels, those of the chain; for an attention backward, also those of the small
- * kernels before and after it. */
+/* Returns the bytes that device memory moves for an op. Usually these are work_memory_bytes(). For a merge they are
+ * those of the implementation's passes; for a chain of kernels, those of the chain; for an attention backward, the
+ * bytes of the small kernels before and after it are added. */
 double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                                  const struct work *work);
 

@@ -55,10 +55,10 @@ struct mask_band {
     bool is_causal, is_windowed;
 };
 
-/* In the backward a block owns keys, so keys are the rows. With queries and keys counted from the end, i' = q - 1 - i
- * and j' = kv - 1 - j, the condition j <= i + offset is i' <= j' + offset + q - kv: the same form with the sides
- * exchanged. Blocks are counted from the first key, so keys are padded to whole blocks after the last one; this adds
- * rows - kv to j', and offset + q - rows is the new offset. */
+/* Returns the band of a piece of attention. In the backward a block owns keys, so keys are the rows. Counted from the
+ * end, i' = q - 1 - i and j' = kv - 1 - j, the condition j <= i + offset becomes i' <= j' + offset + q - kv, which has
+ * the same form with the sides exchanged. Blocks are counted from the first key, so keys are padded to whole blocks
+ * after the last key; this adds rows - kv to j', and the new offset is offset + q - rows. */
 static struct mask_band mask_band_of(enum work_kind kind, const struct attention_piece *piece,
                                      bool causal, double tile)
 {
@@ -77,8 +77,8 @@ static struct mask_band mask_band_of(enum work_kind kind, const struct attention
     return band;
 }
 
-/* Takes from blocks of a causal band what a window hides: the columns before the first one that a block's first row
- * sees. all: the columns in whole steps. */
+/* Subtracts from the blocks of a causal band the columns that a window hides: those before the first column that a
+ * block's first row sees. all: the number of columns, rounded up to whole steps. */
 static void subtract_hidden_columns(struct attention_blocks *blocks,
                                     const struct cost_attention *attention,
                                     const struct mask_band *band, double count, double all)
@@ -104,7 +104,7 @@ static struct attention_blocks blocks_of_piece(const struct cost_attention *atte
     if (attention_piece_pairs(piece) == 0)
         return (struct attention_blocks){0};
 
-    /* Without a window a block loops from column 0 to the last column that its last row sees. */
+    /* Without a window, a block loops from column 0 to the last column that its last row sees. */
     double first_end = ceil((band.offset + fmin(tile, band.rows)) / step) * step;
     double last_end = ceil((band.offset + band.rows) / step) * step;
     struct attention_blocks blocks = {
@@ -161,10 +161,10 @@ static struct attention_blocks blocks_of_pieces(const struct cost_attention *att
     return all;
 }
 
-/* Returns the seconds of blocks with these lengths. If all blocks have one length, they run in waves, and the last
- * wave may be only partly filled. If lengths vary, all multiprocessors are busy until the last block starts; after
- * that they finish at times spread over the length of the longest block, so half of that length is lost. Between the
- * two cases, the result is mixed by how uneven the blocks are. */
+/* Returns the seconds of thread blocks with these lengths. If all blocks have one length, they run in waves, of which
+ * the last may be only partly filled. If lengths differ, all multiprocessors are busy until the last block starts; then
+ * they finish at times spread over the length of the longest block, so half of that length is lost. The result is a
+ * mean of the two cases, weighted by how much the lengths differ. */
 static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
                        struct attention_blocks blocks, double heads, double column_s)
 {
@@ -213,9 +213,9 @@ double cost_attention_mhz(const struct device_cost *cost, enum attention_impl im
     return cost->device_clock_mhz * cost_power_limited_share(cost, attention_watts(cost, impl));
 }
 
-/* Returns the rate of a kernel whose heads of v are narrower or wider than those of q and k. Device files have rates of
- * equal head sizes only; the rate is interpolated between them at the mean size of the products' sides, and such a
- * kernel pads nothing (docs/costs.md, "Attention"). row: that of the head dim of q and k. */
+/* Returns the rate of a kernel whose heads of v have another width than those of q and k. Device files have rates only
+ * for equal widths; the rate is interpolated at the mean width of the products' sides. Such a kernel pads nothing
+ * (docs/costs.md, "Attention"). row: the row of the head dim of q and k. */
 static double flop_per_s_of_unequal_heads(const struct cost_attention *attention, size_t row,
                                           const struct work *work)
 {

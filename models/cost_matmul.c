@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The most parts into which a library cuts k; each part has tiles of its own. */
+/* The most parts into which a library cuts the sum over k; each part has tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
 /* Returns the rate of 8- or 4-bit products; 0: the device has none. */
@@ -69,9 +69,9 @@ double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
     return cost->device_clock_mhz * cost_power_limited_share(cost, matmul_watts(cost, dtype));
 }
 
-/* Returns the seconds of a product whose tiles run in waves: in each wave every multiprocessor computes one tile of y,
- * and the last wave takes as long as a full one. The groups of a grouped product, which have equal sizes here, share
- * the waves. */
+/* Returns the seconds of a product whose tiles run in waves: in a wave every multiprocessor computes one tile of y, and
+ * the last wave takes as long as a full one. The groups of a grouped product share the waves, and have equal sizes
+ * here. */
 static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
                       double tile_n, double flop_per_s, double split)
 {

@@ -114,7 +114,7 @@ static double chain_elements(const struct work *work)
     case WORK_ROPE_BACKWARD:
         return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
     case WORK_SWIGLU:
-    /* with touches, the schedule itself says how often a chain touches its elements */
+    /* A work with `touches` says itself how often a chain reads or writes its elements. */
     case WORK_SWIGLU_BACKWARD:
         return work->activation.touches > 0
                    ? 0
@@ -160,9 +160,9 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
                : NULL;
 }
 
-/* Returns the bytes that the kernels before and after an attention backward move. Before it, delta is computed from O
- * and dO, and the fp32 dQ is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are
- * summed over each group. */
+/* Returns the bytes moved by the kernels before and after an attention backward. Before it, delta is computed from o and
+ * d_o, and the fp32 dq is cleared. After it, dq is cast; with grouped heads, dk and dv of the query heads are summed over
+ * each group. */
 double cost_memory_around_attention_bytes(const struct work *work)
 {
     double in = (double)dtype_bytes((enum dtype)work->in);
@@ -194,9 +194,9 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
     return bytes;
 }
 
-/* Returns the seconds of a chain. Most of its kernels are elementwise and run at the speed of memory, those that move
- * rows at that of their class. Slow kernels run at the rate of their elements if it is known, and like the others if it
- * is not. */
+/* Returns the seconds of a chain of kernels. Most are elementwise and run at the speed of memory; those that move rows
+ * run at the rate of their class. Slow kernels run at the device's rate of elements if that is known, else like the
+ * others. */
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {

@@ -37,22 +37,22 @@ struct cost_tensor_work cost_attention_tensor_work(const struct device_cost *cos
                                                    const struct work *work);
 
 /* Returns the seconds that a product or an attention takes in a training step, where the power limit may lower the
- * clock, if it takes burst_s in a short run. burst_s 0: returns the least that it can take in a step (docs/costs.md,
- * "What the power limit leaves"). */
+ * clock. burst_s: the seconds that it takes in a short run; 0: the result is the least that it can take in a step
+ * (docs/costs.md, "What the power limit leaves"). */
 double cost_sustained_s(const struct device_cost *cost, const struct cost_tensor_work *busy,
                         double burst_s);
 
 /* Returns the share of device_memory_bytes_per_s that work reaches; 0 for work not limited by memory. */
 double cost_bandwidth_share(const struct device_cost *cost, const struct work *work);
-/* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". The name is
- * one pointer for all kinds of the class. NULL: memory does not limit the kind. */
+/* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". All kinds of
+ * a class get the same pointer. NULL: the kind is not memory-bound. */
 const char *cost_memory_class(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */
 double cost_memory_around_attention_bytes(const struct work *work);
 
-/* Returns the seconds that `bytes` take at the asymptotic share of the bandwidth, plus those of the ramp to it,
- * without a kernel start. */
+/* Returns the seconds in which memory moves `bytes` at the share `fraction` of its bandwidth, plus those of the ramp to
+ * that rate; the start of a kernel is not included. */
 double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes);
 
 /* Finds the parameters of an attention op and the index of its head dim in dim[]; false: no listed dim is large

@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A point is near a shape if each side of one is about the size of the other's: the Euclidean distance of the
- * logarithms of their sides is at most log 4. An attribute in which the two differ (the form of a product, the mask of
- * an attention) counts as a side that is twice as long. With fewer than NEAR_MIN near points the formula was as good
- * without correction. */
+/* Which measured points correct the formula. A point is near a shape if the Euclidean distance between the logarithms
+ * of their sides is at most NEAR = log 4; an attribute in which the two differ (the form of a product, the mask of
+ * attention) adds ATTRIBUTE = log 2. The nearest NEAR_MAX points count. With fewer than NEAR_MIN, the formula was as
+ * good without a correction, so there is none. */
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
 static const double NEAR = 1.386, ATTRIBUTE = 0.693;
 
@@ -61,7 +61,7 @@ static int attribute_differences(const struct work *a, const struct work *b)
             b->attention.heads * a->attention.kv_heads);
 }
 
-/* Returns the Euclidean distance of the logarithms of the sides: m, n, k; or queries, keys, heads. */
+/* Returns the Euclidean distance between the logarithms of the sides, which are m, n, k, or queries, keys, heads. */
 static double log_side_distance(const struct work *a, const struct work *b)
 {
     double square = 0;

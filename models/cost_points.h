@@ -18,8 +18,7 @@ enum status cost_points_read(struct cost_reader reader, struct json_node node);
 /* Drops the points of attention (true) or of products (false). */
 void cost_points_drop_family(struct cost_points *points, bool attention);
 
-/* Returns the seconds of the work by measured points; if no measured shape is near, returns the seconds by the formula
- * `law`. */
+/* Returns the seconds of the work from measured points; if no measured shape is near, those of the formula `law`. */
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law);
 

@@ -55,8 +55,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
     }
 }
 
-/* Appends why work is outside the calibrated sizes: "matmul k = 64 is under the calibrated 512..32768". Sizes are
- * whole numbers, and are printed as such: 1048576, not 1.04858e+06. */
+/* Appends why a size is outside the calibrated ones: "matmul k = 64 is under the calibrated 512..32768". Sizes are
+ * printed as whole numbers: 1048576, not 1.04858e+06. */
 static void explain_out_of_range(struct text *reason, const struct work *work, enum cost_size size,
                                  double value, double low, double high)
 {

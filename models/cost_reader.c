@@ -119,7 +119,7 @@ static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
     return status;
 }
 
-/* Reads {"residual": r, "source": s, "sizes": {...}}; an estimated family has no sizes. */
+/* Reads {"residual": r, "source": s, "sizes": {...}} into *calibration. A family that is an estimate has no sizes. */
 enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
                                   struct cost_calibration *calibration)
 {

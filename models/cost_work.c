@@ -18,8 +18,8 @@ static double no_device_s(const struct device_cost *cost, enum attention_impl im
     return 0;
 }
 
-/* The host work of a kind: `op_count` calls into the framework that launch `kernel_count` kernels, or one call that is
- * a collective, a copy or a synchronisation. */
+/* What the host does for a kind: OP: `op_count` calls into the framework, which launch `kernel_count` kernels; the
+ * others: one call, which is a collective, a copy or a synchronisation. */
 enum issue_kind { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
 
 struct kind_cost {
@@ -28,8 +28,9 @@ struct kind_cost {
     int op_count, kernel_count;
 };
 
-/* Counts of kernels and calls are those of the fused kernels that training frameworks use. A merge is counted as
- * PyTorch code does it: a cast, one jitted update of o, one of lse, and a copy back of each. */
+/* For each kind, its cost function, what the host does, and its numbers of calls and kernels, which are those of the
+ * fused kernels that training frameworks use. A merge is as in PyTorch code: a cast, one jitted update of o, one of
+ * lse, and a copy back of each. */
 static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
     [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},

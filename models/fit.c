@@ -25,7 +25,8 @@ static const double RANK_TOLERANCE = 1e-5;
  * parameter. */
 static const double COLUMN_TOLERANCE = 1e-7;
 
-/* One least-squares problem over the parameters that are free; one point may be left out. */
+/* A least-squares problem while it is solved: the parameters that are free, their values, and the point that is left
+ * out, if one is. */
 struct fit_search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];
@@ -124,7 +125,7 @@ static gsl_vector *scaled_free_values(const struct fit_search *search)
     return u;
 }
 
-/* ---- one descent ---- */
+/* ---- one descent from a start ---- */
 
 static void descend_residuals(struct fit_search *search)
 {
@@ -328,8 +329,8 @@ static void find_errors(struct fit *fit, const struct fit_search *search)
     gsl_matrix_free(j);
 }
 
-/* Fills leverage[0..points), each between 0 and 1: the share of a change of a point's time by which the fit's
- * prediction of that point changes. The sum is the number of parameters; if one is 1, no other point determines one
+/* Fills leverage[points] with numbers from 0 to 1: by which share of a change of a point's time the fit's prediction of
+ * that point changes. Their sum is the number of parameters. If a point has leverage 1, no other point determines one
  * of the parameters. Returns false if there are no parameters. */
 static bool compute_leverages(double *leverage, const struct fit_search *all, size_t points)
 {
@@ -371,8 +372,8 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
 }
 
 /* Multiplies all rates and shares (parameters with scale 0) by one common factor, from 1e-4 to 1e4 in steps of a tenth
- * of a decade, that brings the predictions nearest to the measured times. This is needed because, from too far away,
- * every relative error is about -1 and no direction improves it. */
+ * of a decade, that brings the predictions nearest to the measured times. From too far away every relative error is
+ * about -1, and no direction improves it. */
 static void scale_rates_to_measured(struct fit_search *search)
 {
     const struct fit_problem *p = search->problem;

@@ -18,8 +18,8 @@ enum { FIT_PARAMS_MAX = 48 };
 struct fit_param {
     const char *name;
     double start, low, high; /* start within low..high */
-    /* 0: the fit uses the parameter's logarithm (rates, shares; low > 0). Otherwise the size of a change that
-     * matters, for parameters that may be 0. */
+    /* 0: the fit uses the parameter's logarithm (for rates and shares; `low` must be above 0). Else: the size of a
+     * change that matters, for a parameter that may be 0. */
     double scale;
     bool is_optional; /* held at its start when no point depends on it; else that is refused */
 };
@@ -30,7 +30,7 @@ typedef double fit_model(void *context, const double *value, size_t point);
 struct fit_problem {
     const char *name; /* "matmul", for messages */
     const char *help; /* which points would help, for messages: "add products of other depths" */
-    /* the text that replaces `help` if the points lie too far from the fit; NULL: help */
+    /* replaces `help` in the refusal of points that lie too far from the fit; NULL: `help` is used */
     const char *scatter_help;
     const struct fit_param *param;
     size_t param_count, point_count;
@@ -56,8 +56,9 @@ struct fit {
     double rms_error, worst_error; /* relative, over the points */
     bool is_scattered;             /* the fit was refused because rms exceeds the limit */
     size_t worst_point;
-    /* Root mean square of the relative errors of points that are predicted by a fit to all the others. It covers the
-     * points that the others can predict, whose leverage is at most 0.9; leave_one_out_points is their number. */
+    /* The root mean square of relative errors, each of a point that is predicted by a fit to all other points.
+     * leave_one_out_points: the number of points that count: those with leverage at most 0.9, which the others can
+     * predict. */
     double leave_one_out_error;
     size_t leave_one_out_points;
 };

@@ -31,8 +31,8 @@ static enum status require_switch_value(const struct hf_reader *r, const char *k
 
 /* ---- which keys the file has ---- */
 
-/* True if a quantization_config says only in which numbers the published weights are stored: MXFP4 (gpt-oss) and FP8
- * (DeepSeek-V3) have no trainer that keeps them so; training reads them into wider ones. Adds a note. */
+/* True if a quantization_config says only in which numbers the published weights are stored, and adds a note. No
+ * trainer keeps weights in MXFP4 (gpt-oss) or FP8 (DeepSeek-V3) so: training reads them into wider numbers. */
 static bool says_storage_of_published_weights(const struct hf_reader *r, struct json_node config)
 {
     static const char *const methods[] = {"mxfp4", "fp8"};
@@ -145,8 +145,9 @@ static enum status check_keys(const struct hf_reader *r)
 
 /* ---- rotary positions ---- */
 
-/* With a share below 1, only the first columns of every head are rotated. The same kernel copies the others, so the
- * work is the same; a run and its reference rotate all columns, as a note says. */
+/* Reads the share of the columns of every head that are rotated, the first ones. If it is below 1, a note says that
+ * a run and its reference rotate all columns; the work is the same, since the kernel that rotates also copies the
+ * others. */
 static enum status read_rotary_share(const struct hf_reader *r, struct json_node holder)
 {
     static const char key[] = "partial_rotary_factor";
@@ -518,8 +519,8 @@ static const char *last_path_part(struct arena *arena, const char *path, const c
     return arena_text(arena, begin, (size_t)(end - begin));
 }
 
-/* Returns the name of the model in a file. A file "config.json" has none of its own: then the config says it, or the
- * folder does, or it is called by its family. */
+/* Returns the name of the model of a file. A file "config.json" has no name of its own: then it is the name that the
+ * config has, or that of the folder, or that of the family. */
 static const char *model_name_of(struct arena *arena, const char *path, struct json_node root)
 {
     const char *end = path + strlen(path), *said = "", *family = "model";

@@ -22,9 +22,9 @@
 #include "base/json.h"
 #include "models/transformer.h"
 
-/* Reads a whole config.json in memory; name stands for it in messages and becomes t->name. A model of a
- * file config.json has the name that the config says (_name_or_path), or else that of its folder. Strings are copied
- * into arena. The result has passed transformer_check(). ignore may be NULL. */
+/* Reads a whole config.json from memory. name: the file's name in messages, which becomes t->name; if it is a file
+ * config.json, t->name is the name that the config has (_name_or_path), or that of its folder. Strings are copied to
+ * `arena`. ignore: as for transformer_load(); may be NULL. The result has passed transformer_check(). */
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
                             const char *data, size_t size, const char *ignore, struct diag *diag);
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* For each family, what its class in Transformers has, and its defaults of keys that a file may leave out. */
+/* What the class of each family in Transformers does, and its defaults for keys that a file may lack. */
 static const struct expert_family {
     const char *model_type;
     int64_t per_token;
@@ -32,7 +32,7 @@ static const struct expert_family {
 
 /* ---- keys ---- */
 
-/* Reads the whole number at the first of several keys that is present; if none is, *out stays as it is. */
+/* Sets *out to the whole number of the first of several keys that is present; if none is, *out does not change. */
 static enum status read_first_present_size(const struct hf_reader *r, const char *const *keys,
                                            size_t count, int64_t *out)
 {

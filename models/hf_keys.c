@@ -105,7 +105,7 @@ static const struct hf_key keys[] = {
     {"layer_norm_epsilon", HF_GPT2, HF_KEY_READ, false},
     {"scale_attn_weights", HF_GPT2, HF_KEY_READ, true},
     {"scale_attn_by_inverse_layer_idx", HF_GPT2, HF_KEY_READ, true},
-    /* ---- numbers that scale or rotate; a note says that they change no work ---- */
+    /* ---- numbers that scale or rotate; a note says that they do not change the work ---- */
     {"query_pre_attn_scalar", HF_GEMMA, HF_KEY_SCALES, true},
     {"rope_local_base_freq", HF_GEMMA, HF_KEY_SCALES, true},
     {"embedding_multiplier", HF_GRANITE, HF_KEY_SCALES, true},

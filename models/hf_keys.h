@@ -35,7 +35,7 @@ enum hf_family_bit {
     HF_ROPE = HF_ALL & ~HF_GPT2,
 };
 
-/* Parts of a model that are not read for some families, so that only a dense proxy can stand for them
+/* Parts of a model that are not read for some families; only a dense proxy can represent such a model
  * (models/hf_proxy.h). */
 enum hf_part {
     PART_EXPERTS = 1 << 0,
@@ -63,7 +63,7 @@ struct hf_family {
     bool qk_norm, qk_norm_wide;
     /* the projections of q, k and v have biases, whatever attention_bias says */
     bool bias_qkv;
-    /* attention_bias is about q, k and v only, not about the output's projection */
+    /* attention_bias concerns q, k and v only, not the output's projection */
     bool attention_bias_is_qkv_only;
     bool kv_heads_optional; /* if the key is absent, there are as many K/V heads as heads */
     /* the file must give head_dim; false: an absent head_dim is the default below, or hidden / heads if that is 0 */
@@ -76,7 +76,7 @@ struct hf_family {
     int64_t window; /* the default of sliding_window; 0: none */
     /* the default of sliding_window_pattern; 0: all layers have a window */
     int64_t full_attention_every;
-    /* defaults; 0 stands for 10000, 1e-6 and all columns of a head */
+    /* defaults of keys that are absent; 0: 10000, 1e-6, and all columns of a head */
     double rope_theta, norm_eps, rotary_share;
     /* names of keys; NULL: hidden_act, rms_norm_eps, sliding_window */
     const char *act_key, *eps_key, *window_key;

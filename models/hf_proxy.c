@@ -29,14 +29,14 @@ static const struct {
 /* The families: what each configuration class of Transformers has besides sizes, and its defaults of keys that a file
  * may leave out. A key that the file has replaces the default. */
 static const struct proxy_family {
-    /* its bit is HF_PROXY; it also has the family's parts, norms, biases of q, k and v, and windows */
+    /* its bit is HF_PROXY; it has the family's parts, norms, biases of q, k and v, and windows */
     struct hf_family base;
     bool no_rotary;
     bool bias_o, bias_ffn; /* the layers have these biases, whatever attention_bias says */
     bool none_is_near;     /* no dense model is near: few layers, or none, have attention */
-    /* How many experts a token passes, their width, the number of shared experts of that width or the width of the
-     * shared one, the number of first layers without experts, and the period of layers with experts (0: all). routed
-     * -1: the file must give it. */
+    /* Defaults of a model with experts: how many experts a token passes; their width; the number of shared experts of
+     * that width, or the width of the one shared expert; the number of first layers without experts; and every how many
+     * layers there are experts (0: in all). routed -1: the file must give it. */
     int64_t routed, expert_width, shared, shared_width, dense_first, period;
 } families[] = {
     /* clang-format off */
@@ -174,9 +174,9 @@ static void read_layer_list(struct reader *r, const char *key, struct json_node 
         r->status = json_get_array(r->root, key, list, r->diag);
 }
 
-/* Returns the number of layers that have experts. Files say which these are by a list of them (Llama 4), a list of the
- * others (Qwen), how many of the first layers have none (DeepSeek), and a period, of which the last layer has experts,
- * or the layer at an offset (Jamba). */
+/* Returns the number of layers that have experts. A file says which these are by a list of them (Llama 4); by a list of
+ * the others (Qwen); by the number of first layers without experts (DeepSeek); or by a period, where the last layer of
+ * each period has experts, or the one at an offset (Jamba). */
 static int64_t count_expert_layers(struct reader *r, const struct proxy_family *f, int64_t layers)
 {
     struct json_node sparse, dense;
@@ -380,7 +380,8 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     hf_proxy_label(t, arena, t->name, missing);
 }
 
-/* Returns the parts of this model that are not modelled: those of its family, and those that its keys show. */
+/* Returns, as bits of enum hf_part, the parts of this model that are not modelled: those of its family, and those that
+ * its keys show. */
 static unsigned missing_parts(const struct proxy_family *f, struct json_node root)
 {
     bool alibi = false; /* a key of Falcon */
@@ -435,7 +436,7 @@ const char *hf_proxy_describe(struct arena *arena, unsigned missing)
     return described;
 }
 
-/* Reports the missing parts. t: the nearest dense model; NULL: there is none. */
+/* Reports the parts that are missing. t: the nearest dense model, which is then named; NULL: there is none. */
 static enum status refuse_model(struct json_node at, const char *model_type, unsigned missing,
                                 const struct transformer *t, bool none_is_near, struct diag *diag)
 {

@@ -15,8 +15,9 @@
 /* True if model_type is in the table. */
 bool hf_proxy_has_family(const char *model_type);
 
-/* Reads the nearest dense transformer; t->proxy_lacks names the missing parts. A note names the keys of the file that
- * are neither read nor known to leave the work as it is, except those of ignore (models/hf_config.h; NULL: none). */
+/* Sets *t to the nearest dense transformer; t->proxy_lacks names the missing parts. A note names those keys of the file
+ * that are neither read nor known to have no effect on the work, except the keys in `ignore` (models/hf_config.h; NULL:
+ * none). */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, const char *ignore,
                           struct diag *diag);

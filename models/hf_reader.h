@@ -11,10 +11,10 @@
 
 struct hf_reader {
     struct transformer *t;
-    /* the file's root; for a model with other parts around its text model, the text_config */
+    /* the root of the file; its text_config, if the model has other parts besides its text model */
     struct json_node root;
     const struct hf_family *family;
-    /* keys that the caller leaves unread, separated by commas; NULL: none */
+    /* names of keys that the caller leaves unread, separated by commas; NULL: none */
     const char *ignored_keys;
     struct diag *diag;
 };
@@ -51,8 +51,8 @@ enum status hf_read_rope_theta(const struct hf_reader *r);
 /* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
 enum status hf_read_windows(const struct hf_reader *r);
 
-/* Reads which layers rotate queries and keys, after the windows and the kind of positions
- * (models/hf_rotating_layers.c). What is not every N-th layer is refused by name. */
+/* Reads which layers rotate queries and keys; call it after the windows and the kind of positions have been read
+ * (models/hf_rotating_layers.c). Anything but every N-th layer is refused by name. */
 enum status hf_read_rotating_layers(const struct hf_reader *r);
 
 /* Fails at the first layer of no_rope_layers, a list of 1 for each layer that rotates, that does not do what

@@ -18,7 +18,8 @@ static const double NEAR = 8;
 /* Seconds of a layer's forward products below which kernels are short. */
 static const double SHORT_LAYER_S = 1e-3;
 
-/* Degrees of freedom of the distribution of r / s, and the probability outside each end of the interval. */
+/* For the interval: the degrees of freedom of the distribution of residual over scale, and the probability beyond each
+ * of its ends. */
 static const double FREEDOM = 5, TAIL = 0.05;
 
 /* The correlation of the errors of two runs that come from a feature both have. */
@@ -74,7 +75,7 @@ void evidence_find_explained_runs(struct evidence *evidence)
     }
 }
 
-/* The measured rows of one figure. */
+/* The measured runs of one figure. */
 struct measured_rows {
     const struct residuals *runs;
     const bool *is_explained;        /* [rows] the row measures the figure */
@@ -160,7 +161,8 @@ enum shared_traits {
     SHARE_SIZE = 16
 };
 
-/* True if a measured row shares all of `shared` with the run, and the mechanism; MECHANISM_COUNT: any. */
+/* True if some measured row has the same properties `shared` (bits) as the run, and this mechanism; MECHANISM_COUNT:
+ * any mechanism. */
 static bool is_measured_like(const struct measured_rows *measured, const struct residual *run,
                              unsigned shared, enum mechanism mechanism)
 {
@@ -239,8 +241,8 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
     else if (is_neutral(run) || run->real_framework != NULL ||
              !is_measured_like(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
-    /* what the layers of a framework's own code keep is not shown by runs of the profile that stands for it: Nanotron's
-     * need up to twice as much as Megatron-LM's */
+    /* Runs of a profile do not show what layers of a framework's own code keep, if the profile only represents that
+     * framework: Nanotron's layers need up to twice as much as Megatron-LM's. */
     add_layout_features(interval, &measured, run, deviation,
                         of == RESIDUAL_MEMORY && run->real_framework != NULL);
     const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
@@ -261,8 +263,8 @@ static double variance_of(const struct interval *interval, double base)
 
 /* ---- the user's own runs ---- */
 
-/* Returns the covariance of the errors of two runs: 0.5 times the sum of sqrt(v(k, i) v(k, j)) over the features k that
- * both lack, the base among them. */
+/* Returns the covariance of the errors of two runs: 0.5 times the sum of base^2 and, over the features k that measured
+ * runs lack for both, of sqrt(v(k, i) v(k, j)), where v(k, i) is the variance that feature k adds to run i. */
 static double covariance(const struct interval *a, const struct interval *b, double base)
 {
     double sum = base * base;
@@ -274,9 +276,9 @@ static double covariance(const struct interval *a, const struct interval *b, dou
     return SHARED * sum;
 }
 
-/* Conditions the interval on the residuals r of n own runs. It solves K a = C, where C are the covariances of these
- * runs with the new one and K = C(i, j) + 0.5 diag(s(i)^2) those among themselves; the shift becomes a r and the
- * variance falls by a C. */
+/* Conditions the interval on the residuals r of n own runs. With C the covariances of these runs with the new one, and
+ * K = C(i, j) + 0.5 diag(s(i)^2) those among themselves, where s(i) is the standard deviation of run i, it solves K a = C. Then the
+ * shift becomes a . r, and the variance falls by a . C. */
 static void condition_on_own_runs(struct interval *interval, double *variance,
                                   const struct interval *own, const double *residual, size_t n,
                                   double base)

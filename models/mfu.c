@@ -67,8 +67,9 @@ static double linear_flops_loongtrain(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Returns 2 (N - N_embedding), a third of the 6 (N - N_embedding) flops per token and step. As in torchtitan, a tied
- * head is part of the embedding and so not counted, and of routed experts those that a token passes are counted. */
+/* Returns 2 (N - N_embedding), a third of torchtitan's 6 (N - N_embedding) flops per token and step, where N is the
+ * number of parameters. As in torchtitan, a tied head is part of the embedding and does not count, and of the routed
+ * experts only those that a token passes count. */
 static double linear_flops_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_active_parameters(t) - transformer_embedding_parameters(t));
@@ -92,7 +93,7 @@ static linear_function *const linear[MFU_CONVENTION_COUNT] = {
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes)
 {
-    /* The share of causal pairs that windows or block-sparse attention leave; without them it is exactly 1. */
+    /* the share of causal pairs that windows or block-sparse attention leave visible; exactly 1 without them */
     const double seen = transformer_visible_attention_flops(t, seq_len) /
                         transformer_attention_flops(t, seq_len, true);
     return mfu_visible_flops(convention, t, seq_len, sequences, recomputes, seen);

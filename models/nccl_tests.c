@@ -76,8 +76,8 @@ static int find_test(struct tests_word word)
     return -1;
 }
 
-/* Reports that the lines of two runs alternate, so that it is not known to which run a row belongs, and how many ranks
- * it had. */
+/* Reports that the lines of two runs alternate: then it is not known to which run a row belongs, and how many ranks it
+ * had. */
 static enum status refuse_mixed(const struct tests_table *table, struct loc at, const char *why)
 {
     return diag_error(table->diag, at, STATUS_BAD_INPUT,

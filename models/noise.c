@@ -7,9 +7,9 @@
 /* The fewest repeats that have a p10 and a p90 of their own. */
 static const int64_t REPEATS_MIN = 5;
 
-/* On an idle machine the median spread of all points is 1.2 to 1.3; with as many busy programs as processors it is 2
- * or more. The points of a single family may be noisier: the short times of the issuing thread reach 1.6 on an idle
- * machine. */
+/* Limits of the 90th percentile over the 10th, above which points count as disturbed. On an idle machine the median
+ * over all points is 1.2 to 1.3; with as many busy programs as processors it is 2 or more. A single family may have a
+ * larger one: the short times of the issuing thread reach 1.6 on an idle machine. */
 static const double ALL_LIMIT = 1.5, OWN_LIMIT = 2;
 
 double noise_p90_over_p10(const struct point *const *point, size_t count)

@@ -34,7 +34,7 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
 #undef ROLE
 };
 
-/* The longest time in seconds: no op takes as long, and sums of shorter times stay finite. */
+/* The longest time in seconds that a file may give: no op takes as long, and sums of shorter times stay finite. */
 static const double LONGEST_S = 1e9;
 
 bool point_is_undisturbed_op(const struct point *point)
@@ -163,7 +163,7 @@ static bool parse_param_value(const struct work_param *param, const char *text, 
     return *value >= least && *value <= INT64_MAX / 2;
 }
 
-/* Reads "m=512 n=64": every required parameter must be given, and none twice. */
+/* Reads parameters such as "m=512 n=64". Each required one must be given, and none twice. */
 static enum status read_params(const struct record *record, struct work *work, struct diag *diag)
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);

@@ -85,9 +85,8 @@ void points_add(struct points *points, const struct point *point);
 /* Returns the value of a header key (the first, if several files give it); NULL: it is absent. */
 const char *points_header_value(const struct points *points, const char *key);
 
-/* Adds the rows of data[0..size); name stands for the text in messages and is copied. The points
- * of a file stand on as many nodes as its header key "nodes" says, 1 without it; with the key
- * "loopback" their members share one GPU. */
+/* Adds the rows of data[0..size). name: the text's name in messages, which is copied. The members of a file's points
+ * are on as many nodes as the header key "nodes" says, 1 without it; with the key "loopback" they share one GPU. */
 enum status points_parse(struct points *points, const char *name, const char *data, size_t size,
                          struct diag *diag);
 enum status points_load(struct points *points, const char *path, struct diag *diag);
@@ -95,7 +94,7 @@ enum status points_load(struct points *points, const char *path, struct diag *di
 /* Prints header and rows, times to six digits; points_parse() reads them back. */
 void points_print(const struct points *points, struct text *out);
 
-/* Appends "m=512 n=512 k=64", the params column. */
+/* Appends the parameters of a work as in the column params: "m=512 n=512 k=64". */
 void points_print_params(const struct work *work, struct text *out);
 
 const char *point_role_name(enum point_role role);

@@ -64,8 +64,8 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     return STATUS_OK;
 }
 
-/* Returns the shortest preset name that contains the given one ("dgx-h100" for "h100"), or else the one that is most
- * likely meant by a misspelt name. */
+/* Returns the shortest preset name that contains the given name ("dgx-h100" for "h100"), or else the preset that a
+ * misspelt name most likely means. */
 static const char *presets_nearest(const char *name, const char *const *names, size_t count)
 {
     const char *shortest = NULL;

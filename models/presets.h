@@ -21,8 +21,8 @@ const char *presets_path(struct arena *arena, const char *kind, const char *name
 enum status presets_list(const char *kind, const char *const **names, size_t *count,
                          struct arena *arena, struct diag *diag);
 
-/* Checks that there is a preset `name` of a kind. If not, the message is "at: error: no cluster 'dgx-h10' ...; did
- * you mean 'dgx-h100'?"; `what` is the noun in it ("cluster"). */
+/* Sets *path to the file of preset `name` of a kind. If there is none, the message is "at: error: no cluster 'dgx-h10'
+ * ...; did you mean 'dgx-h100'?", in which `what` is "cluster". */
 enum status presets_find_path(const char *kind, const char *what, const char *name, struct loc at,
                               const char **path, struct arena *arena, struct diag *diag);
 

@@ -5,7 +5,8 @@
 const char *const scaling_names[SCALING_COUNT] = {"none",  "tensor", "row", "vector",
                                                   "block", "mx",     "nv"};
 
-/* The rows and columns of a block, and the dtype of its scale; 0: all rows, or all columns. */
+/* By scaling: the rows and columns of a block that shares a scale (0: all rows, or all columns), and the dtype of the
+ * scale. */
 static const struct {
     int64_t rows, cols;
     enum dtype dtype;

@@ -7,15 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which elements of an 8- or 4-bit operand form a block that shares a scale, and the dtype of the scales. Elements are
- * multiplied by the scale. The rows of a block lie along the axis that a product sums over. */
+/* Which elements of an 8- or 4-bit operand share a scale (a block), and the dtype of the scales. An element's value is
+ * the stored number times its scale. The rows of an operand lie along the axis over which a product sums. */
 enum scaling {
     SCALING_NONE,
     SCALING_TENSOR, /* all elements; f32 */
     SCALING_ROW,    /* each row; f32 */
     /* 128 elements of a row; f32. A product with this scaling has it for a and b. */
     SCALING_VECTOR,
-    /* 128 x 128 elements; f32. A product with this scaling has it for b, and SCALING_VECTOR for a. */
+    /* 128 x 128 elements; f32. Only the operand b of a product has it; a then has SCALING_VECTOR */
     SCALING_BLOCK,
     SCALING_MX, /* 32 elements of a row; E8M0 */
     SCALING_NV, /* 16 elements of a row; E4M3 */

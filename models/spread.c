@@ -77,7 +77,7 @@ static const struct {
     {"nic.peer_latency", SPREAD_NETWORK_LINKS},
 };
 
-/* One number of the machine. */
+/* A number of the machine that has a spread, and the part to which it belongs. */
 struct machine_number {
     double *value;
     enum spread_part part;

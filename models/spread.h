@@ -41,10 +41,10 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
  * estimated numbers, or is one of the cluster. */
 double spread_estimated_error(const struct device_cost *cost, enum spread_part part);
 
-/* Make the numbers of a part slower: spread_slow_measured() those that have a spread, each by the factor exp(its
- * spread); spread_slow_unmeasured() the other numbers of the part, by `factor`. Measured shapes of products and
- * attention (struct cost_points) are slowed by the smallest spread of their part, or, if the part has no spread, by
- * `factor`. The slowed table of those shapes is a copy in the arena; other numbers change in place. */
+/* Make the numbers of a part slower. spread_slow_measured() slows those that have a spread, each by the factor exp(its
+ * spread); spread_slow_unmeasured() slows the others, by `factor`. Measured times of products and attention (struct
+ * cost_points) are slowed by the smallest spread of their part, or, if it has none, by `factor`; the table of slowed
+ * times is a copy in the arena. All other numbers change in place. */
 void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                           enum spread_part part);
 void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,

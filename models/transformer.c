@@ -210,8 +210,7 @@ static int64_t count_elements(const struct tensor_spec tensors[], size_t count)
     return sum;
 }
 
-/* Returns the first layer that has experts, or, without `experts`, the first that has none; -1: there is no such
- * layer. */
+/* Returns the first layer with experts, or, if `experts` is false, the first without; -1: there is no such layer. */
 static int64_t first_layer_with(const struct transformer *t, bool experts)
 {
     for (int64_t l = 0; l < t->layers; l++)

@@ -158,8 +158,8 @@ struct transformer {
     /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
      * just before it. transformer_layer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;
-    /* In such a layer a sequence is cut into chunks of attention_window tokens, and a query attends to the keys of its
-     * own chunk (Llama 4), instead. */
+    /* the window is a chunk (Llama 4): in a layer with a window, a sequence is cut into chunks of attention_window
+     * tokens, and a query attends only to keys of its own chunk */
     bool window_chunks;
     int64_t unrotated_every; /* transformer_layer_rotates() says which layers rotate q and k */
     /* Block-sparse attention: the first attention_kept tokens of every attention_chunk tokens are keys for later
@@ -173,29 +173,29 @@ struct transformer {
     enum router router;
     bool router_norm, router_bias, router_correction, router_on_input;
     double router_scale; /* 0 stands for 1 */
-    /* Latent attention. kv_latent 0: none, and the others are 0. The last rope_dim of the head_dim columns of q and k
-     * are rotated; those of k are the same in all heads. */
+    /* Latent attention. kv_latent 0: the model has none, and the other numbers are 0. Of the head_dim columns of q and
+     * k, the last rope_dim are rotated; those of k are the same in all heads. */
     int64_t q_latent, kv_latent, rope_dim, v_dim;
     bool attention_sinks;
     /* Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685, section 4.1): a linear layer y = x W^T + bias becomes y +
-     * (x A^T) B^T, where A is [adapter_rank, inputs] and B [outputs, adapter_rank]. Only A and B are trained; all other
-     * weights are frozen. The factor alpha / rank of the paper is part of B. adapter_targets: a bit for each enum
-     * adapter_target; 0: all of those that the model has. adapter_rank 0: no adapters, and all weights are trained. */
+     * (x A^T) B^T, where A is [adapter_rank, inputs] and B is [outputs, adapter_rank]. Only A and B are trained; all
+     * other weights are frozen. The paper's factor alpha / rank is part of B. adapter_targets: a bit for each enum
+     * adapter_target; 0: all that the model has. adapter_rank 0: there are no adapters, and all weights are trained. */
     int64_t adapter_rank, adapter_targets;
 };
 
 /* ---- loading ---- */
 
-/* Fills *t from a line of fields (transformer_is_line()), from a file (a name with a '/' or ending in ".json": a
- * Hugging Face config.json, which has "model_type", or our schema), or else from the preset of that name. ignore
- * lists config.json keys to leave unread, separated by commas (models/hf_config.h); NULL: none. Strings are copied
- * into arena. The result has passed transformer_check(). The error for an unknown name gives the nearest preset or,
- * if none is near, the folder of the presets. */
+/* Fills *t from one of: a line of fields (transformer_is_line()); a file, if the name has a '/' or ends in ".json" (a
+ * Hugging Face config.json, which has "model_type", or our schema); or the preset of that name. ignore: config.json
+ * keys to leave unread, separated by commas (models/hf_config.h); NULL: none. Strings are copied to `arena`. The result
+ * has passed transformer_check(). The error for an unknown name gives the nearest preset or, if none is near, the
+ * folder of the presets. */
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag);
 
-/* Does the same as transformer_load(), but a config.json whose family has parts that are not modelled becomes the
- * nearest dense transformer (models/hf_proxy.h). Its name ends in "(dense proxy)"; t->proxy_lacks names the missing
+/* Does what transformer_load() does, but a config.json whose family has parts that are not modelled becomes the nearest
+ * dense transformer (models/hf_proxy.h). Its name then ends in "(dense proxy)", and t->proxy_lacks names the missing
  * parts. */
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag);
@@ -228,8 +228,8 @@ enum status transformer_set_field(struct transformer *t, const char *field, cons
                                   struct diag *diag);
 
 /* Fails unless every number is within its limits (models/transformer_fields.c), kv_heads divides heads, head_dim is
- * even and rope_theta above 0 under RoPE, learned positions have max_positions, window and switches fit together, and
- * there are at most 10^15 parameters. Messages say which values are allowed, and begin with `at`. */
+ * even and rope_theta above 0 if positions are rotary, learned positions have max_positions, window and switches fit
+ * together, and there are at most 10^15 parameters. Messages begin with `at`, and say which values are allowed. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
 /* Fails unless the model's adapters are such as are modelled: a part of transformer_check(). */
@@ -301,9 +301,9 @@ int64_t transformer_adapter_parameters(const struct transformer *t);
  * the gradient of its input, and, unless the weights are frozen, of their own gradient. */
 int transformer_products_per_weight(const struct transformer *t);
 
-/* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest one, if only some layers
- * have experts); of the tensors before the layers; of those after. A tied matrix counts once, with the embedding.
- * router_correction counts in the first number only. */
+/* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest, if only some layers
+ * have experts); of the tensors before the layers; of the tensors after them. A tied matrix counts once, with the
+ * embedding. router_correction counts only in the number of the whole model. */
 int64_t transformer_parameters(const struct transformer *t);
 int64_t transformer_layer_parameters(const struct transformer *t);
 int64_t transformer_embedding_parameters(const struct transformer *t);
@@ -328,7 +328,7 @@ int64_t transformer_matmul_parameters(const struct transformer *t);
 /* True if the feed-forward part has a gate, and so three matrices. */
 bool transformer_has_gate(const struct transformer *t);
 
-/* ---- work (flops of a product [m, k] x [k, n] are 2 m n k) ---- */
+/* ---- widths and flops (a product [m, k] x [k, n] has 2 m n k flops) ---- */
 
 /* Return the columns of wqkv's output that are q, and those that are k: heads head_dim, kv_heads head_dim. */
 int64_t transformer_q_width(const struct transformer *t);
@@ -342,33 +342,33 @@ int64_t transformer_wider_head_dim(const struct transformer *t);
 int64_t transformer_v_width(const struct transformer *t);
 int64_t transformer_o_width(const struct transformer *t);
 
-/* Returns the flops of one token in one layer's matrix products, forward; the backward takes twice as many, or, if
- * the weights are frozen, as many. If only
- * some layers have experts, it is the mean over the layers, rounded down. */
+/* Returns the forward flops of one token in the matrix products of one layer; the backward has twice as many, or as
+ * many if weights are frozen. If only some layers have experts, it is the mean over the layers, rounded down. */
 int64_t transformer_linear_flops_per_token(const struct transformer *t);
 
 /* Returns the flops of one token in the head's product, forward. */
 int64_t transformer_head_flops_per_token(const struct transformer *t);
 
-/* Returns the flops of one layer's attention core (q k^T and p v) over one sequence, forward. Causal attention counts
- * exactly half of full attention, s^2 / 2 pairs, as the conventions that halve it do. */
+/* Returns the forward flops of the attention core (q k^T and p v) of one layer over one sequence of s = seq_len tokens.
+ * Causal attention counts exactly half of full attention, s^2 / 2 pairs, as conventions do that halve it. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
-/* True if a layer rotates q and k; true if it norms their heads. */
+/* transformer_layer_rotates(): true if the layer rotates q and k. transformer_layer_norms_heads(): true if it norms the
+ * heads of q and k. */
 bool transformer_layer_rotates(const struct transformer *t, int64_t layer);
 bool transformer_layer_norms_heads(const struct transformer *t, int64_t layer);
 
-/* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: no window, it sees its
- * own and all earlier keys. */
+/* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: the layer has no window,
+ * and a query sees its own key and all earlier ones. */
 int64_t transformer_layer_window(const struct transformer *t, int64_t layer);
 
 /* Counts the layers whose attention has a window. */
 int64_t transformer_count_windowed_layers(const struct transformer *t);
 
-/* Returns the forward flops of one layer's causal attention over one sequence, the mean over the layers, where only
- * pairs that the window or the block-sparse pattern lets through count.
- * Under a window of w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention
- * a token attends to all earlier tokens of its own chunk, and to the kept ones of every chunk before. */
+/* Returns the forward flops of one layer's causal attention over one sequence of s = seq_len tokens, a mean over the
+ * layers. Only pairs that the window or the block-sparse pattern leaves visible count. Under a window of w < s tokens a
+ * sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention a token attends to all earlier
+ * tokens of its own chunk, and to the kept tokens of every earlier chunk. */
 double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

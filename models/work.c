@@ -11,7 +11,8 @@
 
 /* ---- names ---- */
 
-/* VALUES(table, count, names in the order of the enum): the tables of names of values that work_kinds.def refers to. */
+/* VALUES(table, count, names in the order of the enum): tables of the names of values, to which work_kinds.def
+ * refers. */
 #define VALUE_TABLES(VALUES)                                                                       \
     VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
@@ -155,7 +156,8 @@ static struct work_kind_info kinds[WORK_KIND_COUNT];
 static atomic_bool kinds_ready;
 static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
 
-/* Reads one word of a params column: NAME or NAME:TABLE, then an optional '~', then an optional '?'. */
+/* Reads one word of a column of parameters in work_kinds.def: NAME or NAME:TABLE, then an optional '~', then an
+ * optional '?'. */
 static void make_param(struct work_param *param, const char *word, size_t size)
 {
     if (word[size - 1] == '?') {

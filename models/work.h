@@ -39,11 +39,11 @@ enum stream_class {
  * TN: a[k,m] b[k,n]   dw = dy^T x */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
-/* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window; DOCUMENTS
- * by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the same, where
- * the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h), or, with a round,
- * queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h); CHUNKS as DOCUMENTS, but a query sees only
- * keys of its own chunk: a sequence is cut into chunks of `window` positions */
+/* Which keys j query i sees. FULL: all. CAUSAL: j <= i + offset. WINDOW: of these, those with j > i + offset - window.
+ * DOCUMENTS: the positions of both in a packed sequence decide, which the schedule knows (schedule/ir/visible.h).
+ * CHUNKS: as DOCUMENTS, but only keys of the query's own chunk; a sequence is cut into chunks of `window` positions.
+ * PLAN: as DOCUMENTS, where the keys are rows of other ranks that some query of this rank sees (schedule/ir/needed.h),
+ * or, with a round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h). */
 enum mask {
     MASK_FULL,
     MASK_CAUSAL,
@@ -54,12 +54,13 @@ enum mask {
     MASK_COUNT
 };
 /* The order in which TAKE_ROWS copies rows. SEND: the rank's own rows, in the order in which it sends them. PLACE:
- * arrived rows, which are in the order of their senders, to the order of their positions. RETURN: from the order of
- * positions back to that of senders. GATHER: the rank's own rows and arrived ones, to the packed order of a round. */
+ * arrived rows, from the order of their senders to that of their positions. RETURN: from the order of positions back to
+ * that of the senders. GATHER: the rank's own rows and arrived ones, to the packed order of a round. */
 enum take_order { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
-/* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
- * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2; CLAMPED, of swiglu:
- * (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py, swiglu()) */
+/* The function that an activation applies to its input, or to its gate if it has one. OF_KIND: silu for swiglu,
+ * gelu's tanh form for gelu. GELU: gelu's tanh form, also for a gate (GEGLU). RELU2: max(x, 0)^2. CLAMPED, only for
+ * swiglu: (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py,
+ * swiglu()). */
 enum activation_function {
     FUNCTION_OF_KIND,
     FUNCTION_GELU,
@@ -69,9 +70,9 @@ enum activation_function {
 };
 /* how a router makes scores of logits; the values of enum router (models/transformer.h) */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
-/* The costs that an operator of a recorded program may have. NOTHING takes no time. A product, a gradient of weights in
- * groups (form TN), attention and its backward cost as much as those kinds of work. The others cost the bytes of
- * kernels that memory limits, in the classes of docs/costs.md, "Memory-bound work". */
+/* What an operator of a recorded program costs. NOTHING takes no time. A product, a gradient of weights in groups (form
+ * TN), attention and its backward cost as much as those kinds of work. Each other cost is that of the bytes of
+ * memory-bound kernels, in a class of docs/costs.md, "Memory-bound work". */
 enum opaque_cost {
     OPAQUE_NOTHING,
     OPAQUE_MATMUL,
@@ -85,11 +86,12 @@ enum opaque_cost {
     OPAQUE_SCATTER,
     OPAQUE_COUNT
 };
-/* whose tokens PERMUTE copies in the order of experts: the rank's own; those of all members, in the order of ranks; or
- * those that have arrived because some of their experts are the rank's, in the order of the ranks that sent them */
+/* Whose tokens PERMUTE copies into the order of experts. OWN: the rank's own. GATHERED: those of all members, in the
+ * order of ranks. ARRIVED: those that were sent here because some of their experts are this rank's, in the order of the
+ * ranks that sent them. */
 enum permute_source { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_SOURCE_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
-/* how a collective moves its data: AUTO leaves it to the platform's model of the library */
+/* How a collective moves its data; AUTO: as the platform's model of the library chooses. */
 enum algorithm {
     ALGORITHM_AUTO,
     ALGORITHM_RING,
@@ -98,7 +100,7 @@ enum algorithm {
     ALGORITHM_COUNT
 };
 
-/* The implementations of attention, which differ in their cost parameters and in their scratch memory. */
+/* The implementations of attention: they have cost parameters and scratch memory of their own. */
 enum attention_impl {
     ATTENTION_FA2,
     ATTENTION_FA3,
@@ -124,11 +126,11 @@ struct work {
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
-            /* groups: 0 or 1 for one product; else see work_row_group_begin(), or `part` */
+            /* number of products; 0 or 1: one product. See work_row_group_begin(), or `part` */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
             int64_t route, dealt;
-            /* 1 + the group of work_part_group(): the rank multiplies by one of the `groups` matrices, that of its
-             * index */
+            /* 1 + the group of ranks whose members have parts of a weight (work_part_group()): the rank multiplies by
+             * one of the `groups` matrices, the one with its index in that group; 0: by all */
             int64_t part;
             /* with form=tn, groups and a scaling: both operands are transposed copies, a matrix for each group */
             int64_t turned;
@@ -140,16 +142,17 @@ struct work {
             int64_t turned, both;
             int64_t amax; /* a pass of its own finds the largest element first */
             int64_t down; /* the exponents of E8M0 scales are rounded down */
-            /* with a scale for the tensor: the op only finds the largest magnitude, or reads one that was found */
+            /* with one scale for the whole tensor. finds: the op only finds the largest magnitude; given: the op reads one
+             * that was found */
             int64_t finds, given;
             /* groups of rows, as of a product (work_row_group_begin()), of which each is quantised by itself */
             int64_t groups, route, dealt;
         } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
-            /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first rows of q and
-             * of k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
-             * this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
+            /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first row of q, and
+             * of k and v, among the rows of the sequence that a context rank holds. away, away_out: k and v come from
+             * the rank this many ranks before this one, in the ring of cp (or cp_in) and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
             int64_t vdim;  /* the columns of a head of v and of the result; 0: dim */
             int64_t round; /* for mask PLAN: 1 + the round of a plan of tiles; 0: needed rows */
@@ -159,8 +162,8 @@ struct work {
             int64_t rows, heads, dim;
         } merge; /* and row_dot */
         struct {
-            /* sinks: the size of the vector, which has a sink for each head of all ranks. part: 1 + the group whose
-             * ranks share the heads: a rank has `heads` of them, from heads times its index on; 0: it has all */
+            /* sinks: the size of the vector of sinks, one for each head of all ranks. part: 1 + the group whose ranks
+             * share the heads: a rank has `heads` of them, from `heads` times its index on; 0: it has all */
             int64_t rows, heads, dim, sinks, part;
             int64_t accumulate; /* of sink_backward */
         } sink;                 /* and sink_backward */
@@ -200,16 +203,16 @@ struct work {
         } permute;           /* unpermute, unpermute_backward */
         struct {
             int64_t rows, cols, vocab, first, part;
-            /* of embedding_backward: the rows of the whole table, whose gradient the rank makes before it keeps the
-             * `vocab` rows of its part; 0: it makes only these */
+            /* of embedding_backward: the rows of the whole table; the rank makes the gradient of all of them before it
+             * keeps the `vocab` rows of its own part. 0: it makes only these */
             int64_t total;
         } embedding; /* and embedding_backward */
         struct {
             int64_t rows, vocab, count, accumulate;
         } cross_entropy;
         struct {
-            /* total: the columns of the whole vocabulary that stand for tokens: those from there on are padding, which
-             * the loss leaves out; 0: none are */
+            /* total: the number of columns of the whole vocabulary that stand for tokens; the loss leaves out the
+             * columns after them, which are padding. 0: there is no padding */
             int64_t rows, vocab, first, total, part;
         } loss_partial; /* cross_entropy_partial */
         struct {
@@ -232,28 +235,29 @@ struct work {
         } heads; /* head_expand, head_reduce */
         struct {
             int64_t as; /* enum opaque_cost */
-            /* m, n, k of a product; queries, keys and width of a head of attention */
+            /* for a product: m, n, k; for attention: queries, keys, and the width of a head */
             int64_t m, n, k, heads, kv_heads, groups, causal;
             int64_t kernels;          /* enum attention_impl, of attention */
             int64_t scaling;          /* enum scaling, of a product */
             int64_t dtype, out_dtype; /* enum dtype of what is read and written */
             int64_t bytes;            /* read and written, of work that memory limits */
-            /* elements that a kernel touches one by one, at the device's memory_element_rate, if that limits it more
-             * than its bytes do */
+            /* number of elements that a kernel accesses one by one, at the device's memory_element_rate, if this takes
+             * longer than its bytes do */
             int64_t slow;
             int64_t ps; /* measured picoseconds, which replace all costs; 0: none */
         } opaque;
         struct {
             /* round: 1 + the round of a plan of tiles; 0: needed rows. backward: the round is one of the backward.
-             * what: enum plan_operand. arrived: the rows of the second operand of TAKE_GATHER; 0: none arrive */
+             * what: enum plan_operand. arrived: the rows of the second operand of TAKE_GATHER; 0: there is no such
+             * operand */
             int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;
         } take_rows;
         struct {
-            /* held: the rows that a rank owns itself are added, and x is in packed order; else those that come back */
+            /* held: x has the rows that the rank owns itself, in packed order; else x has the rows that came back */
             int64_t rows, to, parts, width, sequence, window, round, backward, what, held;
         } add_rows;
         struct {
-            /* first: there is no earlier sum; held: as of add_rows */
+            /* first: there is no earlier sum to merge into. held: as in add_rows */
             int64_t rows, to, heads, dim, sequence, window, round, first, held;
         } merge_rows;
         struct {
@@ -263,13 +267,15 @@ struct work {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
         struct {
-            /* With route, of rows of `cols` elements. ahead: the elements that a rank sends, each row to the rank of
-             * its expert; back: those that it receives then. The other side has room for `bytes`. */
+            /* For rows of tokens on their way to experts (route): cols: the elements of a row. ahead: the elements that
+             * a rank sends, each row to the rank of its expert; back: the elements that it then receives. The other
+             * side has room for `bytes` */
             int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
             /* dealt: the copies that a rank deals, if not all of them are sent; 0: all are. once: a token travels once
-             * to each rank that has some of its experts, and once to each node; its value is the number of a token's
-             * copies, of `experts`, and the way back sums what returns. 0: each copy travels. even: all experts are
-             * equally likely, and the expected number of rows travels; else as many as the fullest rank has room for */
+             * to each rank that has some of its experts, and once to each node; the value is the number of copies of a
+             * token, which go to `experts` experts, and the way back sums what returns. 0: each copy travels. even: all
+             * experts are equally likely, and the expected number of rows travels; else as many rows as the fullest
+             * rank has room for */
             int64_t dealt, once, experts, even;
         } all_to_all;
         struct {
@@ -290,7 +296,7 @@ struct work {
     };
 };
 
-/* One parameter of a kind as the text form sees it. */
+/* One parameter of a kind, as the text form of a schedule has it. */
 struct work_param {
     char name[16];
     bool optional;  /* 0 when absent, and not printed when 0 */
@@ -330,13 +336,13 @@ int64_t work_attention_vdim(const struct work *work);
  * dim and 2 of vdim. */
 double work_attention_pair_flops(const struct work *work);
 
-/* Even routing deals the `copies` slots of each of `rows` tokens to experts: slot j * rows + t holds copy j of token t.
- * The experts take slots that follow each other, in the experts' order, each as many; where these do not divide, the
- * first experts take one more. A grouped product multiplies the rows of each expert by its own matrix.
+/* Even routing deals `copies` slots for each of `rows` tokens to experts: slot j * rows + t is copy j of token t.
+ * Consecutive slots go to the experts in their order, equally many to each; if they do not divide evenly, the first
+ * experts get one more. A grouped product multiplies the rows of each expert by a matrix of its own.
  *
- * work_row_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
- * end. work_row_group_of() returns the group of a row. work_row_groups() returns the number of groups of a product, a
- * column_sum or a quantise, at least 1. */
+ * work_row_group_begin() returns the first of `total` rows that is in group g of `groups` >= 1; for g = groups, it
+ * returns the end. work_row_group_of() returns the group of a row. work_row_groups() returns the number of groups of a
+ * product, a column_sum or a quantise, which is at least 1. */
 int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_row_groups(const struct work *work);
@@ -344,8 +350,8 @@ int64_t work_row_groups(const struct work *work);
  * part; at least 1. */
 int64_t work_weight_matrices(const struct work *work);
 
-/* Returns where the scales of an operand lie. QUANTISE: of its copy, or of the transposed one if turned. MATMUL: of a
- * (which 0) or of b (1). */
+/* Returns how the scales of an operand are laid out. QUANTISE: those of its copy, or of the transposed copy if
+ * `turned`. MATMUL: those of a (which 0) or of b (which 1). */
 struct scaling_layout work_scale_layout(const struct work *work, int which);
 
 /* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
@@ -353,13 +359,13 @@ struct scaling_layout work_scale_layout(const struct work *work, int which);
 struct work work_priced_as(const struct work *work);
 /* Returns the kernels of an attention: those that an opaque op was recorded with, else impl. */
 enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl);
-/* With routing that is not even, work on the rows of experts has a parameter `route`, 1 + the number of the list of
- * shares (schedule/ir/routing.h), and `dealt`, the copies that each rank deals, from which the real rows of a rank
- * follow. Its sizes are those of the fullest rank, for which buffers have room.
+/* If routing is not even, work on the rows of experts has two parameters: `route`, 1 + the number of a list of shares
+ * (schedule/ir/routing.h), and `dealt`, the copies that each rank deals; from these follow the real rows of a rank. The
+ * work's sizes are those of the fullest rank, for which buffers have room.
  *
- * work_route_list() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt_copies()
- * returns the copies that a rank deals, and work_used_row_share() the share of a product's rows that are copies of
- * tokens, the mean over ranks: it multiplies work_flops(). */
+ * work_route_list() returns the number of the list; -1: routing is even, or the kind has no such parameter.
+ * work_dealt_copies() returns the copies that a rank deals. work_used_row_share() returns the share of a product's rows
+ * that are copies of tokens, as a mean over ranks; work_flops() is multiplied by it. */
 int64_t work_route_list(const struct work *work);
 int64_t work_dealt_copies(const struct work *work);
 /* Returns whether the kind copies rows in the order of experts, or back. */
@@ -373,17 +379,16 @@ double work_peak_over_bf16(const struct work *work);
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_comm_group(const struct work *work);
 /* Returns the group over which the vocabulary, the matrices of a product, or the heads of sinks are cut, if the work
- * computes one part of them (parameter `part`), else -1. A rank's part of the vocabulary begins at row `first` + vocab
- * times the rank's index in that group, and its part of sinks at heads times the index. */
+ * computes one part of them (parameter `part`); else -1. A rank's part of the vocabulary begins at row first + vocab *
+ * index, and its part of sinks at heads * index, where index is the rank's index in that group. */
 int64_t work_part_group(const struct work *work);
 /* Returns the payload in bytes of a communication or copy op (the rank's send buffer, with its own part); 0 for other
  * kinds. */
 int64_t work_payload_bytes(const struct work *work);
 
-/* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row
- * `first_query` + i (i < query_count) sees the key of row `first_key` + j (j < key_count) iff j <= i + offset and, with
- * a window above 0, j > i + offset - window. A kernel for packed documents computes one or a few such pieces for each
- * document. */
+/* A rectangle of the scores of an attention op. The query of row first_query + i (i < query_count) sees the key of row
+ * first_key + j (j < key_count) if j <= i + offset and, with a window above 0, j > i + offset - window. A kernel for
+ * packed documents computes one such piece or a few for each document. */
 struct attention_piece {
     int64_t first_query, first_key, query_count, key_count, offset, window;
 };
@@ -395,26 +400,27 @@ double work_attention_pairs(const struct work *work);
 /* Returns the flops of an attention that computes `pairs` pairs. */
 double work_attention_flops(const struct work *work, double pairs);
 
-/* Returns the floating-point operations of the matrix products inside a piece of work; a multiply-add is 2. MATMUL: 2 m
- * n k; ATTENTION: 2 (dim + vdim) per visible pair and head; its backward: 2 (3 dim + 2 vdim). Every other kind counts
- * 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 % of a layer's. Not to
- * be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_work_flops_on_rank()
- * (schedule/ir/visible.h). */
+/* Returns the floating-point operations of the matrix products in a work; a multiply-add is 2. MATMUL: 2 m n k.
+ * ATTENTION: 2 (dim + vdim) for each visible pair and head; its backward: 2 (3 dim + 2 vdim). Every other kind has 0,
+ * as in all published conventions: its time is that of its bytes, and its flops are below 1 % of a layer's. Do not call
+ * it for attention with mask DOCUMENTS, whose pairs depend on the rank: ir_work_flops_on_rank() (schedule/ir/visible.h)
+ * counts them. */
 double work_flops(const struct work *work);
-/* Returns the bytes read from and written to device memory (host memory for ops on the host) when each operand is read
- * or written once, or, in an activation with `touches`, that often in all. An embedding touches only the rows of its
- * tokens; its backward first clears the whole table if it does not add to an earlier gradient, and with
- * `total` a table of that many rows, to which it adds before it keeps its own rows. SYNC kinds,
- * communication and copies count 0: work_payload_bytes() has the bytes of the latter two. */
+/* Returns the bytes read from and written to device memory (host memory for an op on the host) if each operand is read
+ * or written once; in an activation with `touches`, that many times in total. An embedding reads only the rows of its
+ * tokens. Its backward first clears the whole table, unless it adds to an earlier gradient; with `total`, a table of
+ * that many rows, to which it adds before it keeps its own rows. SYNC kinds, communication and copies count 0; for the
+ * latter two, work_payload_bytes() has the bytes. */
 double work_memory_bytes(const struct work *work);
 
 const char *attention_impl_name(enum attention_impl impl);
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
 
-/* Returns the scratch bytes that a kernel needs besides its operands; 0 except for ATTENTION_BACKWARD: the fp32 dQ
- * accumulator and delta, and with fewer kv_heads than heads dK and dV of every query head in 16 bits. This holds for
- * FlashAttention-2 and cuDNN 9.19's plans; the other GPU kernels are assumed to need the same, and the CPU needs none.
- * cuDNN below sm 90 keeps a second accumulator. sm is ten times the compute capability (80, 90). */
+/* Returns the bytes of scratch memory that a kernel needs besides its operands. It is 0 except for ATTENTION_BACKWARD,
+ * which needs the fp32 accumulator of dq, and delta; and, with fewer kv_heads than heads, dk and dv of every query head
+ * in 16 bits. This holds for FlashAttention-2 and for cuDNN 9.19's plans; other GPU kernels are assumed to need the
+ * same, and the CPU needs none. cuDNN below sm 90 keeps a second accumulator. sm: ten times the compute capability (80,
+ * 90). */
 int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work);
 
 #endif

@@ -22,7 +22,7 @@ static double matmul_bytes(const struct work *work, struct element_sizes e)
                       ? n * (double)work_row_groups(work) * e.read_element_bytes
                       : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
-    /* number of matrices in b, or, for the gradient of weights, in the result */
+    /* the number of matrices in b; for the gradient of weights, the number in the result */
     double groups = (double)work_row_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
     /* the gradients of other ranks' parts, which become zero */
@@ -44,9 +44,9 @@ static double scales_bytes(const struct work *work, int which)
            (double)dtype_bytes(scaling_scale_dtype(layout.scaling));
 }
 
-/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
- * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only
- * if each row of a transposed copy has a scale, another pass first transposes x in its own dtype
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. Another pass finds the
+ * largest element and reads x once more; an op that only does this is free if the op that wrote x has found it. If each
+ * row of a transposed copy has a scale, a further pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct element_sizes e)
 {
@@ -75,7 +75,7 @@ static double attention_bytes(const struct work *work, struct element_sizes e)
     double in = (q + kv) * dim + kv * vdim;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
         return in * e.read_element_bytes + q * vdim * e.written_element_bytes + q * F32;
-    /* reads q, o or delta, do, k, v and lse, writes dq, dk and dv */
+    /* it reads q, k, v, lse, the gradient of the output, and the output or delta; it writes dq, dk and dv */
     const double o = work->attention.delta ? q * F32 : q * vdim * e.read_element_bytes;
     return (in + q * vdim) * e.read_element_bytes + o + q * F32 + in * e.written_element_bytes;
 }
@@ -225,7 +225,7 @@ static double element_bytes(const struct work *work, struct element_sizes e)
         return count * e.read_element_bytes + (work->square_sum.accumulate ? 2 : 1) * F32;
     case WORK_CLIP:
         return count * (e.read_element_bytes + e.written_element_bytes) + F32;
-    /* ADAMW: reads the gradient, reads and writes master, m and v, writes the parameter copy */
+    /* ADAMW reads the gradient, reads and writes master and moments, and writes the copy of the parameters */
     default:
         return count * (e.read_element_bytes + (e.write_count > 3 ? e.written_element_bytes : 0)) +
                states_traffic_bytes((enum states)work->adamw.states, (uint64_t)work->adamw.count);

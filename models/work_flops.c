@@ -14,7 +14,7 @@ static double clamped_sum(double n, double top)
 /* Returns the number of pairs with j <= i + offset. Query i sees i + offset + 1 keys, clamped to [0, kv]. */
 static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
 {
-    /* Beyond these limits the result stays the same, and within them sums cannot overflow. */
+    /* An offset beyond these limits has the same result as the limit; within them sums cannot overflow. */
     double first = (double)(offset < -q ? -q : offset > kv ? kv : offset);
     return clamped_sum(first + (double)q, (double)kv) - clamped_sum(first, (double)kv);
 }

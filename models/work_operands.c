@@ -137,9 +137,10 @@ static int64_t scale_count(const struct work *work, const char *name, size_t siz
     return scaling_layout_scale_count(&layout);
 }
 
-/* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
- * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n) and
- * of the bias (n), or of y (m*n) where that is a weight's gradient; or the rows of a column_sum's result. */
+/* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Three names are
+ * not parameters: w012, the sum of w0, w1 and w2; `moment`, the elements of a moment of AdamW; and `groups`, the number
+ * of matrices of an operand of a grouped product (b, its bias, or a weight's gradient), or of rows in a column_sum's
+ * result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -159,7 +160,7 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
     }
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scale_count(work, name, size);
-    /* comes last in a product: "k*n*groups", "n*groups" or "m*n*groups" */
+    /* in a product, `groups` is the last factor: "k*n*groups", "n*groups" or "m*n*groups" */
     if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
         return work_row_groups(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
@@ -241,7 +242,7 @@ static void read_operand_type(const struct work *work, const char *word, size_t 
     operand->dtype = types[i].dtype;
 }
 
-/* Reads one word of a row; false: with these parameters there is no such operand. */
+/* Reads one word of a row into *operand. Returns false if there is no such operand with the work's parameters. */
 static bool read_word(const struct work *work, uint32_t members, const char *word, size_t size,
                       struct work_operand *operand)
 {
