@@ -1,5 +1,6 @@
-/* tests/models/test_cost_casts.c: products in 8 bits with their casts on a B200, beside kernels and whole linears that
- * torchao measured (pytorch/ao at 36027d8, torchao/prototype/moe_training/README.md: B200 with 1000 W). */
+/* tests/models/test_cost_casts.c: products in 8 bits with their casts, beside kernels and whole linears that torchao
+ * measured on a B200 (pytorch/ao at 36027d8, torchao/prototype/moe_training/README.md: 1000 W), and products of a layer
+ * that TransformerEngine measured on a B300. */
 #include "tests/models/cost_fixture.h"
 
 static struct work cast_of(int64_t rows, int64_t cols, bool turned)
@@ -190,10 +191,61 @@ static void layers_of_experts_gain_what_casts_leave(void)
     fixture_release(&f);
 }
 
+/* ---- the products of a layer on a B300 ---- */
+
+/* The twelve products of a layer of 4096, 16384 wide, with 15872 rows, in milliseconds (NVIDIA/TransformerEngine at d0067d0,
+ * docs/examples/gemm_profiling/gemm_profiling.rst): kernels only, and with casts of both operands of each. There a product is
+ * a linear of its own, whose input and weight are cast, with blocks along both axes at once. */
+static const struct {
+    const char *label;
+    enum scaling scaling;
+    double products_ms, products_off, with_casts_ms, with_casts_off;
+} b300[] = {
+    {"bf16", SCALING_NONE, 12.93, 0.05, 0, 0},
+    {"fp8-tensor", SCALING_TENSOR, 6.812, 0.03, 9.147, 0.05},
+    {"mxfp8", SCALING_MX, 7.161, 0.03, 8.984, 0.05},
+    {"nvfp4", SCALING_NV, 3.764, 0.03, 6.453, 0.1},
+};
+
+static void products_of_a_b300_take_what_was_measured(void)
+{
+    enum { ROWS = 15872 };
+    static const int64_t shapes[4][2] = {{4096, 12288}, {4096, 4096}, {4096, 16384}, {16384, 4096}};
+    struct cost_fixture f;
+    if (fixture_load(&f, "b300"))
+        for (size_t i = 0; i < ARRAY_LEN(b300); i++) {
+            double products_s = 0, casts_s = 0;
+            for (int p = 0; p < 12; p++) {
+                int64_t in = shapes[p / 3][0], out = shapes[p / 3][1];
+                const int64_t sides[3][3] = {
+                    {ROWS, out, in}, {ROWS, in, out}, {in, out, ROWS}}; /* m n k */
+                const int64_t *side = sides[p % 3];
+                struct work product =
+                    product_of(side[0], side[1], side[2], MATMUL_NT, b300[i].scaling);
+                product.in = b300[i].scaling == SCALING_NV ? DTYPE_E2M1X2 : product.in;
+                products_s += seconds(&f.cost, product);
+                for (int operand = 0; operand < 2 && b300[i].with_casts_ms > 0; operand++) {
+                    struct work cast = cast_of(side[operand], side[2], false);
+                    cast.out = product.in;
+                    cast.quantise.scaling = b300[i].scaling;
+                    cast.quantise.both = b300[i].scaling != SCALING_TENSOR;
+                    cast.quantise.amax = b300[i].scaling != SCALING_MX;
+                    casts_s += seconds(&f.cost, cast);
+                }
+            }
+            CHECK_CLOSE(b300[i].label, products_s * 1e3, b300[i].products_ms, b300[i].products_off);
+            if (b300[i].with_casts_ms > 0)
+                CHECK_CLOSE(b300[i].label, (products_s + casts_s) * 1e3, b300[i].with_casts_ms,
+                            b300[i].with_casts_off);
+        }
+    fixture_release(&f);
+}
+
 static const struct check_case cases[] = {
     {"casts take what was measured", casts_take_what_was_measured},
     {"products take what was measured", products_take_what_was_measured},
     {"casts eat the gain where they were seen to", casts_eat_the_gain_where_they_were_seen_to},
+    {"products of a B300 take what was measured", products_of_a_b300_take_what_was_measured},
     {"layers of experts gain what casts leave", layers_of_experts_gain_what_casts_leave},
 };
 CHECK_MAIN("cost_casts", cases)

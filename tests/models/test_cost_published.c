@@ -144,6 +144,57 @@ static void cudnn_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
+/* Rates of cuDNN 9.22 in TFLOP/s, two sequences, GQA 64/8, dim 128 (NVIDIA/cudnn-frontend at 3929da2). Of 32K tokens runs are
+ * so long that the power limit shows; those are compared under it. */
+static const struct {
+    const char *device;
+    struct {
+        int64_t tokens;
+        double full[2], causal[2];
+    } row[5];
+} blackwell[] = {
+    {"gb200",
+     {{2048, {1433, 1124}, {1097, 885}},
+      {4096, {1599, 1350}, {1408, 1148}},
+      {8192, {1771, 1404}, {1574, 1332}},
+      {16384, {1697, 1374}, {1708, 1328}},
+      {32768, {1634, 1262}, {1622, 1226}}}},
+    {"gb300",
+     {{2048, {1805, 1213}, {1373, 967}},
+      {4096, {1900, 1429}, {1703, 1248}},
+      {8192, {2017, 1531}, {1856, 1435}},
+      {16384, {2014, 1536}, {1915, 1507}},
+      {32768, {1836, 1427}, {1953, 1490}}}},
+};
+
+static void cudnn_on_blackwell_is_reproduced(void)
+{
+    for (size_t d = 0; d < ARRAY_LEN(blackwell); d++) {
+        struct cost_fixture f;
+        if (fixture_load(&f, blackwell[d].device)) {
+            double limit = f.cost.device_power;
+            for (size_t i = 0; i < ARRAY_LEN(blackwell[d].row); i++) {
+                int64_t s = blackwell[d].row[i].tokens;
+                f.cost.device_power = s < 32768 ? 0 : limit;
+                for (int pass = 0; pass < 2; pass++)
+                    for (int causal = 0; causal < 2; causal++) {
+                        enum work_kind kind = pass ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION;
+                        struct work work =
+                            attention(kind, s, s, 128, 16, 128, causal ? MASK_CAUSAL : MASK_FULL);
+                        double flops = (pass ? 10 : 4) * (double)s * (double)s * 128 * 128;
+                        double rate = flops / (causal ? 2 : 1) /
+                                      cost_work_s(&f.cost, ATTENTION_CUDNN, &work) / 1e12;
+                        CHECK_CLOSE(blackwell[d].device, rate,
+                                    causal ? blackwell[d].row[i].causal[pass]
+                                           : blackwell[d].row[i].full[pass],
+                                    0.1);
+                    }
+            }
+        }
+        fixture_release(&f);
+    }
+}
+
 /* Rates that FlashAttention-3 publishes (arXiv 2407.08608): H100 SXM5, 16 heads of dim 128, 16K tokens in a batch,
  * no mask; TFLOP/s by sequence length, forward (Fig. 5) and backward (Fig. 6). */
 static const struct {
@@ -278,6 +329,7 @@ static const struct check_case cases[] = {
     {"LoongTrain's operators are reproduced", loongtrain_operators_are_reproduced},
     {"other rings follow", other_rings_follow},
     {"cuDNN's rates are reproduced", cudnn_rates_are_reproduced},
+    {"cuDNN on Blackwell is reproduced", cudnn_on_blackwell_is_reproduced},
     {"FlashAttention's rates on Hopper are reproduced", hopper_rates_are_reproduced},
     {"heads of 256 are reproduced", heads_of_256_are_reproduced},
     {"FlashAttention in Triton is slower as published", triton_is_slower_as_published},
