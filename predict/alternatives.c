@@ -14,12 +14,11 @@
 
 enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
 
-/* Limits of the predictions of one round of trials: the most ops of all of them together (a processor builds and
- * simulates half a million to three million ops a second), and the least number of predictions, even if they have more
- * ops. */
+/* Limits of one round of trials: all its predictions together have at most OPS_MAX ops (a processor builds and
+ * simulates half a million to three million ops a second), but there are at least TRIES_MIN predictions. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
-/* An option is named only if the step with it takes less than this share of the step without it. */
+/* An option is worth naming only if the step with it takes less than this share of the step without it. */
 #define WORTH 0.995
 
 /* The field of a request that a perturbation sets. */
@@ -68,8 +67,8 @@ static bool has_latents_to_send(const struct choices *c)
     return derived_sends_latents(&sends);
 }
 
-/* Returns whether the choices already have the value that the perturbation would set, or the model has nothing to which
- * it applies; numbers of pieces count as set if they are as large or larger. */
+/* True if the choices have the value already that the perturbation would set, or if the model has nothing to which it
+ * applies. A number of pieces counts as set if it is as large or larger. */
 static bool has_value_already(const struct choices *c,
                               const struct alternative_option *perturbation)
 {
@@ -212,9 +211,9 @@ static double lower_bound_of(const struct trials *trials,
            bound_saved_device_bytes(&c);
 }
 
-/* Keeps the `tries` perturbations with the lowest bounds among trials->perturbation[first] to [count - 1], in the order
- * of the table. Those that are refused, or whose bound is not below `most`, are dropped. Returns the new count, which
- * includes the `first` perturbations before them. */
+/* Keeps, of the perturbations first to count - 1, the `tries` ones with the lowest bounds, in the order of the table.
+ * Those that are refused, or whose bound is not below `most`, are dropped. Returns the new count, which includes the
+ * `first` perturbations before them. */
 static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t count, size_t tries,
                                  double most, struct alternative *best)
 {
@@ -280,8 +279,8 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     return STATUS_OK;
 }
 
-/* Adds to *request the perturbation that lowers the missing memory most. *used has a bit for each field that a
- * perturbation may not set, since it is set already; the bit of the new one is added. */
+/* Adds to *request the perturbation that lowers the missing memory most. *used: a bit for each field that perturbations
+ * must not set, because it is set already; the function adds the bit of the field that it sets. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
                                           struct diag *diag)

@@ -35,10 +35,10 @@ struct alternative {
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 
-/* One option, or two together, with which a request that did not fit would fit. */
+/* One option, or two together, that would make a request fit which does not. */
 struct suggestion {
     char options[96];
-    /* what the framework's allocator would hold after it gave back its cache */
+    /* the bytes that the framework's allocator would hold after it gave back its cache */
     uint64_t allocator_bytes;
     /* the probability that allocator_bytes are at most what the allocator may hold */
     double fits_probability;
@@ -50,10 +50,11 @@ enum { SUGGESTIONS_MAX = 160 };
 /* Returns the bytes that the framework's allocator holds without its cache: tensors, workspaces, buckets and tables. */
 uint64_t alternatives_allocator_bytes(const struct prediction *prediction);
 
-/* Finds all suggestions, and sorts them by the time of a step. They come from the table of options above without
- * attention kernels. With a suggestion the allocator of a GPU holds at most `most_bytes`
+/* Finds all suggestions, and sorts them by the time of a step. They are taken from the table of options above, without
+ * attention kernels. With a suggestion, the allocator of a GPU holds at most most_bytes
  * (alternatives_allocator_bytes()), and host memory suffices. Two options together are a suggestion only if they are
- * faster by 0.5 % than each of the two that suffices by itself. suggestion[] has room for SUGGESTIONS_MAX. */
+ * 0.5 % faster than each of them that suffices by itself. suggestion[] has room for SUGGESTIONS_MAX. *tried: the number
+ * of options that were tried. */
 enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag);

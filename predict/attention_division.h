@@ -7,8 +7,8 @@
 /* Rows are of keys and values, in a forward of one layer, in units of the rows that a rank owns. */
 struct attention_division {
     double pairs_over_mean; /* the most visible pairs of a rank, over the mean of all ranks */
-    /* received by ranks on average, and by the rank that receives the most; a query that travels counts by its bytes
-     * and those of its result */
+    /* rows that ranks receive: the mean, and the number of the rank that receives the most. A query that is sent counts
+     * as many rows as its bytes and those of its result are worth */
     double mean_rows_received, most_rows_received;
     /* a lower bound of mean_rows_received in any division that leaves queries where they are (coverage_fewest_keys())
      */

@@ -31,10 +31,10 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* Rates at which a device takes the least time: product_s seconds for each flop of a product, and attention_s_per_flop
- * seconds for each flop of attention's forward, which includes its backward of 2.5 times the flops. If whole layers are
- * recomputed (`full`, `offload`), attention's forward counts twice. No other recomputation counts, since a framework
- * could leave some of it out. */
+/* The least times that a device takes: product_s_per_flop for a product; attention_s_per_flop for each flop of
+ * attention's forward, which includes its backward of 2.5 times the flops. If whole layers are recomputed (`full`,
+ * `offload`), attention's forward counts twice. No other recomputation counts, since a framework could leave some of it
+ * out. */
 struct least_rates {
     double product_s_per_flop, attention_s_per_flop;
 };
@@ -53,8 +53,8 @@ static struct least_rates least_rates_of(const struct setup *setup, const struct
 }
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
- * Products count three times their forward, those of frozen weights twice. `seen` is the number of flops of attention's
- * forward in each layer. */
+ * Products count three times their forward, or twice if weights are frozen. seen: the flops of attention's forward in
+ * each layer. */
 static double layers_compute_s(const struct choices *c, const struct least_rates *rates,
                                int64_t end, double seen)
 {
@@ -79,10 +79,10 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
     double ranks = (double)c->ranks;
     if (!pipeline_is_plain(c))
         return (all_s + head) / ranks;
-    /* The last stage has the most layers, and the head. It starts after the first unit's forward has passed the stages
-     * before it; when it ends, those stages still run that unit's backward, since the first subsequence of every
-     * micro-batch is the first in the forward and the last in the backward. With packed documents, attention of that
-     * subsequence is not counted, since it may have hardly any pairs. */
+    /* The last stage has the most layers, and the head. It starts when the first unit's forward has passed the stages
+     * before it. When it ends, those stages still have the backward of that unit, since the first subsequence of a
+     * micro-batch is the first in the forward and the last in the backward. With packed documents, that subsequence's
+     * attention does not count, since it may have hardly any pairs. */
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     return (all_s * share + head + first_s * (1 - share)) * c->pp / ranks;
@@ -147,9 +147,9 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
     return here * (double)dtype_bytes((enum dtype)c->dtype) + setup->cluster.device.context_bytes;
 }
 
-/* Counts the separate copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the
- * sharded parameters in place (torchtitan), there is no such copy. The bound holds nevertheless: the gradients, which
- * exist when AdamW runs, have at least as many bytes as the copy would have. */
+/* It counts the copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the sharded
+ * parameters in place (torchtitan), there is no such copy; the bound is right nevertheless, since gradients exist when
+ * AdamW runs, and have at least as many bytes as the copy would. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST || c->model->adapter_rank > 0)
@@ -226,9 +226,9 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
 }
 
 /* Returns lower bounds of the bytes on the device and in host memory. Offloaded bytes are rounded up to grains
- * (profile->offload_grain_bytes). So on the device, a subsequence may have offloaded one grain more than its share. In
- * host memory, only tensors of a grain or more are counted, only those of all layers but one, and none of the last
- * subsequence. With an activations choice other than `keep` and `ratio`, only keys and values are counted. */
+ * (profile->offload_grain_bytes), so a subsequence may have offloaded up to one grain more than its share. In host
+ * memory only these count: tensors of a grain or more, of all layers but one, and of all subsequences but the last.
+ * With activations other than `keep` and `ratio`, only keys and values count. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
@@ -284,6 +284,6 @@ double bound_saved_host_bytes(const struct choices *c)
         return subsequence_bytes(c).host_bytes;
     if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
         return 0;
-    /* the backward of the last layer follows at once, so its input stays on the device */
+    /* the last layer's backward follows its forward at once, so its input stays on the device */
     return input_bytes(c, (double)c->model->layers - 1);
 }

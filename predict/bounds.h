@@ -5,34 +5,34 @@
 
 #include "predict/setup/setup.h"
 
-/* Returns a lower bound of the step in seconds. In a pipeline with one chunk per stage it is the computation of the
- * busiest stage at the highest rates, plus the time until the first unit reaches that stage, plus the time after its
- * gradients have left it. In other pipelines it is the computation of all stages, divided by the number of ranks. The
- * lengths of subsequences in `choices` must be set. */
+/* Returns a lower bound of the step in seconds. In a pipeline with one chunk per stage, it is the computation of the
+ * busiest stage at the highest rates, plus the time until the first unit reaches that stage, plus the time after the
+ * unit's gradients have left it. In other pipelines it is the computation of all stages, divided by the number of
+ * ranks. The lengths of subsequences in `choices` must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
-/* The seconds of one layer, forward and backward of one micro-batch on the ranks of one sequence. kernels_s: a rank's
- * kernels if nothing is recomputed. issue_s: its host's time to issue all ops. step_s: the time that passes, in which
- * host and device work at once. */
+/* The seconds of one layer: forward and backward of one micro-batch, on the ranks of one sequence. kernels_s: a rank's
+ * kernels if nothing is recomputed. issue_s: the time for which a rank's host issues all ops. step_s: the time that
+ * passes, as host and device work at the same time. */
 struct bound_layer {
     double kernels_s, issue_s, step_s;
 };
 
-/* Does the same as bound_step_s() with the time of a layer (predict/plan/layer_time.h) instead of the least that its
- * flops take. All layers must be alike. The head counts only if the host is well ahead of the device, since otherwise
- * the head's kernels may run while layers are issued. */
+/* Does what bound_step_s() does, with the time of a layer (predict/plan/layer_time.h) in place of the least that its
+ * flops take. All layers must be alike. The head counts only if the host is well ahead of the device; otherwise its
+ * kernels may run while layers are issued. */
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *choices,
                                const struct bound_layer *layer);
 
-/* bound_state_bytes() returns the bytes of a GPU's share of the parameters, plus those of the process' context;
- * bound_optimizer_bytes() returns those of its share of the optimizer's states, 0 if they are on the host. */
+/* bound_state_bytes() returns the bytes of a GPU's part of the parameters, and of its process's context.
+ * bound_optimizer_bytes() returns those of its part of the optimizer's states; 0 if these are on the host. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 
-/* Returns the bytes of activations that must be on a GPU at once. Without stages and subsequences: the inputs of all
- * layers, unless they are offloaded. With subsequences: all keys and values of a sequence, and with activations `keep`
- * and `ratio` the other saved activations that are not offloaded, M = A_(N-1) + sum of (1 - alpha_i) A_i
- * (schedule/pipeline/ratios.h). 0 for other pipelines, for which no bound is known. */
+/* Returns the bytes of activations that must be on a GPU at once. Without stages and subsequences, these are the inputs
+ * of all layers, unless they are offloaded. With N subsequences, they are all keys and values of a sequence, and with
+ * activations `keep` and `ratio` also the other saved activations that are not offloaded: M = A_(N-1) + the sum of (1 -
+ * alpha_i) A_i (schedule/pipeline/ratios.h). Returns 0 for other pipelines, for which no bound is known. */
 double bound_saved_device_bytes(const struct choices *choices);
 
 /* Returns, for each GPU, the bytes of activations that must be in host memory at once. Without stages and

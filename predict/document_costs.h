@@ -22,13 +22,14 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
                        const struct device_cost *cost,
                        const struct document_costs_options *options);
 /* Returns costs like those of document_costs_by_place(), but as if all ranks saw equally many pairs: an op takes the
- * mean of the seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on
- * different ranks (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes
- * the mean time already. */
+ * mean of its seconds on the ranks that run it. Ops of one kind, sequence and ring step that different ranks run in
+ * place of each other (zigzag: half of the queries, or half of the keys) have one mean. Returns NULL if every rank
+ * takes the mean time already. */
 double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
 
-/* The rank whose attention takes the longest in the most micro-batches. Ranks of one place (schedule/ir/visible.h) take
- * equally long; `rank` is the lowest of them. All-zero if all ranks take equally long in every micro-batch. */
+/* The rank whose attention takes the longest of all ranks in the most micro-batches. The ranks of a place
+ * (schedule/ir/visible.h) take equally long; latest_rank is the lowest of them. All-zero: in every micro-batch all
+ * ranks take equally long. */
 struct document_lateness {
     uint32_t latest_rank;
     /* the number of micro-batches in which the rank is the slowest, and the number of all micro-batches */
@@ -40,9 +41,9 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
 
 void document_costs_free(double **seconds, uint32_t shapes);
 
-/* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a
- * step. Only pairs that documents and the model's windows let through count, as in
- * transformer_visible_attention_flops(). If `documents` is NULL or has no sequences, each sequence is one document. */
+/* Returns the forward flops of attention's core in one layer for one sequence, a mean over the sequences of a step.
+ * Only pairs that documents and the model's windows leave visible count, as in transformer_visible_attention_flops().
+ * documents: NULL, or without sequences: each sequence is one document. */
 double document_visible_flops(const struct documents *documents, const struct transformer *model,
                               int64_t seq);
 

@@ -2,9 +2,9 @@
 
 #include "schedule/choices/profile.h"
 
-/* Operators of Megatron-Core 0.17.1's router and of its dispatcher's counts, which run one after another
- * (moe_router_fusion is off by default), by enum router: forward and backward, without the router's product and
- * the permutation. They were counted as PyTorch dispatched them, views apart (docs/costs.md). */
+/* By enum router: the number of operators of Megatron-Core 0.17.1's router and of its dispatcher's counts, forward and
+ * backward, without the router's product and the permutation. They run one after another (moe_router_fusion is off by
+ * default). They were counted as PyTorch dispatched them, without views (docs/costs.md). */
 static const struct {
     int forward, backward;
 } router_operators[ROUTER_COUNT] = {
@@ -13,7 +13,8 @@ static const struct {
     [ROUTER_SIGMOID] = {51, 42},
 };
 
-/* Exchanges beside those of rows: of counts and of weights; of the gradients of weights. */
+/* The exchanges besides those of rows: forward, those of counts and of weights; backward, that of the gradients of
+ * weights. */
 enum { ROUTER_EXCHANGES = 2, ROUTER_EXCHANGES_BACKWARD = 1 };
 
 /* Adds the host's time of a router that runs operator by operator. */
@@ -47,8 +48,8 @@ static void add_expert_call_issue_s(const struct prediction *p, const struct dev
     }
 }
 
-/* The operators that add an expert's bias to its results, and their backward: bytes for each element of the results,
- * and operators of all experts together and of each (docs/costs.md, "Biases of experts"). */
+/* The operators that add an expert's bias to its results, forward and backward. bytes: for each element of the results;
+ * all: operators for all experts together; each: operators for each expert (docs/costs.md, "Biases of experts"). */
 static const struct {
     double bytes;
     int all, each;

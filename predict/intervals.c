@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The error that the model itself has in a step predicted from numbers measured on its own machine, as a standard
- * deviation of the logarithm. docs/accuracy/intervals.md, "Machines that were measured", derives it;
+/* The model's own error of a step that is predicted from numbers measured on its own machine, as a standard deviation
+ * of the logarithm. docs/accuracy/intervals.md, "Machines that were measured", derives it, and
  * tests/cli/recorded/recorded_steps.cmd checks it. */
 static const double OF_MODEL = 0.1;
 
-/* A normal variable lies within this many standard deviations of its mean with a probability of 90 %. */
+/* With a probability of 90 % a normal variable is within this many standard deviations of its mean. */
 static const double NORMAL_90 = 1.645;
 
 /* Returns the half width of the 90 % interval of a step, as a logarithm, on a machine some of whose numbers were
@@ -32,10 +32,10 @@ static double machine_half_width(const struct spreads *spreads, double published
     return hypot(NORMAL_90 * sqrt(squares), others);
 }
 
-/* Raises the fast end of a step's interval to the time of the model's flops at the device's peak. Recomputation does
- * not count, since implementations differ in it, nor do copies that experts drop, since nothing computes them. Of
- * products in 8 or 4 bits, which have a higher peak, the model's flops are taken to have as large a share as executed
- * flops have. */
+/* Raises the fast end of a step's interval to the time that the model's flops take at the device's peak. Recomputation
+ * does not count, since implementations differ in it, nor do copies that experts drop, since nothing computes them.
+ * Products in 8 or 4 bits have a higher peak; their share of the model's flops is taken to be their share of the
+ * executed flops. */
 static void raise_low_end_to_peak(struct interval *time, const struct prediction *p)
 {
     const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;
@@ -65,7 +65,7 @@ struct intervals intervals_of(const struct prediction *p)
     for (int i = 0; i < RESIDUAL_COUNT; i++)
         intervals.of_quantity[i] =
             interval_of_run(&p->setup->evidence, (enum residual_of)i, &run, NULL);
-    /* the errors of published steps on this device include those of its estimates */
+    /* the errors of published steps on this device include the errors of its estimates */
     bool judged = time->device_is_measured;
     bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
                (!judged && spreads_are_needed(p->setup));
@@ -118,8 +118,8 @@ void intervals_put(struct text *out, const struct interval *interval, double val
                        interval_high(interval, value) / unit);
 }
 
-/* A part that was not measured is named if it takes more than this share of the step; a measured part is named if it
- * moves the logarithm of the step by more than NAMED_CHANGE. */
+/* A part that was not measured is named if it takes more than the share NAMED of the step; a measured part is named if
+ * its spread changes the logarithm of the step by more than NAMED_CHANGE. */
 static const double NAMED = 0.005, NAMED_CHANGE = 0.0005;
 
 static void put_measured_parts(struct text *out, const struct spreads *spreads)

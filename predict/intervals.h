@@ -9,11 +9,11 @@
 
 #include <stdbool.h>
 
-/* The 90 % intervals of a whole step, for its time and for device memory. They come from the residuals that ship with
- * the program. There are none for a part of a model, none on ideal hardware or with profile `ideal` (no measured run is
- * similar), and none if no residuals are found. On a machine with measured numbers, the time has an interval only after
- * spreads_find(), as on a device with estimated numbers of which there is no measured run. The struct has no pointers,
- * so it can be passed between processes. */
+/* The 90 % intervals of a whole step, for its time and for device memory, from the residuals that ship with the
+ * program. There are none for a part of a model; none on ideal hardware or with profile `ideal`, since no measured run
+ * is similar; and none if no residuals are found. The time has an interval only after spreads_find() on two sorts of
+ * machine: with measured numbers, and with a device of estimated numbers of which there is no measured run. The struct
+ * has no pointers, so it can be passed between processes. */
 struct intervals {
     struct similarity similarity;
     struct interval of_quantity[RESIDUAL_COUNT];
@@ -46,9 +46,10 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
  * ...". */
 void intervals_put_both(struct text *out, const struct intervals *intervals);
 
-/* Appends what an interval rests on: the features that were never measured, or that all were. If numbers of the machine
- * were measured, the text for times begins with these: "65 % of the step goes with figures that were measured on this
- * machine, whose spreads move it by this much: products 16 %; not measured are links within a node (35 % of it)". */
+/* Appends the evidence for an interval: the features that were never measured, or that all of them were. If numbers of
+ * the machine were measured, the text for times begins with these: "65 % of the step goes with figures that were
+ * measured on this machine, whose spreads move it by this much: products 16 %; not measured are links within a node (35
+ * % of it)". */
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of);
 

@@ -46,7 +46,7 @@
 /* The figures of a prediction. They stay valid after the prediction is released. */
 struct prediction_result {
     /* memory, in bytes; known before the simulation */
-    /* whether the step fits, with the bytes needed and available on a device and on a host */
+    /* whether the step fits, with the bytes that it needs and those that are available, on a device and on a host */
     struct verdict verdict;
     uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
@@ -57,7 +57,7 @@ struct prediction_result {
      * category */
     uint64_t peak_bytes;
     uint64_t peak_category_bytes[CATEGORY_COUNT];
-    /* seconds of the step, or of the part of it that request.scope names (elapsed_s in operator_times.h) */
+    /* seconds of the step, or of the part of it that request.scope names (elapsed_s of operator_times.h) */
     double step_s;
     double tokens_per_s_gpu;
 
@@ -65,14 +65,14 @@ struct prediction_result {
     bool is_whole_step;
     /* fractions, by convention; 0: the schedule came from a file */
     double mfu[MFU_CONVENTION_COUNT];
-    /* a fraction of the peak that counts executed flops, while MFU counts those of the model */
+    /* utilisation of the peak by executed flops, as a fraction; MFU counts the model's flops */
     double hfu;
     /* How certain time and memory are. The intervals come from measured runs of the same class. With numbers that were
      * measured on the machine, the time has an interval only after spreads_find(), which is then based on those
      * numbers. */
     struct intervals intervals;
 
-    /* the time of rank 0 by cause; it adds up to step_s for a whole step and for SCOPE_LAYERS */
+    /* the seconds of rank 0 by cause; for a whole step and for SCOPE_LAYERS they add up to step_s */
     bool has_causes;
     double cause_s[CAUSE_COUNT];
     struct prediction_products products; /* of a whole step */

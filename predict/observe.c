@@ -41,7 +41,8 @@ static void add_step(struct observed *o, double span_s, double start_s)
     o->op_start_s[o->step_count++] = start_s;
 }
 
-/* Returns the quantile `share` of value[0..count), count > 0, which it sorts. */
+/* Returns a quantile of value[0..count), count > 0: the value below which the share `share` lies. It sorts the
+ * array. */
 static double quantile(double *value, size_t count, double share)
 {
     qsort(value, count, sizeof *value, ascending_double);
@@ -72,9 +73,9 @@ static double predicted_row_s(const struct trace *predicted, uint32_t row)
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
 
-/* Finds, for each kind of work, the least factor on predicted times at which no op moves its bytes faster than the
- * memory of the GPU can by its data sheet. It ignores that an L2 cache may hold the operands of a small op. It is
- * called only for GPUs, since on processors caches hold the operands of most ops. */
+/* Sets, for each kind of work, the least factor on its predicted times with which no op moves its bytes faster than the
+ * GPU's memory can by its data sheet. It ignores that an L2 cache may hold the operands of a small op. It is called
+ * only for GPUs, since on processors caches hold the operands of most ops. */
 static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
                                const struct prediction *p, double least[WORK_KIND_COUNT])
 {
@@ -94,10 +95,10 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
     }
 }
 
-/* Finds, for each kind of work, a factor on its predicted time, such that the predicted times of all gaps between
- * blocks (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the
- * same ratio in every gap keep that ratio. No factor is less than its least factor: otherwise a kind would get no time
- * at all if the program ran only short kernels in the gaps where the schedule has it. */
+/* Finds a factor on the predicted time of each kind of work, so that the predicted times of all gaps between blocks
+ * (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the same ratio
+ * in every gap keep that ratio. No factor is below the kind's least factor, because a kind would otherwise get no time
+ * at all if the program ran only short kernels in the gaps where the schedule has that kind. */
 static void find_kind_factors(const struct row_matches *m, const struct trace *predicted,
                               const struct prediction *p, bool on_host,
                               double factor[WORK_KIND_COUNT])
@@ -369,7 +370,7 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
     return chain[work->kind].bytes_per_element == 0;
 }
 
-/* The observed times of one shape. */
+/* The observed seconds of one shape of work. */
 struct shape_times {
     /* the seconds of every instance; for a message, those on the rank that arrives last, which are the least */
     double *seconds;

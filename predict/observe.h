@@ -29,7 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The seconds of one op of the schedule in one recorded step. */
+/* The measured seconds of one op of the schedule in one recorded step. */
 struct observation {
     uint32_t shape_index; /* index in the schedule's shapes */
     uint32_t op;
@@ -49,8 +49,8 @@ struct observed {
     size_t step_capacity;
     /* seconds over all steps: of all rows, and of the rows that belong to no op */
     double rows_s, unmatched_rows_s;
-    /* predicted seconds over all steps of recordings of other programs: of all ops, and of those ops that found a
-     * row */
+    /* for recordings of other programs: the predicted seconds, over all steps, of all ops, and of those ops for which a
+     * row was found */
     double predicted_ops_s, matched_ops_s;
     struct text longest_unmatched_rows; /* the longest rows that belong to no op, as text */
     bool is_recorded_on_cpu; /* the recording was made on processors by another program */
@@ -65,8 +65,8 @@ enum status observed_add_recording(struct observed *observed, const struct predi
                                    const struct kineto_issue *issue, const char *name,
                                    struct diag *diag);
 
-/* Appends a point for every measured shape of the schedule on which a number of a device or cluster file depends, and
- * one for the start of an op. name stands for the points in messages. Lists in *notes the kinds of work that become no
+/* Appends a point for each measured shape of the schedule on which a number of a device or cluster file depends, and
+ * one for the start of an op. name: the name of the points in messages. Lists in *notes the kinds of work that get no
  * points because the profile runs them as chains of kernels. */
 void observed_add_points(const struct observed *observed, const struct prediction *prediction,
                          const char *name, struct points *points, struct text *notes);

@@ -58,8 +58,8 @@ static double exchange_s_between_syncs(const struct prediction *p, const struct 
 }
 
 /* Returns the seconds until the last op of the part ends on any rank. They begin when the last op that makes the part's
- * inputs ends, or, for a layer, when its first op starts. For SCOPE_LAYERS and the scopes after it, the whole simulated
- * step counts. */
+ * inputs ends; for a layer, when its first op starts. For SCOPE_LAYERS and the scopes after it they are those of the
+ * whole simulated step. */
 static double elapsed_s(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;

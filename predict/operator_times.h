@@ -7,8 +7,8 @@
 
 /* Seconds. */
 struct operator_times {
-    /* until the last op of the part ends on any rank, from the part's first op or from the end of the ops that make its
-     * inputs */
+    /* seconds until the last op of the part ends on any rank, from the start of its first op or from the end of the ops
+     * that make its inputs */
     double elapsed_s;
     /* The members below are those of rank 0. */
     /* the time in which an all-to-all, or a pack or unpack around it, is running. Without an all-to-all it is 0, except
@@ -19,12 +19,12 @@ struct operator_times {
     double compute_s; /* sum of all other kernels */
     /* sum of the messages with keys, values and their gradients, on the stream that has the most of them */
     double ring_s;
-    /* mean time of one message of the forward that passes keys and values on */
+    /* mean seconds of one message in the forward that passes on keys and values */
     double mean_rotation_message_s;
-    /* SCOPE_FETCH: seconds to fetch what one tile reads: fetch_pair_s its keys and values in the forward, fetch_set_s
-     * all of its inputs in the backward */
+    /* SCOPE_FETCH: the seconds in which what one tile reads is fetched. fetch_pair_s: in the forward, its keys and
+     * values; fetch_set_s: in the backward, all its inputs */
     double fetch_pair_s, fetch_set_s;
-    /* the elapsed time if kernels took no time, 0 without communication; operator_times_find_communication() sets it */
+    /* elapsed_s if kernels took no time; 0 if there is no communication. operator_times_find_communication() sets it */
     double communication_s;
 };
 

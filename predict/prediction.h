@@ -38,7 +38,8 @@ struct prediction_question {
     int64_t layer_count;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
     size_t short_list_length;
-    /* for a recorded step: the path of a recording of the PyTorch profiler with the times of its kernels; NULL: none */
+    /* for a recorded step: the path of a recording of the PyTorch profiler that has the times of its kernels; NULL:
+     * none */
     const char *kernel_times_path;
     double slow_factor; /* as in struct sim_options; it needs exact */
     uint32_t slow_rank;
@@ -48,8 +49,8 @@ struct prediction_question {
     bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_offsets;
-    /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
-     * prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
+    /* A rate in tokens/s/GPU; 0: there is no such limit. If even a step as short as its lower bound has no higher rate,
+     * memory is not predicted: then prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. */
     double rate_to_exceed;
 };
 
@@ -69,8 +70,8 @@ struct prediction {
     /* ---- the schedule and its memory ---- */
     struct ir ir;
     struct schedule_recorded recorded; /* the recorded step that ir was made of; all-zero: none */
-    /* of a schedule file: the recorded kernels of attention (enum attention_impl) of which the device has no costs, so
-     * that those of choices.attention_impl are taken; -1: there are none */
+    /* for a schedule file: the recorded attention kernels (enum attention_impl) for which the device has no costs, so
+     * that those of choices.attention_impl are used; -1: there are none */
     int attention_without_costs;
     /* the kernels of a recorded step whose time was measured (recorded_operators.h) */
     struct prediction_measured {
@@ -95,12 +96,12 @@ struct prediction {
         double narrow_s, wide_s, casts_s;
         uint8_t dtype; /* enum dtype, of the schedule */
     } products;
-    /* with packed documents: the rank whose attention takes the longest */
+    /* with packed documents: the rank whose attention takes longest */
     struct document_lateness lateness;
     /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
      * mean; else 0 */
     double fullest_pairs_over_mean;
-    /* seconds of the step in which every rank sees the mean number of pairs, less the time that rank 0 then waits for
+    /* seconds of the step if every rank saw the mean number of pairs, less the time for which rank 0 then waits for
      * keys and values of other ranks; 0: not simulated */
     double even_step_s;
     double tokens_per_s_gpu;
@@ -147,10 +148,10 @@ enum status prediction_time(struct prediction *answer, struct diag *diag);
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        struct diag *diag);
 
-/* Returns a lower bound, in seconds, of the step that prediction_memory() built. For the first rank of each role it
- * takes the sum of the rank's kernels, and the sum of its host's time to issue all ops. In a pipeline of one chunk per
- * stage it also takes the kernels of a stage's units, plus the first unit's forward on the stages before it and the
- * last unit's backward there. The bound is the largest of all these. */
+/* Returns a lower bound in seconds of the step that prediction_memory() built, the largest of these: for the first rank
+ * of each role, the sum of its kernels, and the time for which its host issues all ops; in a pipeline with one chunk
+ * per stage, the kernels of a stage's units, plus the first unit's forward on the stages before it and the last unit's
+ * backward there. */
 double prediction_step_lower_bound_s(const struct prediction *prediction);
 
 /* Returns, for the first rank of the first role, the sum of its kernels, and the sum of its host's time to issue all
@@ -191,8 +192,8 @@ double prediction_tokens(const struct prediction *prediction);
 double prediction_gpus(const struct prediction *prediction);
 bool prediction_recomputes(const struct prediction *prediction);
 
-/* Return the utilisation of a simulated step, as fractions. MFU needs a prediction that has choices; HFU counts the
- * flops that all ranks execute. */
+/* Return the utilisation of a simulated step as a fraction. prediction_mfu() counts the model's flops and needs a
+ * prediction that has choices; prediction_hfu() counts the flops that all ranks execute. */
 double prediction_mfu(const struct prediction *prediction, enum mfu_convention convention);
 double prediction_hfu(const struct prediction *prediction);
 

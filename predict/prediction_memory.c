@@ -105,7 +105,8 @@ static enum status check_rank_count(const struct prediction *p, const char *name
                       ranks, p->setup->cluster.name, (long long)p->setup->cluster.gpus);
 }
 
-/* A recorded step holds for its own number of ranks: what each of them computes and holds depends on it. */
+/* Fails unless a recorded step has as many ranks as the cluster has GPUs: what each rank computes and holds depends on
+ * that number. */
 static enum status check_world_size(const struct prediction *p, const char *name, struct diag *diag)
 {
     const struct cluster *cluster = &p->setup->cluster;
@@ -137,8 +138,8 @@ static void replay_allocator(struct prediction *p)
     reserved_compute(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
-/* the longest sequence, in tokens, of the published steps with experts that predictions were compared with; longer ones
- * get a note */
+/* the longest sequence, in tokens, of the published steps with experts that predictions were compared with. A longer
+ * one gets a note */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
 /* Returns the share of copies of tokens that experts drop, the mean of layers. */
@@ -212,8 +213,8 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
         p->question.request = &question->setup->request;
 }
 
-/* If the request leaves open how many subsequences stages may share, it takes the number with which the step is
- * predicted to be fastest and to fit. */
+/* If the request leaves open how many subsequences stages share, this first takes the number with which the step is
+ * predicted to fit and to be fastest. */
 enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {
@@ -281,8 +282,8 @@ static enum status find_profile(const struct profile **profile, const char *name
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-/* Gives the attention of a recorded step the kernels that --attention names, or, where the device has no costs of the
- * recorded ones, those that the request would use. The kernels of most ops are the choice that is reported. */
+/* Gives the attention of a recorded step the kernels that --attention names; where the device has no costs of the
+ * recorded kernels, those that the request would use. The kernels of most ops are reported as the choice. */
 static void choose_recorded_kernels(struct prediction *p)
 {
     const struct setup *setup = p->setup;

@@ -102,9 +102,9 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Splits off the waits that different documents cause, as a cause of their own. They are the waits beyond those of a
- * second simulation, in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ
- * wait too, and these waits belong to the ring.) *stands: as in simulate(). */
+/* Makes the waits that different documents cause a cause of their own: those beyond the waits of a second simulation,
+ * in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ wait, too; these
+ * waits belong to the ring.) *stands: as in simulate(). */
 static enum status attribute_document_waits(struct prediction *p, const struct shape_costs *costs,
                                             const struct sim_options *options,
                                             struct waterfall_peak peak, bool *stands,
@@ -243,9 +243,9 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank. kernels_s: all kernels. unit_kernels_s: kernels of layers that belong to a unit; among these,
- * first_s in the forward of the first unit, and last_s in the backward of the unit whose backward comes last. issue_s:
- * the host time to issue all ops. */
+/* Seconds of one rank. kernels_s: all its kernels. unit_kernels_s: those of layers, which belong to a unit; of these,
+ * first_s in the first unit's forward, and last_s in the backward of the unit whose backward comes last. issue_s: the
+ * time for which its host issues ops. */
 struct role_bound {
     double kernels_s, unit_kernels_s, first_s, last_s, issue_s;
 };

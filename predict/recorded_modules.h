@@ -18,15 +18,15 @@ struct recorded_modules {
     uint32_t count;
     double kernel_s;         /* seconds of all kernels */
     double unknown_kernel_s; /* seconds of kernels of which only the bytes are known */
-    /* the operator that takes most of unknown_kernel_s; NULL: there is none */
+    /* the operator that takes the largest part of unknown_kernel_s; NULL: there is none */
     const char *longest_unknown_operator;
     double collectives_s; /* seconds of collectives, those included that other kernels hide */
-    /* flops that PyTorch counts of a recorded rank (the mean of several), in all and in forward passes that are
-     * repeated; causal attention counts in full */
+    /* the flops of a recorded rank as PyTorch counts them (the mean of several ranks): all of them, and those of
+     * forward passes that are repeated. Causal attention counts in full */
     double model_flops, repeated_flops;
     /* seconds of kernels whose time was measured (recorded_operators.h) */
     double measured_kernel_s;
-    /* the operator that takes most time in kernels that were not measured; NULL: there is none */
+    /* the operator whose kernels without a measured time take longest; NULL: there is none */
     const char *longest_unmeasured_operator;
 };
 

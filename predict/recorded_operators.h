@@ -25,8 +25,8 @@ void recorded_operators_make(struct recorded_operators *operators,
                              const struct prediction *prediction);
 void recorded_operators_release(struct recorded_operators *operators);
 
-/* Gives the kernels of a recorded step that is not simulated yet the times that a recording of the PyTorch profiler has
- * of the same operators, and fills prediction->measured. It is an error if it has none of them. */
+/* Gives the kernels of a recorded step, before it is simulated, the times of the same operators in a recording of the
+ * PyTorch profiler, and fills prediction->measured. It is an error if the recording has none of the operators. */
 enum status recorded_operators_use_measured(struct prediction *prediction, const char *path,
                                             struct diag *diag);
 

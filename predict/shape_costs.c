@@ -29,8 +29,9 @@ static double ranks_per_node(const struct prediction *p)
     return (double)(ranks < gpus ? ranks : gpus);
 }
 
-/* Returns the seconds of an op on the host, when all ranks of the node work at once and share its memory's bandwidth. A
- * cluster file may give a rate for AdamW; the passes that the profile adds to AdamW still run at the rate of memory. */
+/* Returns the seconds of an op on the host if all ranks of the node work at once and share its memory's bandwidth. A
+ * cluster file may give a rate for AdamW; the passes that the profile adds to AdamW run at the rate of memory all the
+ * same. */
 static double host_work_s(const struct prediction *p, const struct work *work)
 {
     const struct host *host = &p->setup->cluster.host;

@@ -11,8 +11,8 @@ struct shape_costs {
     double **work_s_by_place; /* as in struct sim_costs; NULL: none */
     double *work_s, *host_work_s, *host_memory_bytes, *issue_s, *host_return_s;
     uint32_t shape_count;
-    /* All ranks are taken as the fullest context rank (sim/uniform/uniform.h): its pairs over the mean. 0: they are
-     * not */
+    /* If all ranks are taken as the fullest context rank (sim/uniform/uniform.h), the visible pairs of that rank over
+     * the mean; else 0. */
     double fullest_pairs_over_mean;
     bool has_checkpoint_costs;  /* the profile's host_per_checkpoint_s is part of host_return_s */
     struct sim_costs sim_costs; /* the arrays above, as the simulator takes them */
@@ -20,7 +20,7 @@ struct shape_costs {
 
 /* Fills *costs for the schedule, the cluster and the profile of p; shape_costs_release() frees what it allocates. */
 void shape_costs_make(struct shape_costs *costs, const struct prediction *p);
-/* The power limit and the clocks that the costs assume in this step; 0: not known, or nothing limits the clock. */
+/* The power limit in watts and the clocks in MHz that the costs assume for this step; 0: not known, or not limited. */
 struct assumed_clock {
     double power_limit_w, highest_mhz, product_mhz, attention_mhz;
 };

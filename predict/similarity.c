@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if rows of tokens travel between domains of the cluster's fabric to their experts. The ranks of ep are
- * neighbours; with stages inside of data parallelism, those of other stages lie between them. */
+/* True if rows of tokens go to experts in other domains of the cluster's fabric. The ranks of ep are neighbours; if
+ * stages are placed inside data parallelism, ranks of other stages are between them. */
 static bool experts_leave_node(const struct cluster *cluster, const struct choices *c)
 {
     const int64_t domain = cluster->gpus_per_node * cluster->domain_nodes;
@@ -35,8 +35,8 @@ static void add_context_part(struct similarity *like, const char *part)
     (void)size;
 }
 
-/* Fills like->context. No measured run with products in 8 or 4 bits, with experts, with adapters, or with rows as a
- * core plan or --rotate needed has them, has been compared, so each is a part of its own. */
+/* Sets like->context. Each of these is a part of its own, since no measured run has been compared that has it: products
+ * in 8 or 4 bits, experts, adapters, and rows that move by a core plan or by --rotate needed. */
 static void add_context(struct similarity *like, const struct cluster *cluster,
                         const struct choices *c)
 {

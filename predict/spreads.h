@@ -21,8 +21,8 @@ struct spreads {
     double relative_spread[SPREAD_PART_COUNT];
     /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
     double log_growth_of_measured[SPREAD_PART_COUNT];
-    /* the share of the step that depends on the part's numbers that were not measured, at least 0: the logarithm of the
-     * step's growth when they are made slower by a factor, divided by the logarithm of that factor */
+    /* the share of the step that depends on those numbers of a part that were not measured, at least 0: if these become
+     * slower by a factor, the logarithm of the step's growth over the logarithm of that factor */
     double share_of_unmeasured[SPREAD_PART_COUNT];
     double estimate_error
         /* the relative error of the numbers of the part if they are estimates, else 0 */

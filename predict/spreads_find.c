@@ -69,9 +69,9 @@ static enum status simulate_step_on(double *step_s, const struct spread_trial *t
 }
 
 /* Chooses how trials are simulated. If there are long rings, all their ranks get the same work (sim/uniform/uniform.h),
- * which is faster and suffices for ratios of steps; the step on the unchanged machine is then simulated in that way
- * too, unless it was already. If there are none, if documents are packed, or if a rank is slowed, trials are simulated
- * like the prediction. */
+ * which is faster and suffices for ratios of steps; the step on the unchanged machine is then simulated in that way,
+ * too, unless it already was. If there are no long rings, if documents are packed, or if a rank is slowed, trials are
+ * simulated as the prediction was. */
 static enum status choose_how_to_simulate(struct spread_trial *trial, const struct prediction *p)
 {
     *trial = (struct spread_trial){

@@ -9,9 +9,9 @@
 #include "schedule/activations/classes.h"
 #include "schedule/choices/choices.h"
 
-/* Builds the request's step with two layers of its model, keeping all activations, with whole weights on every rank,
- * and fills *row with what it saves (activations_of_layer()), *rows rows without stems, which the caller frees. diag
- * may be NULL; if the request is refused, *row is NULL. */
+/* Builds the request's step with two layers of its model, all activations kept, and whole weights on every rank. Sets
+ * *row to what it saves (activations_of_layer()), an array of *rows rows without stems, which the caller frees. diag:
+ * NULL if no message is wanted; if the request is refused, *row is NULL. */
 enum status two_layers_table(struct activation_row **row, uint32_t *rows,
                              const struct request *request, struct diag *diag);
 

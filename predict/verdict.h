@@ -9,8 +9,8 @@
 
 enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
 
-/* The answer to whether a step fits: the bytes that it needs and those that are available, on one device and on the
- * host of one node. */
+/* Whether a step fits: the bytes that it needs and those that are available, on one device and on the host of one
+ * node. */
 struct verdict {
     /* the needed bytes are at most the available ones, which means fits_probability >= 0.5 */
     bool fits;
@@ -51,8 +51,8 @@ void verdict_put_odds(struct text *out, double probability);
 
 /* Returns whether it fits, and the device seems full only because its allocator has a cache. */
 bool verdict_is_full_by_cache(const struct verdict *verdict);
-/* Appends the odds if the verdict is not sure; else, for a device that seems full, how much of it is cache; else
- * nothing. */
+/* Appends the odds if it is not sure whether the step fits; else, for a device that seems full, how much of that is
+ * cache; else nothing. */
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
 /* Returns needed / available of a memory; if it is above 1, it does not fit. */
 double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);

@@ -8,15 +8,15 @@
 
 #include <stddef.h>
 
-/* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child that does several
- * jobs: the parent sees only result, but other data that a job changes stay changed for the later jobs of that
- * child. */
+/* Does one job and fills its result, result_size zeroed bytes that must not hold pointers. It runs in a child process,
+ * which does several jobs: the parent sees only the result, and other data that a job changes stay changed for that
+ * child's later jobs. */
 typedef void workers_job_fn(void *context, size_t job, void *result);
 
-/* Runs jobs 0 to count - 1. results holds count * result_size bytes. progress, if not NULL, has begun, and its
- * count goes on from progress->base. A child that dies leaves an error that names its job, and ends the run with
- * STATUS_SYSTEM when all other jobs are done. After a signal that base/interrupt.h has noted, children are ended
- * and results of jobs that were not done stay zero. */
+/* Runs jobs 0 to count - 1 in child processes; results has count * result_size bytes. progress: NULL, or one that has
+ * begun, whose count goes on from progress->base. If a child dies, an error names its job, and STATUS_SYSTEM is
+ * returned once all other jobs are done. After a signal that base/interrupt.h has noted, children are ended, and the
+ * results of jobs that were not done stay zero. */
 enum status workers_run(size_t count, size_t result_size, workers_job_fn *function, void *context,
                         void *results, struct progress *progress, struct diag *diag);
 

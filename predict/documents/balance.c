@@ -35,8 +35,8 @@ static double largest_group_pairs(const struct packed_sequence *sequence, uint32
     return most;
 }
 
-/* Deals groups x size sequences out to `groups` groups. If that does not lower the largest group, the order stays as it
- * was. */
+/* Distributes groups x size sequences over `groups` groups. If the largest group would not become smaller, the order
+ * stays as it is. */
 static void distribute_sequences(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     size_t count = (size_t)groups * size;

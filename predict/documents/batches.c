@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step is estimated from a step with fewer layers if more than LONG_STEP_OPS of its ops would be simulated, summed
- * over all classes of ranks. The number of layers is then chosen so that about LONG_STEP_OPS ops remain, but at least
- * LEAST_LAYERS layers. */
+/* If more than LONG_STEP_OPS ops would be simulated for a step, summed over all classes of ranks, its time is estimated
+ * from a step with fewer layers: as many as leave about LONG_STEP_OPS ops, but at least LEAST_LAYERS. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
 struct batch_job {
@@ -35,8 +34,8 @@ static void predict_batch(void *context, size_t i, void *result)
     struct request request = *first->question.request;
     struct documents documents;
     struct arena arena = {0};
-    /* this batch starts with the short list length that represented the first batch, since it most likely represents
-     * this one too */
+    /* begins with the length of the short list that represented the first batch, which most likely represents this one,
+     * too */
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
                                                  .is_exact = first->question.is_exact,
@@ -101,10 +100,10 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
     return (double)(windowed < layers ? layers - windowed : layers);
 }
 
-/* Returns the number of layers with which the batches after the first are simulated; 0: with all of them. All are
- * simulated if the first step was short, was a short list or was part of a model, if windows begin at a later layer, or
- * if the returned number would be more than half of the layers. All are also simulated in pipelines, whose stages wait
- * for each other, and with offload ratios, because times do not grow in proportion to the layers there. */
+/* Returns the number of layers with which the batches after the first are simulated; 0: all layers. It is 0 if the
+ * first step was short, was a short list or a part of a model; if windows begin at a later layer; and if the number
+ * would be more than half of the layers. It is also 0 in pipelines, whose stages wait for each other, and with offload
+ * ratios, because there times do not grow in proportion to the number of layers. */
 static int64_t simulated_layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;

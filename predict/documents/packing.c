@@ -70,8 +70,8 @@ static struct packed_sequence *find_sequence_with_room(struct packed_batch *batc
     return best;
 }
 
-/* Places a document in one sequence without cutting it in two; of one that is longer than a sequence, only the first
- * sequence_tokens tokens are placed. Returns false if no sequence has room for it; it then waits for the next step. */
+/* Places a document in one sequence as a whole; of one that is longer than a sequence, only the first sequence_tokens
+ * tokens. Returns false if no sequence has room for it; then it waits for the next step. */
 static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
                         struct lengths *lengths, int64_t length)
 {

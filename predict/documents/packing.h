@@ -32,12 +32,13 @@ enum packing_policy {
 };
 extern const char *const packing_names[PACKING_COUNT];
 
-/* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank distributes its own sequences
- * over its micro-batches, so that these have about equal pairs, and begins with the largest. RANKS: in addition,
- * sequences are first distributed over the ranks in the same way. All parts get equally many sequences: the largest
- * sequence goes first, each to the part with room that has the fewest pairs so far. If that does not lower the
- * largest part, each part keeps its sequences; a rank still begins with its largest micro-batch. DYNAMIC_CP, more
- * context ranks for long documents, is known by name only: it is not modelled. */
+/* The order of a step's sequences. NONE: as they were packed. PAIRS: each data-parallel rank distributes its own
+ * sequences over its micro-batches, so that these have about equal numbers of pairs, and begins with the largest
+ * micro-batch. RANKS: before that, sequences are distributed over the ranks in the same way. To distribute means: all
+ * parts get equally many sequences; the largest sequence goes first, and each goes to the part with room that has the
+ * fewest pairs so far. If the largest part would not become smaller, each part keeps its sequences; a rank still begins
+ * with its largest micro-batch. A fourth way, DYNAMIC_CP, which gives long documents more context ranks, is known only
+ * by name and not modelled. */
 enum packing_balance {
     BALANCE_NONE,
     BALANCE_PAIRS,
@@ -53,7 +54,7 @@ struct packing_options {
     int64_t sequence_tokens; /* tokens of a sequence; round_up_to divides them */
     /* document lengths are rounded up to a multiple of this number of tokens; 1: they are not rounded */
     int64_t round_up_to;
-    /* number of sequences of a step; data_parallel_ranks x micro_batch_sequences divides it */
+    /* number of sequences of a step, a multiple of data_parallel_ranks x micro_batch_sequences */
     uint32_t sequence_count;
     uint32_t data_parallel_ranks;   /* number of data-parallel ranks */
     uint32_t micro_batch_sequences; /* sequences of a micro-batch */
@@ -92,8 +93,8 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
                                    const struct packing_options *options, struct diag *diag);
 void packed_batch_release(struct packed_batch *batch);
 
-/* Appends how many tokens packing dropped in `count` batches, and their share of the documents' tokens. Appends nothing
- * if it dropped none. seq: tokens of a sequence. */
+/* Appends how many tokens packing dropped in `count` batches, and their share of the documents' tokens; nothing if it
+ * dropped none. seq: the tokens of a sequence. */
 void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
                          int64_t seq);
 

@@ -45,8 +45,9 @@ static int64_t targets_of_module(const char *name, size_t size)
     return OF_OTHERS;
 }
 
-/* Returns the targets that the files say; PEFT's default for Llama, Qwen and Mistral is q and v
- * (peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
+/* Returns the targets of adapters that the files give, as bits of enum adapter_target. If they give none, it is PEFT's
+ * default for Llama, Qwen and Mistral, q and v (peft/utils/constants.py,
+ * TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
 static int64_t targets_of(const struct launch *launch)
 {
     static const char between[] = " ,[]'\"";

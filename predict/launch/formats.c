@@ -6,7 +6,7 @@
 
 #define NOT_READ LAUNCH_FRAMEWORK_COUNT
 
-/* Formats that are not read come first, since some of them have keys of Trainer beside their own. Sources: the
+/* Formats that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
  * configuration classes and examples of each program, in 2026: axolotl/utils/schemas, verl/trainer/config,
  * llamafactory/hparams, swift/arguments, openrlhf/cli, torchtune/config, litgpt/finetune, nemo and nemo_rl
  * (examples/configs), megatron/neox_arguments of GPT-NeoX, nanotron/config, MaxText/configs/base.yml,

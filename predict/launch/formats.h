@@ -12,15 +12,17 @@ struct launch_format {
     /* the framework whose table reads the format; LAUNCH_TABLE_FILE: the format is the first member of a struct
      * launch_table_file; LAUNCH_FRAMEWORK_COUNT: it is not read */
     enum launch_framework framework;
-    /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. An
-     * entry "name=value" of the first two needs that value, where '*' at either end stands for anything. */
+    /* The next three are lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry matches anything
+     * that follows. An entry "name=value" of `keys` or `arguments` needs that value, in which a '*' at either end
+     * matches anything. */
     const char *keys;        /* keys of files, and of arguments "key=value" */
     const char *arguments;   /* arguments of commands, with their dashes */
     const char *programs;    /* commands, files of programs, and first parts of modules' names */
     const char *use_instead; /* what to give instead of a file that is not read */
 };
 
-/* Returns all rows in C, in the order in which they are tried, after the table files; *count: how many. */
+/* Returns all rows in C in the order in which they are tried, which is after the table files, and sets *count to their
+ * number. */
 const struct launch_format *launch_formats(size_t *count);
 
 /* Returns the format of which the settings have a key or an argument; NULL: of none that is known. */

@@ -73,20 +73,20 @@ struct launch_row {
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
-    /* of LAUNCH_UNMODELLED: the values with which a run does what is predicted, separated by blanks; NULL: those that
-     * switch the setting off */
+    /* for a LAUNCH_UNMODELLED row: the values with which a run does what is predicted, separated by blanks; NULL: the
+     * values that switch the setting off */
     const char *predicted_values;
 };
 
 struct launch_table {
     const struct launch_row *row;
     size_t row_count;
-    /* the rows that the framework shares with another one; NULL: none */
+    /* the table of the rows that the framework shares with another one; NULL: it shares none */
     const struct launch_table *shared_rows;
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
-/* The kinds of remarks on settings that became no option, or another value of one. */
+/* Why a setting has a remark: it became no option, or an option with another value. */
 enum launch_remark_kind {
     REMARK_ASSUMED,
     REMARK_UNMODELLED,
@@ -106,7 +106,7 @@ struct launch_remark {
 struct launch_option {
     const char *name, *value; /* an option of the command: "seq" and "8192"; value NULL: a flag */
     struct loc place;         /* the place of the setting that it comes from */
-    /* another setting implies it, so a setting that gives it directly replaces it */
+    /* another setting implied the field, so a setting that gives it directly replaces it */
     bool is_implied;
 };
 
@@ -119,7 +119,7 @@ struct table_row;
 /* All-zero is empty. Texts live in the arena. */
 struct launch {
     struct arena arena;
-    /* table files; the caller's, or those of the shipped data if it sets none */
+    /* the table files: the caller's, or, if the caller sets none, those of the shipped data */
     const struct launch_tables *tables;
     /* tables that were loaded from the shipped data; NULL: the caller set `tables` */
     struct launch_tables *loaded_tables;
@@ -139,7 +139,7 @@ struct launch {
     struct launch_option table_option[LAUNCH_OPTIONS_MAX];
     size_t table_option_count;
     struct text printed_comments; /* lines that launch_print() writes before the settings */
-    /* the folder of the file that launch_read() reads; NULL: it reads none */
+    /* the folder of the file that launch_read() is reading; NULL: it reads none */
     const char *script_folder;
     const char *named_file[8]; /* settings files that the script names, which are read after it */
     size_t named_file_count;
@@ -154,9 +154,9 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 
 /* ---- reading ---- */
 
-/* Reads a file, or a line of arguments, into *launch, and the settings files that a command in it names, if they are
- * there; what the command says counts more than they. Further calls add to *launch. Two files that set one field
- * differently are an error. A config.json or a model file of ours becomes the option "model". */
+/* Reads a file, or a line of arguments, into *launch, and then the settings files that a command in it names, if they
+ * exist; what the command says replaces what they say. Further calls add to *launch. It is an error if two files set
+ * one field differently. A config.json, or a model file of ours, becomes the option "model". */
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag);
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag);

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Appends the part of a text that only a run knows, from its mark to the mark of its end, as characters of a string of
- * JSON. Returns the text after it. */
+/* Appends a part of a text that only a run knows, from its opening mark to its closing mark, as characters of a JSON
+ * string. Returns the text after it. */
 static const char *put_open_part(struct text *out, const char *text)
 {
     text_printf(out, "\\u%04x", SETTING_OPEN);
@@ -62,7 +62,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Which configuration of DeepSpeed the command that starts the training names: another file, none, or the file of this
+/* Which DeepSpeed configuration the command that starts the training names: another file, none, or the file of this
  * document. */
 enum document_naming { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
 

@@ -135,8 +135,8 @@ static bool gives_low_precision_format(const struct launch *launch, enum launch_
            !launch_is_predicted_value(NULL, launch_field_text(launch, field));
 }
 
-/* torchao's converters of linear layers leave experts in 16 bits; another one is of grouped products (torchtitan:
- * quantize.grouped_mm). model NULL: it is not known. */
+/* Adds a remark if experts stay in 16 bits: torchao's converter of linear layers leaves them out, and another converter
+ * is for grouped products (torchtitan: quantize.grouped_mm). model: NULL if it is not known. */
 static void remark_experts_not_converted(struct launch *launch, const struct transformer *model)
 {
     const enum launch_field from =
@@ -245,8 +245,8 @@ static bool load_model(struct transformer *model, const struct launch *launch,
     return name != NULL && transformer_load(model, arena, name, NULL, NULL) == STATUS_OK;
 }
 
-/* Tensor ranks of Transformers gather logits if the head has weights of its own and the vocabulary divides; otherwise
- * they keep their parts here. model NULL: it is not known. */
+/* Adds the option of the vocabulary. With Transformers, tensor ranks gather logits if the head has weights of its own
+ * and the vocabulary divides evenly; otherwise they keep their parts here. model: NULL if it is not known. */
 static void add_vocabulary_option(struct launch *launch, const struct transformer *model)
 {
     int64_t tp = launch_count_or(launch, LAUNCH_TP, 1);
@@ -312,9 +312,9 @@ static void set_data_ranks(struct launch *launch)
     }
 }
 
-/* Appends " (15.0 GiB)" for the mark {2P}, the bytes of the parameters at 2 bytes each, or " (47.5 GiB of 79.1 GiB)"
- * for {share}, of a GPU's memory; nothing where these are not known. Returns the text after the mark; NULL: it is
- * none. */
+/* Appends the value of a mark in a remark's text: for {2P}, the bytes of the parameters at 2 bytes each, " (15.0 GiB)";
+ * for {share}, these and a GPU's memory, " (47.5 GiB of 79.1 GiB)"; nothing if they are not known. Returns the text
+ * after the mark; NULL if it is no such mark. */
 static const char *put_mark_value(struct text *out, const char *mark,
                                   const struct launch_remark *remark, double parameters,
                                   double gpu_bytes)

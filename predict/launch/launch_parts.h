@@ -64,17 +64,17 @@ enum status launch_set_fields(struct launch *launch, enum launch_framework frame
 /* Sets the field of a row from a setting. Two settings that give one field different values are an error. */
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag);
-/* True if the prediction holds for a value of a setting: one of the words in `usual`, which blanks separate; usual
- * NULL: a value that switches the setting off. */
+/* True if the prediction is right for this value of a setting: it is one of the words in `usual`, which blanks
+ * separate; or, if `usual` is NULL, it switches the setting off. */
 bool launch_is_predicted_value(const char *usual, const char *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
 /* True if files of a framework were read, or of one of its family. */
 bool launch_has_family(const struct launch *launch, enum launch_framework framework);
 
-/* Adds the option "adapter" if the fields say adapters that are modelled; a remark if they say others, or that part of
- * the weights is trained. model: NULL if it is not known. Returns the word of --at-most for what is predicted more than
- * the run does, NULL: nothing, and sets *field to the field that says so. */
+/* Adds the option "adapter" if the fields describe adapters that are modelled; adds a remark if they describe others,
+ * or if only part of the weights is trained. model: NULL if it is not known. If more is predicted than the run does,
+ * returns the word of --at-most for it and sets *field to the field that says so; else returns NULL. */
 const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
                                    enum launch_field *field);
 
@@ -100,7 +100,7 @@ void launch_add_degree_options(struct launch *launch, struct launch_degrees degr
 /* Adds a remark on a configuration of DeepSpeed that the arguments name, if it was not read. */
 void launch_remark_unread_config(struct launch *launch);
 
-/* Each adds the options that the fields of its framework mean. */
+/* Each function adds the options that the fields of its framework mean. */
 enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,
                                       struct diag *diag);
 enum status launch_megatron_options(struct launch *launch, struct launch_given given,
@@ -115,7 +115,7 @@ enum status launch_foundry_options(struct launch *launch, struct launch_given gi
 /* Fails if torchtitan has no flavor of a model. */
 enum status launch_torchtitan_check_model(const struct transformer *model, struct diag *diag);
 
-/* Each sets the fields by which its framework expresses the choices. */
+/* Each function sets the fields by which its framework expresses the choices. */
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);
 void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);

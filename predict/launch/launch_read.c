@@ -113,8 +113,8 @@ static bool is_option(const char *word)
     return word[0] == '-' && (c_is_alpha(word[1]) || (word[1] == '-' && word[2] != '\0'));
 }
 
-/* Returns the length of the name in an argument "name=value", such as "data.max_length=8192"; 0: the argument has no
- * such name. */
+/* Returns the length of the name in an argument "name=value", such as "data.max_length=8192"; 0 if it has no such
+ * form. */
 static size_t assigned_name_length(const char *word)
 {
     size_t size = strspn(word, "+~"); /* a prefix of Hydra, which adds or deletes a setting */
@@ -212,8 +212,8 @@ static void add_subcommand(struct settings *settings, const char *name,
                 ->kind = SETTING_PROGRAM;
 }
 
-/* Notes the scripts that commands start, `bash train.sh`, to be read after this one, which has no command of its own.
- * Returns one that is not there; NULL: all are. */
+/* Notes the scripts that commands start (`bash train.sh`), which are read after this one, because it has no command of
+ * its own that starts a training. Returns a script that does not exist; NULL if all do. */
 static const char *note_started_scripts(struct launch *launch, const char *name,
                                         const struct shell_script *script)
 {
@@ -234,9 +234,9 @@ static const char *note_started_scripts(struct launch *launch, const char *name,
     return missing;
 }
 
-/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl` and the like,
- * or the module after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test,
- * `echo`, `cp` or the like. */
+/* Returns the index at which a program's arguments begin: after the first "x.py", after the subcommand of `trl` and the
+ * like, or after the module of -m that is not a launcher, whichever comes first. Returns 0 if there is no program, or
+ * if the command is a test, `echo`, `cp` or the like. */
 static size_t find_arguments(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
@@ -304,8 +304,9 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
     return format->framework;
 }
 
-/* Adds the GPUs that a command sees, if its launcher starts a rank on each of them (deepspeed, accelerate, axolotl and
- * llamafactory-cli do, and torchrun if it is told to), and the ranks of a node where a variable says them. */
+/* Adds the number of GPUs that a command sees, if its launcher starts a rank on each of them (as deepspeed, accelerate,
+ * axolotl and llamafactory-cli do, and torchrun if an argument says so), and the number of ranks of a node if a
+ * variable gives it. */
 static void add_visible_gpus(struct settings *settings, const char *name,
                              const struct shell_command *command, size_t first)
 {
@@ -451,7 +452,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     return status;
 }
 
-/* ---- any of them ---- */
+/* ---- a file of any format ---- */
 
 /* Reads a JSON object with arguments of a program after it, as plan --emit deepspeed writes them. */
 static enum status read_json_then_arguments(struct launch *launch, const char *name,
@@ -491,7 +492,8 @@ static const char *first_significant_char(const char *text)
     }
 }
 
-/* True if a text begins with a key of YAML, "base_model: x": the first word of no command ends in a colon. */
+/* True if a text begins with a key of YAML, such as "base_model: x". The first word of a command never ends in a
+ * colon. */
 static bool is_yaml(const char *mark)
 {
     size_t size = 0;

@@ -10,9 +10,9 @@
 enum status launch_read_documents(struct launch *launch, const char *name,
                                   const struct shell_script *script, struct diag *diag);
 
-/* Notes a settings file (.yaml, .yml, .json, .toml) that a command names, to be read after it. False: launch_read() did
- * not begin the reading, the path has another end, or there is no such file, neither as it is named nor in the folder
- * of the script. */
+/* Notes a settings file (.yaml, .yml, .json, .toml) that a command names, to be read after the present file. Returns
+ * false if the reading did not begin with launch_read(), if the path ends otherwise, or if there is no such file,
+ * neither at that path nor in the folder of the script. */
 bool launch_note_named_file(struct launch *launch, const char *path, struct loc at);
 /* Does the same for a script that a command starts. */
 bool launch_note_named_script(struct launch *launch, const char *path, struct loc at);

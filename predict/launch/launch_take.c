@@ -113,7 +113,8 @@ static bool parse_value(enum launch_kind kind, const char *text, struct launch_v
 static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
                                          "a text"};
 
-/* True for fields that count what there is at least one of. Others have values below 1 that say "all" or "none". */
+/* True for fields with a number of things of which there is at least one. Other fields have values below 1 that mean
+ * "all" or "none". */
 static bool is_positive_count(enum launch_field field)
 {
     static const enum launch_field amounts[] = {
@@ -171,7 +172,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
     read.setting_name = arena_text(&launch->arena, setting->name, strlen(setting->name));
-    /* of an argument that is given twice in one file the last value counts; launch_set_fields() says so */
+    /* If one file gives an argument twice, the last value counts; launch_set_fields() reports it. */
     bool again = before.is_given && strcmp(before.place.name, read.place.name) == 0 &&
                  strcmp(before.setting_name, read.setting_name) == 0;
     if (launch->is_reading_named_file && before.is_given && !before.is_implied && !again)

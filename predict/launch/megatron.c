@@ -209,9 +209,9 @@ static void set_context_fields(struct launch *l, const struct choices *c)
     }
 }
 
-/* Sets the fields of sharded weights, overlap and the optimizer's place, with those that they require: Megatron-FSDP
- * requires its checkpoint format and no fusion of gradient accumulation; the optimizer on the host requires the
- * precision-aware optimizer, which requires the distributed one. */
+/* Sets the fields of sharded weights, of overlap and of where the optimizer runs, and those that they require:
+ * Megatron-FSDP requires its own checkpoint format and no fusion of gradient accumulation; an optimizer on the host
+ * requires the precision-aware optimizer, which requires the distributed one. */
 static void set_weight_fields(struct launch *l, const struct choices *c)
 {
     bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
@@ -384,9 +384,10 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
-/* Adds a remark on modules of selective recomputation that are kept here, with the bytes that they keep on a GPU: the
- * outputs of both norms, 4 h bytes a token, and between the products of the feed-forward part 6 f with a gate, 4 f
- * without, of each layer of a stage and each micro-batch in flight. */
+/* Adds a remark on modules of selective recomputation whose results are kept here, with the bytes that these take on a
+ * GPU, for each layer of a stage and each micro-batch in flight. With h the hidden size and f the feed-forward width, a
+ * token has 4 h bytes for the outputs of both norms and, between the products of the feed-forward part, 6 f with a gate
+ * or 4 f without. */
 static void remark_modules(struct launch *l, const struct launch_degrees *d)
 {
     bool mlp = strstr(launch_field_text(l, LAUNCH_MODULES), "mlp") != NULL;

@@ -164,9 +164,9 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
     return read_router(l, m, diag);
 }
 
-/* Reads latent attention; sizes that are left out are those of MLATransformerConfig
- * (megatron/core/transformer/transformer_config.py). A norm of q and k is then that of the narrow vectors, which it
- * always has here. */
+/* Reads latent attention; a size that is left out is that of MLATransformerConfig
+ * (megatron/core/transformer/transformer_config.py). A norm of q and k then means the norms of the narrow vectors,
+ * which they always have here. */
 static enum status read_latent(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_is_on(l, LAUNCH_LATENT))

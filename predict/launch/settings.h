@@ -63,8 +63,8 @@ enum status settings_refuse_more(struct loc at, struct diag *diag);
 /* Returns the part of a value that only a run of the script knows ("$1"), copied into arena; NULL: there is none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
-/* Returns the last part of a path whose beginning only a run of the script knows ("$HOME/x/Qwen3-8B"); NULL: that part
- * is not known either. */
+/* Returns the last part of a path whose beginning only a run of the script knows: "Qwen3-8B" of "$HOME/x/Qwen3-8B";
+ * NULL if that part is not known either. */
 const char *settings_known_path_end(const char *value);
 
 /* The readers of formats. Each reads text[0..size) to its end or to the first fault; name stands for the text in
@@ -75,8 +75,8 @@ enum status settings_read_toml(struct settings *settings, const char *name, cons
                                size_t size, struct diag *diag);
 enum status settings_read_json(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag);
-/* One YAML document, a mapping. Aliases and merge keys are refused. Plain whole numbers are YAML 1.1's, as PyYAML reads
- * them: 020000 is octal, 0x2000 hexadecimal, 0b10 binary, and 8_192 is 8192. */
+/* Reads one YAML document, which must be a mapping. Aliases and merge keys are refused. Whole numbers are read by YAML
+ * 1.1, as in PyYAML: 020000 is octal, 0x2000 hexadecimal, 0b10 binary, and 8_192 is 8192. */
 enum status settings_read_yaml(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag);
 

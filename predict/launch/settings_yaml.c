@@ -158,7 +158,7 @@ static enum status read_value(struct yaml_reader *y, struct loc at)
     return status;
 }
 
-/* The keys of one mapping. */
+/* The keys of one mapping, with their places, by which a key that is given twice is found. */
 struct yaml_keys {
     struct yaml_key {
         const char *name;

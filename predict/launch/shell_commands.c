@@ -164,8 +164,8 @@ static void skip_to_in(struct shell_reader *s)
     s->line += lines;
 }
 
-/* Reads the word that begins a command, if it is a keyword of the shell. *taken: it is one, and s->next_char is after
- * it. */
+/* Reads the word with which a command begins, if it is a keyword of the shell. Sets *taken if it is one; then
+ * s->next_char is after it. */
 static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
     const char *word = s->next_char;
@@ -289,7 +289,8 @@ static enum status keep_or_run_command(struct shell_reader *s, struct shell_word
     return STATUS_OK;
 }
 
-/* True if a word begins with NAME= or NAME+=. *size: length of the name; *begin: the text after the '='. */
+/* True if a word begins with NAME= or NAME+=. Then *size is the length of the name, *append is true for +=, and *begin
+ * is the text after the '='. */
 static bool is_assignment(const char *word, const char *end, size_t *size, bool *append,
                           const char **begin)
 {

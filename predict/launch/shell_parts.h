@@ -47,8 +47,8 @@ void shell_set_variable(struct shell_state *shell, const char *name, size_t size
 /* Returns the length of the variable name at the beginning of text; 0: there is none. */
 size_t shell_variable_name_size(const char *text, const char *end);
 
-/* Returns the end of the word that begins at text, quotes and nested constructs included; *lines counts the line ends
- * in it. NULL: a quote or a construct in it is not closed. */
+/* Returns the end of the word that begins at text, including quotes and nested constructs, and adds the number of its
+ * line ends to *lines. Returns NULL if a quote or a construct in it is not closed. */
 const char *shell_word_end(const char *text, const char *end, uint32_t *lines);
 
 /* Expands a raw word into any number of words. */

@@ -23,7 +23,7 @@ struct shell_frame {
 struct shell_here_document {
     const char *end_mark;    /* the line that ends it */
     const char *output_file; /* the file into which its command writes; NULL: none is known */
-    /* the variable that its command sets (read -d '' NAME <<EOF); NULL: the command sets none */
+    /* the variable that the command of the document sets (read -d '' NAME <<EOF); NULL: it sets none */
     const char *variable;
     bool is_quoted;  /* its variables are not expanded */
     bool drops_tabs; /* tabs at the beginning of its lines are dropped (<<-) */
@@ -40,7 +40,7 @@ struct shell_reader {
     uint32_t open_line; /* the line of the condition that makes present_commands_run open */
     struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
     unsigned frame_count;
-    /* announced in the present line; they begin on the next */
+    /* here-documents that the present line announces; they begin on the next line */
     struct shell_here_document here_document[4];
     unsigned here_document_count;
     /* the file into which the present command writes; NULL: none is known */
@@ -53,7 +53,7 @@ enum status shell_fault(const struct shell_reader *s, const char *what);
 /* True if text[0..size) is `word`. */
 bool shell_is_word(const char *text, size_t size, const char *word);
 
-/* The logical NOT of an answer; OPEN stays OPEN. */
+/* Returns the opposite of an answer; for OPEN, OPEN. */
 enum shell_answer shell_not(enum shell_answer answer);
 
 /* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */

@@ -58,7 +58,7 @@ struct launch_table_file {
     /* the name of the framework of which this is another engine; NULL: of none */
     const char *engine_of;
     enum launch_framework family;
-    /* the framework has code of its own; the profile of the family only stands for it */
+    /* the framework has code of its own, which the profile of its family only approximates */
     bool has_own_code;
     bool inherits_rows;    /* the family's rows in C name the settings that the file does not */
     struct table_row *row; /* heap */
@@ -89,13 +89,13 @@ enum launch_kind launch_field_kind(enum launch_field field);
 /* Returns the table file of a framework by its name ("Axolotl"); NULL: there is none. */
 const struct launch_table_file *launch_tables_find(const struct launch_tables *tables,
                                                    const char *name);
-/* Returns the value of a setting that a row takes for `means`, copied into arena; NULL: there is none. A row of use
- * written: the value that it adds where its field or option is `means`; NULL: it adds none. */
+/* Returns, copied into the arena, the value of a setting that a row takes to mean `means`; for a row that is only
+ * written, the value that it adds if its field or option is `means`. NULL: there is none. */
 const char *launch_table_setting_value(const struct table_row *row, const char *means,
                                        struct arena *arena);
 
-/* Returns the first row that names a setting, or else the first whose name stands for many. after: the next row of the
- * same name. NULL: there is none. */
+/* Returns the first row that names a setting, or else the first whose name covers many settings. after: a row, to get
+ * the next one of the same name; NULL: the first. Returns NULL if there is none. */
 const struct table_row *launch_table_find_row(const struct launch_table_file *file,
                                               const char *setting, const struct table_row *after);
 

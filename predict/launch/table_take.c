@@ -22,8 +22,8 @@ bool launch_is_pattern_of(const char *pattern, size_t size, const char *text)
     return false;
 }
 
-/* True if the name is one of a list "lora_{r|alpha}": what stands before the brace, and one of the endings in it. A
- * member of one of them, "lora_alpha.x", is too. */
+/* True if a list such as "lora_{r|alpha}" has the name: the text before the brace, followed by one of the endings in
+ * it. It is also true for a member of such a name, "lora_alpha.x". */
 static bool is_listed_in(const char *list, const char *name)
 {
     size_t size = strcspn(list, "{");
@@ -111,8 +111,8 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
     }
 }
 
-/* Adds an option that a row gives without a field. A setting that gives the option replaces one that implies it, and of
- * two that imply it the first one counts. */
+/* Adds an option that a row gives without a field. A setting that gives the option replaces one that only implies it;
+ * of two settings that imply it, the first counts. */
 static enum status set_table_option(struct launch *launch, const struct table_row *row,
                                     const struct setting *setting, const char *value, bool matched,
                                     struct diag *diag)

@@ -456,7 +456,8 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
         launch_add_option(l, LAUNCH_DTYPE, "states", "bf16");
     launch_add_option(l, LAUNCH_PARAM_DTYPE, "dtype",
                       launch_text_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
-    /* both parts are compiled unless the file lists them; the file of early 2025, without [compile], as well */
+    /* Model and loss are both compiled, unless the file lists the parts; so they are with a file of early 2025, which
+     * has no section [compile]. */
     const char *parts =
         launch_has_field(l, LAUNCH_COMPILED) ? launch_field_text(l, LAUNCH_COMPILED) : "model loss";
     bool compiled = launch_is_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL;

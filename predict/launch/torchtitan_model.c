@@ -53,7 +53,7 @@ static const struct recipe {
 } recipes[] = {
     {"llama3_8b",     "llama3",  "8B",      8192, 1, 1, "selective", false},
     {"llama3_70b",    "llama3",  "70B",     8192, 8, 8, "full",      false},
-    /* Its products are in 8 bits. */
+    /* its products are in 8 bits */
     {"llama3_405b",   "llama3",  "405B",    8192, 2, 8, "full",      true},
     {"qwen3_0_6b",    "qwen3",   "0.6B",    4096, 4, 1, "selective", false},
     {"qwen3_1_7b",    "qwen3",   "1.7B",    4096, 4, 1, "selective", false},

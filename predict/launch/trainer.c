@@ -299,8 +299,8 @@ static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
            !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
 
-/* True if parameters stay in the 16 bits in which they are read: FSDP and DeepSpeed make them fp32, DDP does not, and
- * autocast then casts nothing. "auto" is the type of the checkpoint, which for most models is bf16. */
+/* True if parameters stay in the 16 bits in which they are loaded. FSDP and DeepSpeed make them fp32; DDP does not, and
+ * autocast then casts nothing. "auto" means the type of the checkpoint, which is bf16 for most models. */
 static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_degrees *d)
 {
     return is_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||

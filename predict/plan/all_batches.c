@@ -131,7 +131,8 @@ static size_t count_batches_won(const struct compared_row *c, const struct compa
     return won;
 }
 
-/* Begins the comparison with the rows that are near the best one; the steps of their typical batches are known. */
+/* Begins the comparison with the rows that are near the best one. The steps of their typical batches are already
+ * known. */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);

@@ -13,9 +13,9 @@
 
 enum { COMPARED_FIRST = 4, COMPARED_ROWS = 16 };
 
-/* Compares the rows, which best_rank() has sorted by their typical batches, and sorts them again. Fills spread and won
- * of the rows that were compared, at most COMPARED_ROWS, and `most` of all rows. The order by typical batches stays
- * if a step cannot be predicted, and after a signal that base/interrupt.h has noted. */
+/* Compares the rows, which best_rank() has sorted by their typical batches, on all batches and sorts them again. It
+ * sets spread and won of the rows that were compared, at most COMPARED_ROWS, and `most` of all rows. If a step cannot
+ * be predicted, or after a signal that base/interrupt.h has noted, the order stays as it was. */
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag);
 
 #endif

@@ -25,8 +25,8 @@ struct search_limits {
     /* a share: the search ends when no configuration can be faster than the best by more; from 1 on, the best of the
      * other strategies is not searched for either */
     double rate_gap_share;
-    /* GOAL_LONGEST: configurations that reach no longer sequence than this one are not searched; NULL: none.
-     * Borrowed. */
+    /* GOAL_LONGEST: a configuration is not searched if it cannot reach a longer sequence than this one does; NULL: all
+     * are searched. Borrowed. */
     const struct outcome *outcome_to_beat;
     struct kept_jobs kept_jobs;
 };
@@ -39,9 +39,9 @@ struct best {
     size_t row_count;
     size_t count_of_kind[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.within_s ended the search */
-    /* OUTCOME_SIMULATED: the best configuration that fits with a lower probability than the setup asks, but at least
-     * 0.5; other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs, less_probable_gpu_count. Not
-     * searched for GOAL_LONGEST or packed documents. */
+    /* OUTCOME_SIMULATED: the best configuration that fits with a lower probability than the setup asks for, but at
+     * least 0.5. Other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs,
+     * less_probable_gpu_count. It is not searched with GOAL_LONGEST or packed documents. */
     struct outcome less_probable_best;
     size_t less_probable_gpu_count;
     size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
@@ -66,8 +66,9 @@ double best_possible_gain(const struct best *best);
 /* Sorts the rows, best first; of equal ones the one that was tried first. */
 void best_rank(struct best *best);
 
-/* True if a comes before b in the ranking: a was simulated and b was not; or both were, and a is longer (GOAL_LONGEST),
- * was predicted on more batches, or has the higher rate, in this order. */
+/* True if a comes before b in the ranking: a was simulated and b was not; or both were, and a has a longer sequence
+ * (GOAL_LONGEST); or, if these are equal, was predicted on more batches; or, if these are equal, has the higher
+ * rate. */
 bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct outcome *b);
 
 #endif

@@ -151,7 +151,8 @@ static uint64_t candidate_digest(const struct candidate_round *round, const stru
 
 /* ---- the search ---- */
 
-/* Orders by the bytes that a GPU needs at least, fewest first; then by those that do not grow with the length. */
+/* Orders candidates by the bytes that a GPU needs at least, fewest first; then by those that do not grow with the
+ * length. */
 static int smaller_need_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
@@ -172,8 +173,8 @@ static void fill_skipped_row(struct outcome *o, const struct candidate *c, enum 
                           .sequence_tokens = c->request.seq};
 }
 
-/* Fills a row for every candidate with the longest sequence that fits, in the order of the bytes that lie on a GPU
- * whatever the length. */
+/* Makes a row for every candidate with the longest sequence that fits. Candidates are taken in the order of the bytes
+ * that a GPU needs whatever the length is. */
 static enum status find_longest(struct best *best, struct setup *setup,
                                 const struct space_open *open, struct diag *diag)
 {

@@ -100,8 +100,8 @@ static int compare_placement_keys(const void *left, const void *right)
     return a->node_index < b->node_index ? -1 : 1;
 }
 
-/* Finds, for each candidate, the one that differs from it only in the placement of stages. Their schedules differ only
- * in which ranks are neighbours, and so in the buffers of NCCL. Candidates whose stages share subsequences have none,
+/* Finds, for each candidate, the one that differs only in the placement of stages. Their schedules differ only in which
+ * ranks are neighbours, and so in NCCL's buffers. Candidates whose stages share subsequences have no such counterpart,
  * since the number of shared subsequences depends on the placement. */
 static void find_other_placements(struct rate_search *s)
 {
@@ -126,9 +126,9 @@ static void find_other_placements(struct rate_search *s)
     free(key);
 }
 
-/* True if a candidate lacks memory even without the buffers of NCCL. The candidate that differs from it only in the
- * placement of stages needs the same but for these buffers, so none of the repairs that were tried makes that one fit
- * either. verdict: that of the repair which lacks least. */
+/* True if a candidate lacks memory even without NCCL's buffers. Its counterpart, which differs only in the placement of
+ * stages, needs the same apart from these buffers, so none of the repairs that were tried makes that one fit either.
+ * verdict: that of the repair which lacks the least. */
 static bool other_placement_lacks(const struct verdict *verdict)
 {
     struct verdict least = *verdict;

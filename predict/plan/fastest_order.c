@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* At most this many jobs of a round are whole steps, and at most this many are of candidates with more than LONG_OPS
- * ops, since their results may make others needless. */
+/* The results of a round's jobs may make further jobs unnecessary. So at most ROUND_WHOLE jobs of a round are whole
+ * steps, and at most ROUND_LONG are of candidates with more than LONG_OPS ops. */
 enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 #define LONG_OPS 1e6
 
@@ -14,7 +14,7 @@ enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
  * not searched for the best of each strategy. */
 #define RUNNER_UP_OPS 3e6
 
-/* Returns the layer that a candidate's next step looks at; SEARCH_NO_LAYER: that step is another one. */
+/* Returns the row of the layer that a candidate's next step measures; SEARCH_NO_LAYER: that step measures none. */
 static uint32_t layer_of_next_step(const struct rate_search *s, const struct search_node *node)
 {
     if (node->next_stage != STAGE_LAYER)
@@ -27,8 +27,8 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
     return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_OPS;
 }
 
-/* Adds the next step of a candidate to the round, unless another job takes the same step, or a job for the other
- * placement of its stages may show that the candidate does not fit. */
+/* Adds the next step of a candidate to the round, unless another job does the same step, or a job for the other
+ * placement of its stages may show that the candidate does not fit. Returns whether it was added. */
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct search_node *node = &s->node[i];
@@ -56,7 +56,8 @@ static bool add_job(struct rate_search *s, size_t i, bool layers)
 /* An order of candidates: true if a comes before b. */
 typedef bool candidate_order_fn(const struct rate_search *s, size_t a, size_t b);
 
-/* The highest bound comes first; of equal ones, what takes least to predict, and then what needs least memory. */
+/* True if candidate a comes before candidate b: it has the higher bound; or, if these are equal, it takes less to
+ * predict; or, if these are equal, it needs less memory. */
 static bool highest_bound_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct search_node *x = &s->node[a], *y = &s->node[b];
@@ -68,8 +69,8 @@ static bool highest_bound_first(const struct rate_search *s, size_t a, size_t b)
            s->best->space.row[b].gpu_lower_bound_bytes;
 }
 
-/* True if candidate a comes before candidate b: candidates that may need little memory come first, since they most
- * likely fit; among these, the ones that are predicted fastest, and then the ones that recompute most. */
+/* True if candidate a comes before candidate b. Candidates that may need little memory come first, since they most
+ * likely fit; among these, those that are predicted fastest, and then those that recompute most. */
 static bool least_memory_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;
@@ -109,7 +110,7 @@ static void find_little_memory(struct rate_search *s, double above)
     s->little_memory_bytes = 1.25 * least;
 }
 
-/* The candidates that come first; of those that would simulate the same layer only one. */
+/* The candidates that come first in an order. Of candidates that would simulate the same layer, it has only one. */
 struct first_candidates {
     size_t node[SEARCH_ROUND + SEARCH_ROUND / 2], count;
 };
@@ -137,8 +138,9 @@ static void insert_candidate(struct first_candidates *f, const struct rate_searc
     f->node[last] = i;
 }
 
-/* Adds the first candidates of an order to the round, at most `most` of them, of those from a stage on that may be
- * better than `above`. Unless `layers`, they take short steps without waiting for the time of their layers. */
+/* Adds the next steps of the first candidates of an order to the round, at most `most` of them. Only candidates count
+ * that have reached stage `from` and may be better than `above`. layers false: candidates do short steps without
+ * waiting for the time of their layers. */
 static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, size_t most,
                            enum search_stage from, bool layers, double above)
 {

@@ -26,7 +26,7 @@ struct search_node {
         /* rows of rate_search.layer: least_layer_row of one that recomputes nothing, own_layer_row of its own */
         own_layer_row;
     uint8_t next_stage, repair;
-    /* the candidate that differs only in the placement of stages; itself: none */
+    /* the candidate that differs only in the placement of stages; the candidate itself: there is none */
     size_t other_placement;
 };
 
@@ -68,10 +68,10 @@ struct rate_search {
     int only_strategy;       /* only candidates of this row of strategies_list(); -1: all */
     struct outcome best_so_far;
     double began_s;
-    /* for least_memory_first(): candidates that need no more than this come first */
+    /* for least_memory_first(): candidates that may need no more bytes than this come first */
     double little_memory_bytes;
     double rate_to_exceed; /* tokens/s/GPU: what is no faster is not simulated */
-    /* over packed documents: tokens/s/GPU of the fastest candidates; 0: none yet */
+    /* with packed documents: tokens/s/GPU of the fastest candidates; 0: not known yet */
     double fastest_rates[COMPARED_ROWS];
 };
 
@@ -86,8 +86,9 @@ bool fastest_is_open(const struct rate_search *search, size_t i, double above);
 /* Returns how many candidates are not done and may be better than `above`. */
 size_t fastest_open_above(const struct rate_search *search, double above);
 
-/* Chooses the jobs of a round: those of the candidates with the highest bounds; as long as nothing that fits is known,
- * also some of the candidates that most likely fit; later some of those that may soon be better than the best. */
+/* Chooses the jobs of a round: those of the candidates with the highest bounds; as long as no candidate is known to
+ * fit, also some that most likely fit; later, some that may soon be better than the best. above: only candidates that
+ * may be better than this rate. */
 void fastest_choose_jobs(struct rate_search *search, double above);
 
 /* Takes the step of a job, a workers_job_fn: context is the search, result a struct candidate_answer. */

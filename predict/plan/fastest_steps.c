@@ -39,9 +39,9 @@ static double probability_asked(const struct rate_search *s, const struct search
                : s->setup->fits_probability;
 }
 
-/* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
- * memory, so do the others, since they need the same memory up to an allocator's cache, or more. They need no more host
- * memory, which must suffice. */
+/* True if memory lacks with every repair; only the last repair is tried. If that lacks more than RESERVED_ERROR of the
+ * device's memory, so do the others, since they need as much memory, up to an allocator's cache, or more. They need no
+ * more host memory, which must suffice. */
 static bool lacks_with_last_repair(const struct setup *setup, const struct repairs *repairs,
                                    double odds, struct outcome *o)
 {

@@ -42,7 +42,8 @@ bool gaps_has_fpdt_chunks(const struct choices *c);
 bool gaps_has_host_optimizer(const struct choices *c);
 bool gaps_has_zero2(const struct choices *c);
 bool gaps_has_bf16_states(const struct choices *c);
-/* True if parameters stay in bf16 without FSDP and DeepSpeed; Axolotl reads all models in the type it computes in. */
+/* True if parameters stay in bf16 when neither FSDP nor DeepSpeed is used; Axolotl loads all models in the type in
+ * which it computes. */
 bool gaps_has_bf16_parameters(const struct choices *c);
 
 #endif

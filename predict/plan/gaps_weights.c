@@ -39,9 +39,9 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* True if every rank of a stage holds all weights of its tensor share: there is no other rank to shard over, or HSDP
- * shards over one rank and FSDP can express that. FSDP casts only parameters that it shards, so these would stay
- * float32. */
+/* True if every rank of a stage holds all weights of its tensor share, because there is no other rank to shard over, or
+ * because HSDP shards over one rank and FSDP can express that. FSDP casts only parameters that it shards, so these
+ * would stay fp32. */
 static bool has_unsharded_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;

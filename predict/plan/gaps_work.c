@@ -80,8 +80,8 @@ static bool has_loss_unlike_titan(const struct choices *c)
     return has_chosen_loss(c) && c->loss != LOSS_COMPILED;
 }
 
-/* True if the pieces of the loss are not those of the code: with FPDT its code decides how many pieces the loss and the
- * feed-forward part have; without it there are none. */
+/* True if the loss has other numbers of pieces than the framework's code gives it: with FPDT the code decides the
+ * pieces of the loss and of the feed-forward part; without FPDT the loss has no pieces. */
 static bool has_loss_chunks_unlike_code(const struct choices *c)
 {
     return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_fpdt_pieces(c).loss_pieces

@@ -25,9 +25,9 @@ struct layer_key {
         dtype;
 };
 
-/* Fills *key. Activations that are offloaded by ratio count as `keep`, and so do all with `least`: no layer takes less
- * time than one that recomputes nothing and copies nothing to the host. Returns false if layers are not alike, or have
- * documents: then no time of one layer stands for all. */
+/* Sets *key. Activations that are offloaded by ratio count as `keep`. With `least` all activations do: no layer takes
+ * less time than one that recomputes nothing and copies nothing to the host. Returns false if layers are not alike, or
+ * if there are documents; then no time of one layer represents all. */
 bool layer_key_make(struct layer_key *key, const struct choices *choices,
                     const struct request *request, bool least);
 bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);
@@ -35,9 +35,9 @@ bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);
 /* Returns the request whose steps tell the layer's time: of layers only, on the ranks of one sequence. */
 struct request layer_only_request(const struct request *request, const struct layer_key *key);
 
-/* layer_kernel_sums() fills the kernels and the host of one layer, and as its step the longer of the two, without a
- * simulation; layer_step_s() returns its simulated time. Members, and the result, are 0 where they cannot be found. The
- * request has the key's choices; the setup's cluster has at least its ranks. */
+/* layer_kernel_sums() sums the kernels of one layer and its host's time, without a simulation; its step_s is the longer
+ * of the two. layer_step_s() returns the simulated seconds of a layer. Both give 0 for what cannot be found. The
+ * request has the key's choices, and the setup's cluster at least as many GPUs as the key has ranks. */
 struct bound_layer layer_kernel_sums(const struct setup *setup, const struct request *request,
                                      const struct layer_key *key);
 double layer_step_s(const struct setup *setup, const struct request *request,

@@ -113,8 +113,8 @@ struct length_search {
     struct progress *progress;
 };
 
-/* Reports progress. Each time that bisection halves the range between the last length that fits and the first one
- * that does not, it needs one more length. */
+/* Reports progress. Bisection needs one more length for each time that it halves the range between the last length that
+ * fits and the first that does not. */
 static void show_progress(const struct length_search *s)
 {
     const struct longest *l = s->longest;

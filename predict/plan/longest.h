@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lengths that are asked about, the shortest first: shortest_tokens x 2^k, or shortest_tokens x (too_short_steps + k +
- * 1). */
+/* The lengths that are tried, the shortest first. With `is_doubling`, length k is shortest_tokens x 2^k, else
+ * shortest_tokens x (too_short_steps + k + 1). */
 struct length_ladder {
     int64_t shortest_tokens;
     uint32_t length_count;
@@ -28,7 +28,8 @@ struct length_ladder {
 /* Returns the length of a rung, in tokens. */
 int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung);
 
-/* Returns the last length; the ladder says why there is no longer one: "more than 32 chunks; ...". */
+/* ladder_longest_tokens() returns the last length. ladder_end_reason() returns why there is no longer one: "more than
+ * 32 chunks; ...". */
 int64_t ladder_longest_tokens(const struct length_ladder *ladder);
 const char *ladder_end_reason(const struct length_ladder *ladder);
 
@@ -37,17 +38,17 @@ enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked ab
 /* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
 int64_t longest_divisible_length(int64_t ranks);
 
-/* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
- * allow these, of the smallest multiple of 1K that they allow. The lengths end at 4G tokens, or at 32 chunks for a
- * sequence in chunks; they begin with the shortest that has a whole chunk, and a token for each piece of the loss and
- * of the feed-forward part on every rank. Open degrees are filled for a length that all degrees divide, and keep that
- * value. An error means that the choices allow no length. */
+/* Sets *ladder to the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
+ * allow these, of the smallest multiple of 1K that they allow. The shortest length has a whole chunk, and on every rank
+ * a token for each piece of the loss and of the feed-forward part. The longest is 4G tokens, or 32 chunks for a
+ * sequence in chunks. Open degrees are set for a length that all degrees divide, and stay so. It is an error if the
+ * choices allow no length. */
 enum status ladder_make(struct length_ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
-    /* the shortest length that is known not to fit: the one after `tokens`, unless `is_interrupted`; 0: none is
-     * known, and unless `is_interrupted` all lengths of the ladder fit */
+    /* the shortest length that is known not to fit. Unless `is_interrupted`, it is the length after `tokens`, or 0 if
+     * all lengths of the ladder fit. If `is_interrupted`, 0 means that none is known */
     int64_t next_tokens;
     /* verdict: on `tokens`, empty if that is 0; next_verdict: on next_tokens */
     struct verdict verdict, next_verdict;
@@ -65,8 +66,8 @@ static inline bool longest_is_lower_bound(const struct longest *l)
 }
 
 /* Finds the longest length of the ladder that fits. Fails if no schedule of the shortest length can be built. guess:
- * a length to begin with; 0: the shortest. progress, if not NULL, has begun. A signal that base/interrupt.h has noted
- * ends the search after the current length. */
+ * the length that is tried first; 0: the shortest. progress: NULL, or one that has begun. A signal that
+ * base/interrupt.h has noted ends the search after the current length. */
 enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct length_ladder *ladder,
                          int64_t guess, struct progress *progress, struct diag *diag);

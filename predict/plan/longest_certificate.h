@@ -12,7 +12,7 @@
 struct option_length { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens; /* 0: refused, or nothing fits */
-    /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
+    /* the last length that was tried, if that fits, so that longer ones may fit, too; else 0 */
     int64_t last_tried_tokens;
 };
 
@@ -34,9 +34,9 @@ struct longest_certificate {
     bool were_options_tried;
 };
 
-/* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `length_only`; release it in
- * either case. Lengths are taken that fit with the setup's fits_probability, which is as before afterwards. After a
- * signal that base/interrupt.h has noted, the certificate holds what was known by then. */
+/* Searches, and simulates the result. Returns STATUS_NO if nothing fits. *certificate must be all-zero except
+ * `length_only`; release it in either case. A length must fit with the setup's fits_probability, which has its old
+ * value afterwards. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
 enum status longest_certificate_make(struct longest_certificate *certificate, struct setup *setup,
                                      struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);

@@ -65,8 +65,8 @@ static uint64_t add_documents_to_digest(uint64_t digest, const struct documents 
                       documents->sequence_count * sizeof documents->list_of_sequence[0]);
 }
 
-/* Adds the members of a request that are options of their own in the table of choices. The members that it reads by
- * functions, and those that are no options, are added one by one: no padding between members is read. */
+/* Adds a request to the digest: first the members that are options in the table of choices; then, one by one, those
+ * that it reads by functions and those that are no options. Padding between members is never read. */
 static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {

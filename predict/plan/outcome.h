@@ -23,15 +23,16 @@ enum outcome_kind {
     OUTCOME_KIND_COUNT
 };
 
-/* It holds no pointers but those of the request and packed_set (outcome_restore_pointers()). */
+/* The outcome of one candidate. Its only pointers are those of the request, and packed_set
+ * (outcome_restore_pointers()). */
 struct outcome {
     enum outcome_kind kind;
-    /* the request with the changes that made it fit: chunks, the optimizer on the host */
+    /* the request with the changes that made it fit, such as more pieces, or the optimizer on the host */
     struct request request;
     uint8_t strategy;
     struct verdict verdict;
     double missing_bytes; /* UNFIT: bytes by which it does not fit */
-    /* tokens/s/GPU that it cannot exceed; of OUTCOME_SIMULATED: those that it reaches */
+    /* tokens/s/GPU: for OUTCOME_SIMULATED the predicted rate, else a rate that the candidate cannot exceed */
     double rate_bound;
     double step_s,
         /* seconds and sequences of the step; with packed documents, those of the typical batch of the packed set */

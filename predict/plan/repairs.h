@@ -21,9 +21,9 @@ struct repairs {
 struct repairs repairs_make(const struct request *given, const struct space_open *open,
                             const struct request *asked);
 
-/* Sets *request to the configuration with the next repair that makes a difference; the first is usually none. The
- * order is that of the time that a step takes: fewest pieces first, and host memory only when the GPU's does not
- * suffice. Returns false after the last. */
+/* Sets *request to the configuration with the next repair that makes a difference; the first one is usually without any
+ * repair. They come in the order of the time that a step takes: fewest pieces first, and host memory only if the GPU's
+ * memory does not suffice. Returns false after the last. */
 bool repairs_next(struct request *request, struct repairs *repairs);
 
 /* Sets *request to the configuration with the last repair that the user's options allow, which needs the least GPU

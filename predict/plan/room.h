@@ -8,13 +8,13 @@
 #include "predict/setup/setup.h"
 #include "predict/verdict.h"
 
-/* True if a plan takes a configuration with this verdict: it fits with the probability that the setup asks for. */
+/* True if the configuration with this verdict fits with the probability that the setup asks for. */
 bool room_fits(const struct setup *setup, const struct verdict *verdict);
 
-/* room_lacks_memory() returns true if a memory that is larger by `share` is too small for the bytes of a verdict, or
- * suffices for them with a probability below `odds`. The verdict may be that of a bound or of another schedule of the
+/* room_lacks_memory() returns true if a memory that is larger by `share` would be too small for the bytes of a verdict,
+ * or would suffice with a probability below `odds`. The verdict may be that of a bound, or of another schedule of the
  * same choices. The bytes include the allocator's cache; the probability leaves it out, since a step can do without it.
- * With odds of at most 0.5 only the bytes decide. room_lacks() asks about both memories. */
+ * If odds are at most 0.5, only the bytes decide. room_lacks() checks both memories. */
 bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
                        const struct choices *choices, const struct verdict *verdict, double share,
                        double odds);

@@ -19,8 +19,9 @@
 
 #include <stdbool.h>
 
-/* The most by which such a time exceeds that of the step, and the most by which the two differ without jitter, as
- * shares of the step (tests/cli/test_space.c). */
+/* Limits of the time of a shortened step, as shares of the time of the whole step: by how much it may be longer
+ * (SHORTENED_ERROR), and by how much the two may differ without jitter (SHORTENED_DIFFERENCE); tests/cli/test_space.c
+ * checks both. */
 #define SHORTENED_ERROR 0.02
 #define SHORTENED_DIFFERENCE 0.05
 

@@ -53,7 +53,7 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
         simplest.activations = CHOICE_ACTIVATIONS_KEEP;
-    /* one rank shares nothing, and shards over all ranks are those of ZeRO-3 */
+    /* one rank has no weights to share, and shards over all ranks are ZeRO-3 */
     if (sharing == 1)
         simplest.weights = CHOICE_WEIGHTS_REPLICATED;
     else if (c->weights == CHOICE_WEIGHTS_HSDP && c->shard >= sharing)
@@ -79,9 +79,10 @@ struct space_walk {
     struct space_open open;
     uint8_t strategy;
     const struct strategy *strategy_row;
-    /* also combinations that are searched only if the user's options ask for them */
+    /* search also those combinations that are otherwise searched only if the user's options ask for them */
     bool beyond_usual;
-    /* only what degrees of 1 reduce to a simpler strategy (reduces_to_simpler()); else only the others */
+    /* search only what is another, simpler strategy because a degree is 1 (reduces_to_simpler()); false: search only
+     * the rest */
     bool simpler_only;
     struct schedule_identity *added_rows; /* the identities of the rows that were added */
     size_t added_count, capacity;
@@ -266,9 +267,9 @@ static void walk_policies(struct space_walk *w, struct request request)
                 add_request(w, &request);
 }
 
-/* Tries the chunk lengths of FPDT: the user's, if there is one; 512K tokens, if the length of the sequence is searched
- * for; otherwise the powers of two from 32K to 512K that cut the sequence into 2 to 32 chunks, and the strategy's
- * default. Other strategies have no chunks. */
+/* Tries chunk lengths for FPDT: the user's, if it is given; 512K tokens, if the length of the sequence is searched for;
+ * else the powers of two from 32K to 512K that cut the sequence into 2 to 32 chunks, and the strategy's default. Other
+ * strategies have no chunks. */
 static void walk_chunks(struct space_walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
@@ -311,7 +312,8 @@ static void walk_windows(struct space_walk *w, struct request request)
 /* Tries all keys, and only needed ones, with each rule of core plans, and the rules of tiles. */
 static void walk_core_plans(struct space_walk *w, struct request request)
 {
-    /* chunks of 1024 and 4096 lie between their neighbours (docs/core-plans.md) */
+    /* chunks of 1024 and 4096 are not tried, as their results are between those of their neighbours
+     * (docs/core-plans.md) */
     static const char *const rules[] = {"per-document", "degree", "chunks:512", "chunks:2048",
                                         "chunks:8192"},
                              *const tiles[] = {"zigzag-ring", "gather",     "token-ring",

@@ -24,7 +24,7 @@ struct candidate {
     double gpu_lower_bound_bytes;        /* no GPU needs less */
     /* the part of gpu_lower_bound_bytes that does not grow with the length */
     double length_independent_bytes;
-    /* the part of gpu_lower_bound_bytes that an optimizer on the host takes off the device */
+    /* the part of gpu_lower_bound_bytes that is not on the device if the optimizer runs on the host */
     double host_optimizer_saves_bytes;
 };
 
@@ -33,7 +33,7 @@ struct space {
     size_t candidate_count, capacity;
 };
 
-/* The options that the user left open; everything else in the request stays. */
+/* Which options the user left open; all others keep their values in the request. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
     /* latent attention is tried with expanded keys and values sent, and with latents */
@@ -45,7 +45,7 @@ struct space_open {
     bool ring_layout;
     struct packed_sets *packed_sets;      /* packs the documents of each size of step; NULL: none */
     const enum framework *only_framework; /* only what this framework expresses; NULL: all */
-    /* with only_framework: each strategy uses the profile of that framework; else the profile of the request */
+    /* with only_framework: each strategy has the profile of that framework; else all have the profile of the request */
     bool uses_own_profile;
 };
 

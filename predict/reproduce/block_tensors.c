@@ -37,7 +37,8 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
     return sum;
 }
 
-/* Counts the tensor of a product: in the forward the one that it writes, in the backward the gradient that it reads. */
+/* Raises the element count of the class of a product's tensor to that of this op: in the forward the tensor that it
+ * writes, in the backward the gradient that it reads. */
 static void note_largest_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->has_attention;

@@ -30,7 +30,7 @@ enum entry_kind {
 };
 extern const char *const entry_kind_names[ENTRY_KIND_COUNT];
 
-/* The place of a point in its figure, as patterns. */
+/* Where a point is in its figure: patterns of its panel, its series and its x. */
 struct placement_pattern {
     const char *panel, *series, *x;
 };
@@ -55,8 +55,8 @@ struct catalogue_grid {
     enum measure measure;
     bool simulates_unfit;
     double *published_values; /* a value for each combination; NULL: the paper gives no values */
-    /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the
-     * tokens, and the series named combined_series has its rate; NULL: it has none */
+    /* [cases] for tokens per second: the share of the tokens that each case has in a step which consists of all cases
+     * one after another; the series combined_series has the rate of that step. NULL: there is no such series */
     double *token_share;
     const char *combined_series;
     struct placement_pattern placement;
@@ -91,10 +91,9 @@ struct catalogue_claim {
     struct point_selector left, right; /* BEST uses only `left` */
     bool right_is_number;
     double right_number; /* RATIO: if right_is_number, the number that stands for `right` */
-    /* RATIO: the ends of the range that the paper states; NAN: there is no such end */
+    /* RATIO: the ends of the range that the paper states; NAN: it has no such end */
     double at_least, at_most;
-    /* RATIO: the ends of a wider range (wider_low, wider_high), in which the claim holds by less; NAN: there is no such
-     * end */
+    /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: it has no such end */
     double wider_low, wider_high;
     const char *crossover_from,
         *crossover_to;              /* CROSSOVER: the values of x between which it lies */
@@ -111,7 +110,7 @@ struct catalogue_timeline {
 };
 
 struct catalogue_entry {
-    /* "fpdt:fig11" and other names; the first one gives the names of its files */
+    /* the entry's names, such as "fpdt:fig11"; its files are named after the first */
     const char *name[CATALOGUE_NAMES_MAX];
     size_t name_count;
     const char *subject;
@@ -120,7 +119,7 @@ struct catalogue_entry {
     const char *reason;
     const char *note;              /* what the predictions assume; NULL: nothing */
     const char *x_label, *y_label; /* labels of the axes */
-    /* factor on values that makes them fit the label of the y axis: 100 for percent */
+    /* the factor by which values are multiplied for the label of the y axis: 100 for percent */
     double y_scale;
     bool is_y_log;
     struct catalogue_rows *rows;

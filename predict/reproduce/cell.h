@@ -66,7 +66,7 @@ bool measure_needs_fit(enum measure measure);
 /* Appends the names of all measures for a message: "step_s, tokens_per_s_gpu, ...". */
 void measure_put_names(struct text *out);
 
-/* It has no pointers, because it is passed between processes. */
+/* The answer of a cell. It has no pointers, because it is passed between processes. */
 struct cell_answer {
     bool has_succeeded;
     char error[200]; /* the message, if has_succeeded is false */

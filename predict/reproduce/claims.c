@@ -98,8 +98,8 @@ static double better_value(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* Returns the highest predicted and the highest published value (with of->takes_lowest: the lowest ones) among the
- * selected points that agree with `like` in all coordinates that the selection does not fix. With
+/* Returns the highest predicted and the highest published value (with of->takes_lowest: the lowest ones) of the
+ * selected points that have the coordinates of `like`, except where the selection fixes a coordinate. With
  * of->compares_one_by_one, series and x count as not fixed. */
 static struct claim_side claim_side_of(const struct reproduction *r, size_t entry,
                                        const struct point_selector *of,
@@ -346,7 +346,7 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
 /* ---- the best series ---- */
 
 struct best_series {
-    /* indices into the distinct series: the best predicted and the best published one; SIZE_MAX: not known */
+    /* indices, into the distinct series, of the best predicted one and the best published one; SIZE_MAX: not known */
     size_t predicted_series, published;
     double value;
 };

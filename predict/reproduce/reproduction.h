@@ -24,7 +24,8 @@ struct reproduction_job {
     enum job_kind kind;
     const char *key;  /* a text of all that the answer depends on, apart from the program */
     const char *args; /* for JOB_CELL and JOB_TRACE: options of `predict` */
-    /* RUN: index of the validation's run; CELL: index in cell_answer[]; TRACE: number of the timeline in its entry */
+    /* which one it is. RUN: index of the validation's run; CELL: index in cell_answer[]; TRACE: number of the timeline
+     * in its entry */
     size_t index_in_kind;
     enum cell_question question;
     bool simulates_unfit;
@@ -47,7 +48,7 @@ struct reproduction_point {
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */
     bool is_done;         /* its job, or those of its cases, have ended */
-    /* for a point of a combined series: its grid, and the point of its first case; NULL and 0: other points */
+    /* for a point of a combined series: its grid, and the point of its first case; for other points NULL and 0 */
     const struct catalogue_grid *combined_grid;
     size_t first_case_point;
 };

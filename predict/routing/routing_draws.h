@@ -15,7 +15,7 @@ struct routing_draws {
     bool is_uneven; /* routing is not even */
     /* the rank, of those with different experts, that has the most copies in the most layers, and in how many */
     uint32_t fullest_rank, late_layers, layers;
-    /* the most copies that a rank computes over their mean; mean over layers */
+    /* the copies computed by the rank that computes the most, over the mean of ranks; a mean over layers */
     double fullest_over_mean;
     double even_step_s; /* the step with even routing */
     /* the steps of seeds 1 to ROUTING_DRAWS; 0 steps: shares are not drawn */

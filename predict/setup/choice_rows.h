@@ -61,7 +61,7 @@ struct choice_row {
     bool (*show)(struct text *out, const struct request *r);
     const char *const *value_names;
     enum choice_form value_form;
-    /* Makes one or two values, and returns their number. c NULL: they get only keys, descriptions and forms. */
+    /* Fills in one or two values, and returns their number. c NULL: only keys, descriptions and forms are filled in. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
     bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
     /* the value is known even if the choice does not matter */

@@ -161,7 +161,8 @@ static bool show_value(struct text *out, const struct choice_row *row, const str
 
 void request_put_options(struct text *out, const struct request *r)
 {
-    /* These options say most about a configuration, so they come first. The others follow in the order of the table. */
+    /* These options say the most about a configuration, so they are printed first. The others follow in the order of
+     * the table. */
     static const uint8_t first[] = {
         CHOICE_NAME_strategy,
         CHOICE_NAME_profile,

@@ -4,10 +4,10 @@
 
 #include "predict/setup/setup.h"
 
-/* Takes the text of --core-plan (NULL: none) into the request. Fails if it is neither a rule, nor `all`, nor a file. If
- * it names a file instead of a rule, the plan is read and verified, and the request gets the documents of its
- * sequences, with the owners of their tokens, and as many sequences if it has no number of its own. Fails if the plan
- * has tiles: only plans in which ranks compute the queries that they own have a schedule. */
+/* Reads the text of --core-plan (NULL: none) into the request. Fails if it is neither a rule, nor `all`, nor a file. A
+ * file's plan is verified; the request then gets the documents of its sequences with the owners of their tokens, and,
+ * if it has no number of sequences, the plan's. Fails if the plan has tiles: only plans in which ranks compute the
+ * queries that they own have a schedule. */
 enum status core_plan_option_read(struct setup *setup, const char *text, struct diag *diag);
 
 /* True for the text `all`, which asks for a search of all rules. */

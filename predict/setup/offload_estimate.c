@@ -29,8 +29,8 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
     }
 }
 
-/* Returns the lowest of three rates in bytes/s: of a GPU's lanes, of its share of its switch's uplink, and of its
- * share of the host's memory. */
+/* Returns the bytes/s at which one GPU copies to the host while all GPUs of the node do: the lowest of the rates of its
+ * lanes, of its share of its switch's uplink, and of its share of host memory. */
 double offload_copy_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
@@ -39,8 +39,8 @@ double offload_copy_bytes_per_s(const struct cluster *c)
     return fmin(c->pcie.d2h_bytes_per_s, fmin(uplinks / gpus, memory / gpus));
 }
 
-/* Reduces the request to a smaller step: only the forward, of one micro-batch if that suffices, with one layer in each
- * chunk of layers. Returns how many layers of the first stage each of its remaining layers stands for, on average. */
+/* Reduces the request to a smaller step: only the forward, with one micro-batch if that suffices, and one layer in each
+ * chunk of layers. Returns how many layers of the first stage each of its remaining layers represents, on average. */
 static double reduce_to_few_layers(struct request *request, struct transformer *few_layers,
                                    const struct choices *choices)
 {
@@ -52,7 +52,7 @@ static double reduce_to_few_layers(struct request *request, struct transformer *
     request->host_layers = 0;
     request->weights = CHOICE_WEIGHTS_REPLICATED;
     request->shard = 0;
-    /* an interleaved pipeline takes its units in groups of pp */
+    /* an interleaved pipeline needs a multiple of pp units */
     bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED;
     if (!groups || choices->subsequences % choices->pp == 0)
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
@@ -78,7 +78,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
     /* The ratio is the same for all steps, whatever their documents are, so it is found for sequences of one
      * document. */
     request.documents = NULL;
-    /* it has whole units; stages that share a unit divide its kernels and its copies alike */
+    /* The estimate is of whole units: stages that share a unit divide both its kernels and its copies. */
     if (pipeline_of_choice((enum pipeline_choice)request.pipeline)->is_multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
     double layers = reduce_to_few_layers(&request, &few_layers, degrees);

@@ -16,9 +16,10 @@ struct resolved {
     struct choices choices; /* the choices that follow from `request`; they borrow from it */
     /* heap: tokens of each subsequence; NULL: the request has them, or has none */
     int64_t *subsequence_tokens;
-    /* on the heap: request.offload_hidden_bytes_of; NULL: the request has its own, or none */
+    /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;
-    /* the ranking of shared units, the first of which is in request.shared_units; empty if the request has its own */
+    /* the ranking of shared units, of which request.shared_units has the first; empty if the request came with its
+     * own */
     struct shared_ranking shared_ranking;
 };
 

@@ -6,10 +6,10 @@
 #include "models/transformer.h"
 #include "schedule/ir/routing.h"
 
-/* Reads "dirichlet:ALPHA", "dirichlet:ALPHA,SEED" (a symmetric Dirichlet distribution, drawn once for all layers; the
- * seed is 1 if left out), or the name of a CSV file with the columns layer,expert,share: a share for each expert of a
- * layer, or of all layers where the layer is *. Shares are numbers from 0, and experts that have no row have share 0.
- * The memory is the arena's. */
+/* Reads one of: "dirichlet:ALPHA" or "dirichlet:ALPHA,SEED", a symmetric Dirichlet distribution that is drawn once for
+ * all layers (the seed is 1 unless given); or the name of a CSV file with the columns layer,expert,share, where layer *
+ * stands for all layers. Shares are numbers of at least 0; an expert without a row has share 0. The result lives in the
+ * arena. */
 enum status routing_load(struct routing *routing, struct arena *arena,
                          const struct transformer *model, const char *text, struct diag *diag);
 

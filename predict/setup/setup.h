@@ -23,21 +23,21 @@ struct setup {
     struct transformer model; /* its name is NULL for a schedule from a file, which has no model */
     struct cluster cluster;
     struct device_cost cost;
-    /* the framework that really runs, if the profile of the request only stands for it; NULL: the profile is of that
-     * framework. The text is borrowed. */
+    /* the framework that really runs, if the profile of the request only approximates it; NULL: the profile is that
+     * framework's. The text is borrowed. */
     const char *real_framework;
     /* why the run does less than is predicted, a mask of 1 << enum at_most_reason; 0: it does what is predicted */
     uint32_t at_most_reasons;
-    /* a search takes only configurations that fit with at least this probability; 0: one half */
+    /* the probability with which a configuration must fit to be taken by a search; 0: one half */
     double fits_probability;
     /* measured runs, which say how sure a prediction is; with the cluster */
     struct evidence evidence;
     struct request request;
     struct shared_units shared_units; /* request.shared_units points here if the user gave it */
     struct routing routing;           /* request.routing points here if the user gave it */
-    /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it */
+    /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it; else NULL */
     double *offload_hidden_bytes;
-    /* The user has chosen how sequences are cut, and what is offloaded, respectively. */
+    /* is_partition_given: the user chose how sequences are cut; offload_given: what is offloaded */
     bool is_partition_given, offload_given;
     uint32_t uniform_above_ranks; /* uniform_above_ranks of struct sim_options */
     /* tokens of a step that are none of its documents: tokens per second leave them out */
@@ -54,12 +54,12 @@ void setup_release(struct setup *setup);
  * the request is built. */
 enum status setup_fill_open_fields(struct setup *setup, struct diag *diag);
 
-/* Loads costs in place of those that the cluster file names; name NULL: keeps these. */
+/* Loads the costs of device `name` in place of those that the cluster file names; NULL keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
-/* Load the parts of a setup. setup_load_model(): a model by name, with keys of its file to ignore and fields to set.
- * setup_load_cluster(): a cluster with its costs; 0 nodes or GPUs mean as many as its file says. setup_open_request():
- * a request with all choices open. */
+/* Load the parts of a setup. setup_load_model(): a model by its name; ignore: keys of its file to leave unread; fields:
+ * fields to set. setup_load_cluster(): a cluster with its costs; with 0 nodes or 0 GPUs it has as many as its file
+ * says. setup_open_request(): a request with all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

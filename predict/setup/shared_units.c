@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sharing counts as faster only if the step takes less than this share of the step without it, since the replay is no
- * more accurate than that. */
+/* Sharing counts as faster only if the step takes less than this share of the step without it; the replay is no more
+ * accurate than that. */
 #define WORTH 0.998
 
 /* ---- what a layer costs ---- */
@@ -22,7 +22,7 @@ struct sharing_costs {
     struct unit_rates unit;
     /* collectives of tensor-parallel ranks in the forward */
     double tensor_collectives_s_per_token;
-    /* those collectives go through the NICs that stages use for their messages */
+    /* the collectives of tensor ranks go through the NICs that stages use for their messages */
     bool tensor_collectives_use_nics;
     double send_keys_s_per_token; /* time to send the keys and values of a token to another stage */
     /* time to send the weights of a layer to another stage; 0: every stage has them */
@@ -100,9 +100,9 @@ static double remote_weights_s(const struct choices *c, const struct sharing_cos
     return costs->send_weights_s_per_layer * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Returns the seconds of a task on the stage that has its last piece, whose tokens attend to the most keys. They are
- * those of all layers of the chunk, and of the head in the last chunk. The backward has twice the products and one and
- * a half times the collectives, since the input of a product is gathered once more for the gradient of the weights. */
+/* Returns the seconds of a task on the stage with the last piece, whose tokens attend to the most keys. They are those
+ * of all layers of the chunk, and in the last chunk also of the head. The backward has twice the products and one and a
+ * half times the collectives, since the input of a product is gathered again for the gradient of the weights. */
 static double task_s(const struct choices *c, const struct sharing_costs *costs,
                      const struct chunk_task *task, uint32_t stages, bool forward)
 {
@@ -128,12 +128,12 @@ static double task_s(const struct choices *c, const struct sharing_costs *costs,
 struct unit_replay {
     const struct choices *choices;
     const struct sharing_costs *costs;
-    /* by stage: the date at which its computation is free, and that at which its messages, which run at the same time,
-     * have ended */
+    /* [stages] the dates from which its computation is free, and from which its messages, which run at the same time,
+     * are */
     double *compute_free_at_s, *network_free_at_s;
     /* [chunks x N] when each unit of the current pass ends; negative: it has not run yet */
     double *unit_end_s;
-    /* [chunks x N] when the unit's keys and values, or their gradients, have arrived */
+    /* [chunks x N] the dates at which a unit's keys and values, or their gradients, have arrived */
     double *unit_arrival_s;
 };
 
@@ -186,8 +186,8 @@ static void pass_keys(struct unit_replay *r, const struct chunk_task *task, doub
 }
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
- * of subsequence s - 2 along a chain that ends at their owner, stage `chunk`. After the first subsequence of the last
- * group (s == begin) they also sum those of s - 1. */
+ * of subsequence s - 2 along a chain of stages that ends at their owner, stage `chunk`. After the first subsequence of
+ * the last group (s == begin) they also sum those of s - 1. */
 static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task, double end)
 {
     enum { AHEAD = 2 };
@@ -246,7 +246,8 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
            whole = layers_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
     if (sums && c->helpers == HELPERS_BROADCAST)
         send_share(r, share, end, whole);
-    /* each part goes to the owner; a step does this once, but the replay counts it for each micro-batch */
+    /* each stage's part of the sum goes to the owner. A step does this once, but the replay counts it in each
+     * micro-batch */
     if (sums && c->helpers == HELPERS_SHARD)
         send_share(r, share, end, whole * (k - 1) / k);
 }
@@ -308,7 +309,7 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared_units = none;
     double plain_s = replay_s(&c, &costs);
-    /* each round finds the fastest choice among those that share less than the choice before */
+    /* each round finds the fastest choice among those that share less than the choice of the round before */
     while (ranking.count + 1 < SHARED_UNITS_MAX) {
         struct shared_units best = none;
         double best_s = plain_s * WORTH;

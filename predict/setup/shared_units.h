@@ -12,9 +12,9 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* A list of choices, each faster than the one after it. The first is predicted to be the fastest, the following ones
- * share less and need less memory, and the last one shares nothing. The choices passed to shared_units_rank() must be
- * of `msp`, and have lengths. */
+/* The choices of shared units, each predicted faster than the next. The first is the fastest; the others share less and
+ * need less memory; the last shares nothing. The choices passed to shared_units_rank() must be of pipeline `msp`, and
+ * have lengths. */
 struct shared_ranking {
     struct shared_units ranked[SHARED_UNITS_MAX];
     uint32_t count;

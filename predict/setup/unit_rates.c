@@ -3,8 +3,8 @@
 #include "models/cost.h"
 #include "schedule/step/build.h"
 
-/* The rows of a kernel that stands for large work. With this many rows, the last wave of its blocks, which does not
- * fill the device, takes a small part of its time. */
+/* The rows of a kernel that represents large work: so many that the last wave of its blocks, which does not fill the
+ * device, takes a small part of its time. */
 enum { ROWS = 65536 };
 
 static double work_seconds(const struct setup *setup, const struct choices *c,

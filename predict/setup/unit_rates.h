@@ -6,9 +6,9 @@
 
 #include "predict/setup/setup.h"
 
-/* The seconds of one rank in one layer. */
+/* The seconds that one rank takes in one layer, for each token and for each pair. */
 struct unit_rates {
-    /* seconds of a token in the products of the forward; the backward takes twice that */
+    /* seconds for each token in the products of the forward; the backward takes twice that */
     double token_s;
     double pair_s; /* seconds of attention for a query and a key that it sees */
     double pair_backward_s;

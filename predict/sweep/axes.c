@@ -115,7 +115,7 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
                           "factor above 1, or A <= B with a summand above 0",
                           axis->key, axis->values_text);
     bool whole = of != AXIS_NUMBERS;
-    /* with rounding errors, 0.1..0.3:+0.1 still ends at 0.3 */
+    /* despite rounding errors, 0.1..0.3:+0.1 ends at 0.3 */
     double last = range.to * (1 + 1e-12);
     for (size_t i = 0;; i++) {
         double value = range.is_factor ? range.first * pow(range.step, (double)i)

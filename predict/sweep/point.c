@@ -15,8 +15,8 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fi
 
 /* ---- cells ---- */
 
-/* Output of a row, or of the header with the names of its columns. The same calls make both, so they cannot
- * disagree. */
+/* Where the cells of a row go, or those of the header with the names of the columns. The same calls make both, so that
+ * they cannot disagree. */
 struct row_cells {
     struct text *out;
     bool prints_names, is_first;

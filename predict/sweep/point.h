@@ -25,7 +25,7 @@ enum sweep_status sweep_status_of(enum status status);
 struct point_options {
     bool is_exact;        /* simulate every rank */
     bool simulates_unfit; /* also simulate points that do not fit in memory */
-    /* the file of a recorded step, in place of the setup's request; NULL: none */
+    /* the file of a recorded step that is predicted in place of the setup's request; NULL: none */
     const char *recording;
 };
 

@@ -7,7 +7,7 @@
 /* Errors are fractions. All-zero is empty. */
 struct error_means {
     size_t count;
-    /* absolute_sum: of the absolute values; sum: of the errors with their signs */
+    /* absolute_sum: the sum of the errors' absolute values; sum: that of the errors with their signs */
     double absolute_sum, sum;
     /* the error that is farthest from 0, of several the first; 0: there is none */
     double worst_error;

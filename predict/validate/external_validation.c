@@ -32,7 +32,7 @@ const char *external_compared_memory(enum external_memory_kind kind)
     return compared[kind];
 }
 
-/* ---- one run ---- */
+/* ---- one published run ---- */
 
 /* Fails if the configuration that is predicted is not the one that the row's columns describe. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,

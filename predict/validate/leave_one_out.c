@@ -157,7 +157,7 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
     return STATUS_OK;
 }
 
-/* Copies the rows of the source that count into r->counted_rows, and finds their tables. */
+/* Copies those rows of the source that count to r->counted_rows, and finds the table of each. */
 static enum status choose_rows(struct leave_one_out *r, const struct validation *v,
                                struct diag *diag)
 {

@@ -17,15 +17,15 @@ struct leave_one_out {
     size_t first_row_of_table[LEAVE_ONE_OUT_TABLES], table_count;
     bool *is_used;         /* [rows] the fit uses the row */
     double *shipped_error; /* [rows] relative errors with the shipped numbers */
-    /* [tables + 1][rows] relative errors after a fit to all tables but one; the last row: after a fit to all tables */
+    /* [tables + 1][rows] relative errors: in element t, after a fit to all tables but t; in the last one, after a fit
+     * to all */
     double *refit_error;
     /* [tables + 1] the logarithms of the fitted factors on the shipped numbers */
     double log_factor[LEAVE_ONE_OUT_TABLES + 1][LEAVE_ONE_OUT_NUMBERS];
 };
 
 /* Fits to all tables but one, for each table in turn, and to all tables, and fills *result. Returns STATUS_BAD_INPUT if
- * fewer than two tables, or more than LEAVE_ONE_OUT_TABLES, have rows that count. *result must be released in either
- * case. */
+ * fewer than two or more than LEAVE_ONE_OUT_TABLES tables have rows that count. Release *result in either case. */
 enum status leave_one_out_make(struct leave_one_out *result, const struct validation *validation,
                                struct diag *diag);
 void leave_one_out_release(struct leave_one_out *result);

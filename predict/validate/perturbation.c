@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Perturbations are numbered: first the fields of a cluster, then the numbers of a device's costs, then, for the
- * forward and the backward of attention, these two of the kernel fa2. */
+/* Perturbations are numbered: first the fields of a cluster, then the numbers of a device's costs, then RATE and RAMP
+ * of kernel fa2, for the forward and for the backward of attention. */
 enum { RATE, RAMP, ATTENTION_NUMBERS };
 
 size_t perturbation_count(void)

@@ -7,9 +7,9 @@
 /* A number is multiplied by 1 - TABLE_MOVES_STEP and by 1 + TABLE_MOVES_STEP. */
 #define TABLE_MOVES_STEP 0.1
 
-/* The tables, each given by its first row that counts. A table is a source, a place in it and a metric.
- * error_growth[0] and error_growth[1]: by how much the mean absolute error of each table grows when a number is
- * lowered and when it is raised. */
+/* How numbers of the machine change the errors of tables. A table is a source, a place in it and a metric;
+ * first_row_of_table has its first row that counts. error_growth[0], error_growth[1]: by how much the mean absolute
+ * error of each table grows if a number is lowered, and if it is raised. */
 struct table_moves {
     size_t *first_row_of_table, table_count;
     double *error_growth[2];

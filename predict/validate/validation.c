@@ -19,7 +19,7 @@ void validation_release(struct validation *v)
     *v = (struct validation){0};
 }
 
-/* ---- one run ---- */
+/* ---- one published run ---- */
 
 /* Searches for the longest length that fits. Papers double lengths, so it tries the printed length, its halves down to
  * VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */

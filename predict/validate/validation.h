@@ -27,7 +27,7 @@ struct run_answer {
     struct similarity similarity;
     double step_s, tokens_per_s_gpu;
     double mfu,
-        /* mfu: by the convention of the args; mfu_other_factor: with the other factor for recomputation */
+        /* mfu: by the convention of the run's args; mfu_other_factor: with the other factor for recomputation */
         mfu_other_factor;
     struct operator_times operator_times; /* the times of a part of the model (--scope) */
     /* the source's convention counts recomputed flops, but the run recomputes nothing */
@@ -38,8 +38,8 @@ struct run_answer {
     bool has_baseline;
     struct baseline baseline; /* the step by the closed form */
     int64_t longest_tokens;   /* if lengths are searched: the longest that fits; 0: none fits */
-    /* if lengths are searched: the verdict on the next longer one; for a speed-up: that of the run in column
-     * `against` */
+    /* if lengths are searched: the verdict on the next longer length; for a speed-up: the verdict on the run that
+     * column `against` names */
     struct verdict next_verdict;
 };
 
@@ -59,8 +59,8 @@ typedef enum status run_setup_function(struct setup *setup, enum mfu_convention 
                                        const char *args, const char *csv, struct diag *diag);
 
 struct validation {
-    /* The caller sets these three members; the perturbations change the machine of every run. validation_run() fills
-     * the others. */
+    /* The caller sets perturbation, perturbation_count (which change the machine of every run) and load_setup;
+     * validation_run() sets the other members. */
     const struct perturbation *perturbation;
     size_t perturbation_count;
     run_setup_function *load_setup;
