@@ -3,7 +3,8 @@ model="--model llama3-8b --cluster dgx-h100"
 
 # of a search: the best that the framework expresses, predicted as its own; its options predict the same
 for f in torchtitan megatron deepspeed; do
-    small="$model $(test $f = torchtitan || echo --set layers=4) --gpus 8 --seq 32K --batch 8"
+    # torchtitan's settings are those of a flavor, the others' of any number of layers
+    small="--cluster dgx-h100 --model $(test $f = torchtitan && echo llama3.2-1b || echo llama3-8b --set layers=4) --gpus 8 --seq 32K --batch 8"
     longhaul plan $small --emit $f > $T/$f
     echo "$f, gaps $(grep -cE '^# (not expressed|no settings)' $T/$f)"
     sed -n '2s/: .*//p; 4s/^\(# [0-9.]* % .*\): .*/\1/p' $T/$f | sed 's/[0-9.]* %/x %/'
@@ -16,7 +17,7 @@ small="$model --gpus 8 --seq 32K --batch 8"
 longhaul plan $small --strategy 2d --emit torchtitan --emit-winner | sed -n '2s/: .*//p; 4,5p'
 longhaul plan $small --strategy local --profile torchtitan --weights zero3 --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
 longhaul plan --goal gpus $model --seq 32K --strategy ring --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
-longhaul plan --goal longest --model llama3-8b --cluster dgx-h100 --gpus 8 --strategy ring --weights zero3 --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
+longhaul plan --goal longest --model llama3.2-1b --cluster dgx-h100 --gpus 8 --strategy ring --weights zero3 --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
 # what it does not express alone is left, and that it does not
 longhaul plan $small --hp 2 --strategy ulysses --emit torchtitan > $T/none || echo "exit $?"
 sed 's/: .*//' $T/none

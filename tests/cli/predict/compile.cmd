@@ -1,6 +1,6 @@
 # torchtitan's eager chains are fused by --compile without any ring, and nothing is left to fuse elsewhere
 step="--model llama3-8b --set layers=2 --cluster dgx-a100 --gpus 8 --strategy local --seq 8K --json"
-seconds() { longhaul predict $step "$@" 2> $T/note | grep -m1 '"step_s"' | grep -oE '[0-9.]+([e][-+0-9]+)?,' | tr -d ,; }
+seconds() { longhaul predict --quick $step "$@" 2> $T/note | grep -m1 '"step_s"' | grep -oE '[0-9.]+([e][-+0-9]+)?,' | tr -d ,; }
 eager=$(seconds --profile torchtitan) compiled=$(seconds --profile torchtitan --compile)
 awk -v e=$eager -v c=$compiled 'BEGIN { print (e > 1.03 * c && e < 1.3 * c) ? "compiled is faster" : "compiled " c " eager " e }'
 grep -c 'changes nothing' $T/note || true
@@ -15,7 +15,7 @@ for cluster in dgx-a100 dgx-h100; do longhaul predict --model llama3-8b --cluste
 step="--model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 8 --seq 64K --json"
 for o in 'local --profile hf' 'local --profile hf --compile' 'local --profile hf --compile --attention fa2' 'ring --profile hf --compile' \
     'local --profile torchtitan --attention cudnn --compile'; do
-    longhaul predict $step --strategy $o 2> /dev/null | grep -q 'give SDPA a mask' && echo "a mask: $o" || echo "none: $o"
+    longhaul predict --quick $step --strategy $o 2> /dev/null | grep -q 'give SDPA a mask' && echo "a mask: $o" || echo "none: $o"
 done
 causal=$(seconds --strategy local --profile torchtitan --attention cudnn --loss compiled --compile)
 masked=$(seconds --strategy local --profile hf --loss compiled --compile)

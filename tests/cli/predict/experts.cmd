@@ -126,6 +126,6 @@ longhaul $what --gpus 8 --seq 8K --ep 8 --routing dirichlet:4 --expert-capacity 
 longhaul $what --gpus 8 --seq 8K --ep 8 --dispatcher deepep --gradients fp32 2> $T/note | grep 'longhaul plan'
 # chunks of Llama 4: core plans that only deal tokens are exact; those with tiles, and rows that ranks need, are refused
 for o in "--core-plan chunks:16" "--core-plan blocks:16" "--rotate needed"; do
-  longhaul run --check --model llama4-scout --set layers=4,hidden=64,heads=4,kv_heads=2,head_dim=16,ffn=64,vocab=96,experts=8,expert_ffn=32,attention_window=64 \
+  longhaul run --check --model llama4-scout --set layers=4,hidden=64,heads=4,kv_heads=2,head_dim=16,ffn=64,vocab=96,experts=8,expert_ffn=32,shared_ffn=32,attention_window=64 \
     --seq 256 --gpus 4 --cluster ideal --strategy ring --cp 4 $o 2>&1 | tail -1
 done

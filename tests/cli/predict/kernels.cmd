@@ -32,5 +32,5 @@ small="--model layers=8,hidden=1024,heads=8,ffn=4096,vocab=8192 --gpus 4"
 for o in 'dgx-h100 --seq 2K --strategy megatron-sp --tp 4 --profile torchtitan' 'dgx-h100 --seq 2K --strategy megatron-sp --tp 4 --profile torchtitan --compile' \
     'b200 --seq 1K --strategy local --profile megatron' 'gb200 --seq 1K --strategy local --profile megatron' \
     'h200 --seq 1K --strategy local --profile megatron' 'h200 --seq 1K --strategy local --profile megatron-te'; do
-    echo "$o: $(longhaul predict $small --cluster $o 2> /dev/null | tr '\n' ' ' | grep -oE 'host-bound: for *[0-9]+ %')"
+    echo "$o: $(longhaul predict --quick $small --cluster $o 2> /dev/null | tr '\n' ' ' | grep -oE 'host-bound: for *[0-9]+ %')"
 done

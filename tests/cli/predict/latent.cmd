@@ -9,14 +9,14 @@ longhaul list models $S/tests/data/configs/gpt-oss-20b.json 2>&1 | grep -o "quan
 for m in deepseek-v2 deepseek-v3 kimi-k2 deepseek-v2-lite; do longhaul list models $m | grep parameters; done
 # SimuMax's peaks of allocated memory, DeepSeek-V3 with four layers on 8 B200s: 104.3 GiB with ep 8, 114.0 with ep 4 and two stages
 for l in "--batch 32 --dp 8 --ep 8" "--batch 32 --dp 4 --pp 2 --pipeline 1f1b --ep 4"; do
-  longhaul predict --model $S/traces/published/external-models/deepseek-v3-l4.json --cluster b200 --gpus 8 --strategy local --profile megatron --seq 4096 \
+  longhaul predict --quick --model $S/traces/published/external-models/deepseek-v3-l4.json --cluster b200 --gpus 8 --strategy local --profile megatron --seq 4096 \
     --micro-batch 1 --zero 1 --activations keep $l --all 2> $T/note | grep -o "tensors [0-9.]* GiB"
 done
 # what is sent is expanded: keys and values of 192 + 128 columns a head; the stages of upipe are refused
 longhaul schedule --model deepseek-v2-lite --set layers=1,dense_layers=0 --cluster dgx-h100 --gpus 2 --seq 4K --strategy ulysses --hp 2 2> $T/note | grep -o "all_to_all .*comm.hp group=hp bytes=[0-9]*" | head -4
 longhaul schedule --model deepseek-v2-lite --set layers=1,dense_layers=0 --cluster dgx-h100 --gpus 2 --seq 4K --strategy ring 2> $T/note | grep -o "shift .* bytes=[0-9]*" | head -1
-longhaul predict --model deepseek-v2-lite --cluster dgx-h100 --seq 32K --strategy upipe 2>&1 || echo "exit $?"
-longhaul predict --model deepseek-v3 --set positions=none --cluster dgx-h100 --seq 32K 2>&1 || echo "exit $?"
+longhaul predict --quick --model deepseek-v2-lite --cluster dgx-h100 --seq 32K --strategy upipe 2>&1 || echo "exit $?"
+longhaul predict --quick --model deepseek-v3 --set positions=none --cluster dgx-h100 --seq 32K 2>&1 || echo "exit $?"
 # arguments of Megatron-LM, in which the preset is found; of sizes that are left out its defaults
 sizes="--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --kv-channels 128 --multi-latent-attention --q-lora-rank 1536 --qk-layernorm
   --swiglu --normalization RMSNorm --norm-epsilon 1e-6 --disable-bias-linear --untie-embeddings-and-output-weights --position-embedding-type rope --rotary-base 10000
@@ -32,7 +32,7 @@ done
 # expanded queries, keys and values that are made again: 12 ops of two layers, and less memory
 for u in keep recompute; do
   longhaul schedule --model deepseek-v2-lite --set layers=2 --cluster dgx-h100 --gpus 1 --seq 4K --strategy local --activations keep --up-projection $u 2> $T/note | grep -c recompute || true
-  longhaul predict --model deepseek-v3 --cluster gb200 --gpus 256 --strategy local --profile megatron-te --seq 4096 --micro-batch 1 --batch 2048 --dp 64 --pp 4 --pipeline interleaved \
+  longhaul predict --quick --model deepseek-v3 --cluster gb200 --gpus 256 --strategy local --profile megatron-te --seq 4096 --micro-batch 1 --batch 2048 --dp 64 --pp 4 --pipeline interleaved \
     --virtual-stages 4 --ep 64 --zero 1 --activations keep --up-projection $u 2> $T/note | sed -n 's/.*\(a GPU needs.*\)/\1/p; s/.*\(activations [^,]*\),.*/\1/p' | head -2
 done
 longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --up-projection recompute 2>&1 | grep note
@@ -44,7 +44,7 @@ for x in expanded latent; do
   longhaul schedule --model deepseek-v3 --set layers=1,dense_layers=0 --cluster dgx-h100 --seq 8K --strategy fpdt --hp 8 --chunk 2K --mla-exchange $x 2> $T/note | grep -o "d2h d2h bytes=[0-9]*" | head -3
 done
 longhaul predict --model deepseek-v3 --cluster dgx-h100 --nodes 64 --seq 256K --strategy ulysses --hp 64 --ep 8 --activations selective-offload --loss-chunks 8 --ffn-chunks 8 --attention fa3 2> $T/note | sed -n '/^What to try/,/^ *Search/p' | head -5
-longhaul predict --model deepseek-v3 --set experts=0,experts_per_token=0,expert_ffn=0,shared_ffn=0,dense_layers=0 --cluster dgx-h100 --seq 8K --hp 8 --mla-exchange latent --products fp8-tensor 2>&1 || echo "exit $?"
+longhaul predict --quick --model deepseek-v3 --set experts=0,experts_per_token=0,expert_ffn=0,shared_ffn=0,dense_layers=0 --cluster dgx-h100 --seq 8K --hp 8 --mla-exchange latent --products fp8-tensor 2>&1 || echo "exit $?"
 longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --mla-exchange latent 2>&1 | grep note
 # plan searches both exchanges, and only the one that is given
 for x in "" "--mla-exchange expanded"; do

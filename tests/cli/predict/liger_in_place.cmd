@@ -13,7 +13,7 @@ for kernels in profile liger; do
   longhaul predict --model llama3-8b --cluster h200 --gpus 8 --strategy local --seq 128K --batch 8 --zero 3 --optimizer host --loss-chunks 32 --dropout off --attention fa3 --profile deepspeed --activations full --kernels $kernels --all 2> $T/note | grep -o "^memory.*peak [0-9.]* GiB"
 done
 # gradients are exact, with pieces, and halves that selective checkpointing keeps
-M='--model layers=3,hidden=256,heads=4,ffn=256,vocab=64 --cluster cpu-node --seq 128 --strategy local --kernels liger --dtype f32'
+M='--model layers=3,hidden=64,heads=4,ffn=64,vocab=64 --cluster cpu-node --seq 64 --strategy local --kernels liger --dtype f32'
 for o in '--gpus 1 --profile hf --activations full' '--gpus 1 --profile hf --activations selective' '--gpus 1 --profile deepspeed --activations full --ffn-chunks 4' '--gpus 1 --profile torchtitan --activations selective-op' '--gpus 2 --pp 2 --batch 4 --profile hf --activations keep'; do
   longhaul run --check $M $o 2> $T/note | tail -1
 done

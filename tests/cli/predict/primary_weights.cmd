@@ -2,7 +2,7 @@
 # Hopper GPU needs a transposed copy of each, and mxfp8 has two copies anyway.
 P='--model llama3-8b --strategy local --batch 16 --seq 8K --gradients 16bit --activations keep'
 state() {
-    longhaul predict $P --profile megatron-te --weights zero1 "$@" --json 2>/dev/null | python3 -c '
+    longhaul predict --quick $P --profile megatron-te --weights zero1 "$@" --json 2>/dev/null | python3 -c '
 import json, sys
 p = json.load(sys.stdin)
 print("%-70s step %.3f s, parameters %.2f GiB" % (
@@ -13,7 +13,7 @@ for o in 'gb300 --products fp8-tensor' 'dgx-h100 --products fp8-delayed' 'gb300 
     state --gpus 8 --cluster $o --primary-weights quantised
     state --gpus 8 --cluster $o --primary-weights quantised --param-gather overlap
 done
-longhaul predict $P --profile megatron-te --weights zero1 --gpus 8 --cluster gb300 --products fp8-tensor --primary-weights quantised --param-gather overlap 2>/dev/null | grep ^layout
+longhaul predict --quick $P --profile megatron-te --weights zero1 --gpus 8 --cluster gb300 --products fp8-tensor --primary-weights quantised --param-gather overlap 2>/dev/null | grep ^layout
 # the schedules obey the rules: one all-reduce of the largest elements, then a cast and a gather of each layer group's part
 M='--model layers=3,hidden=64,heads=4,ffn=128,vocab=96 --cluster cpu-node --seq 256 --strategy local --profile megatron-te'
 for o in '--gpus 2 --products fp8-tensor' '--gpus 1 --products fp8-tensor' '--gpus 2 --products nvfp4' '--gpus 2 --products mxfp8 --param-gather overlap' '--gpus 4 --pp 2 --products fp8-delayed --activations full' '--gpus 2 --products fp8-tensor --bf16-layers 1'; do
@@ -35,11 +35,11 @@ done
 # what is not modelled is refused by name
 W='--profile megatron-te --weights zero1'
 for o in "$W --primary-weights quantised" "$W --products fp8-row --primary-weights quantised" '--profile megatron-te --products fp8-tensor --primary-weights quantised --weights zero3' '--weights zero1 --products fp8-tensor --primary-weights quantised --profile torchtitan' "$W --products fp8-tensor --primary-weights quantised --optimizer host" '--param-gather overlap --weights zero3' "$W --param-gather overlap --states bf16" "$W --param-gather overlap --optimizer host"; do
-    longhaul predict $P --cluster dgx-h100 --gpus 8 $o || echo "exit $?"
+    longhaul predict --quick $P --cluster dgx-h100 --gpus 8 $o || echo "exit $?"
 done
 # settings of frameworks
 F='pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --vocab-size 512 --bf16 --use-distributed-optimizer --transformer-impl transformer_engine'
 for o in '--overlap-param-gather --overlap-grad-reduce' '--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather' '--fp4-format e2m1 --fp4-param-gather --overlap-param-gather --overlap-grad-reduce' '--fp8-format e4m3 --fp8-recipe blockwise --fp8-param-gather' '--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-dot-product-attention'; do
-    longhaul predict --from "$F $o" --cluster gb300 --gpus 8 2>$T/note | sed -n 's/^layout.*weights/weights/p'
+    longhaul predict --quick --from "$F $o" --cluster gb300 --gpus 8 2>$T/note | sed -n 's/^layout.*weights/weights/p'
     grep -h -e 'param-gather' -e 'fp8-dot' $T/note || true
 done

@@ -1,12 +1,12 @@
 # Products in 8 and 4 bits: what they gain and what casts take is said, and devices refuse by name.
-predict() { longhaul predict "$@" --strategy local --batch 8 2>/dev/null | grep -E '^(layout|products)' | sed 's/^layout.*bf16, /layout /; s/, attention.*//'; }
+predict() { longhaul predict --quick "$@" --strategy local --batch 8 2>/dev/null | grep -E '^(layout|products)' | sed 's/^layout.*bf16, /layout /; s/, attention.*//'; }
 predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --products fp8-tensor
 predict --model llama3-8b --cluster b200 --nodes 1 --seq 8K --products mxfp8 --bf16-layers 2
 predict --model llama3-8b --cluster gb300 --gpus 8 --seq 8K --products nvfp4
 # where casts take more than products gain, that is said
 predict --model layers=4,hidden=1024,heads=8,ffn=1024,vocab=1024 --cluster dgx-h100 --nodes 1 --seq 2K --products fp8-row
 for o in 'dgx-h100 --products mxfp8' 'dgx-a100 --products fp8-tensor' 'dgx-h100 --bf16-layers 2' 'dgx-h100 --products fp8-row --bf16-layers 16' 'dgx-h100 --products fp8'; do
-    longhaul predict --model llama3-8b --seq 8K --strategy local --batch 32 --cluster $o || echo "exit $?"
+    longhaul predict --quick --model llama3-8b --seq 8K --strategy local --batch 32 --cluster $o || echo "exit $?"
 done
 # experts multiply in 8 bits as well
 predict --model qwen3-30b-a3b --cluster 1x8xb200 --ep 8 --seq 4K --micro-batch 1 --weights zero1 --profile megatron-te --activations keep --products mxfp8
@@ -43,7 +43,7 @@ for p in fp8-delayed nvfp4; do
 done
 # the router stays in 16 bits
 grep "matmul.* writes logits_router" $T/nvfp4.ir | sed 's/.* scaling=.*/4 bits/; s/.*matmul.*/16 bits/' | sort | uniq -c
-longhaul predict $T/mxfp8.ir --cluster dgx-h100 || echo "exit $?"
+longhaul predict --quick $T/mxfp8.ir --cluster dgx-h100 || echo "exit $?"
 longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strategy local --batch 8 --vary products=bf16,fp8-tensor 2>/dev/null | grep -v '^#' | cut -d, -f1,2
 # a search and a sweep say where the gain goes, too
 longhaul plan --model llama3-8b --cluster b200 --nodes 1 --seq 8K --batch 8 --strategy local --products mxfp8 2>/dev/null | grep '^products'
