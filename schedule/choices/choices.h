@@ -288,30 +288,50 @@ enum loss_choice {
 
 struct profile; /* schedule/choices/profile.h */
 
+/* The choices that resolve_choices() takes from the request as they are: members of both structs. COPIED(member): in
+ * the order of struct request, with the enum of the values. */
+#define COPIED_CHOICES(COPIED)                                                                     \
+    COPIED(scope)           /* enum scope */                                                       \
+    COPIED(up_projection)   /* enum up_projection */                                               \
+    COPIED(mla_exchange)    /* enum mla_exchange */                                                \
+    COPIED(states)          /* enum states */                                                      \
+    COPIED(kernels)         /* enum kernels_choice */                                              \
+    COPIED(products)        /* enum products_choice */                                             \
+    COPIED(primary_weights) /* enum primary_weights */                                             \
+    COPIED(cuda_graphs)     /* enum cuda_graphs */                                                 \
+    COPIED(vocabulary)      /* enum vocabulary_choice */                                           \
+    COPIED(gradients)       /* enum gradients_choice */                                            \
+    COPIED(param_gather)    /* enum param_gather */                                                \
+    COPIED(parameters)      /* enum parameters_choice */                                           \
+    COPIED(placement)       /* enum placement */                                                   \
+    COPIED(stage_placement) /* enum stage_placement */                                             \
+    COPIED(stage_layers)    /* enum stage_layers */                                                \
+    COPIED(helpers)         /* enum helper_weights */                                              \
+    COPIED(kv_offload)      /* enum kv_offload */                                                  \
+    COPIED(chunk_order)     /* enum chunk_order */                                                 \
+    COPIED(chunk_fetch)     /* enum chunk_fetch */
+
 struct choices {
+#define COPIED(member) uint8_t member;
+    COPIED_CHOICES(COPIED)
+#undef COPIED
+
     /* ---- what is trained, by whose code ---- */
     const struct transformer *model;
     const struct profile *profile;
     uint8_t strategy;       /* row of strategies_list() */
-    uint8_t scope;          /* enum scope */
     uint8_t attention;      /* enum attention_choice */
     uint8_t weights;        /* enum weights_choice */
     uint8_t pipeline;       /* enum pipeline_choice */
     uint8_t activations;    /* enum activations_choice */
-    uint8_t up_projection;  /* enum up_projection */
-    uint8_t mla_exchange;   /* enum mla_exchange */
     uint8_t optimizer;      /* enum optimizer_choice */
-    uint8_t states;         /* enum states */
     bool attention_dropout; /* attention drops scores */
     uint8_t attention_impl; /* enum attention_impl */
     /* attention gets the causal mask as a tensor, so that its kernel computes the pairs that the mask hides, too */
     bool attention_masked;
-    uint8_t kernels;  /* enum kernels_choice */
-    uint8_t loss;     /* enum loss_choice */
-    uint8_t products; /* enum products_choice */
+    uint8_t loss; /* enum loss_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    uint8_t primary_weights; /* enum primary_weights */
     /* what the first layers save for their backward is on the host meanwhile */
     uint32_t host_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
@@ -326,19 +346,11 @@ struct choices {
     struct expert_capacity expert_capacity; /* of an expert for a rank's tokens */
     uint8_t dispatcher;                     /* enum dispatcher */
     uint8_t shared_experts;                 /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
-    uint8_t cuda_graphs;                    /* enum cuda_graphs */
-    uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
-    uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
-    uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
-    uint8_t vocabulary;      /* enum vocabulary_choice */
-    uint8_t gradients;       /* enum gradients_choice */
-    uint8_t grad_sync;       /* enum grad_sync, not GRAD_SYNC_PROFILE */
-    uint8_t param_gather;    /* enum param_gather */
-    uint8_t reshard;         /* enum reshard, not RESHARD_PROFILE */
-    uint8_t parameters;      /* enum parameters_choice */
-    uint8_t placement;       /* enum placement */
-    uint8_t stage_placement; /* enum stage_placement */
-    uint8_t stage_layers;    /* enum stage_layers */
+    uint32_t tp;         /* ranks that share heads, feed-forward width and vocabulary */
+    uint32_t row_ranks;  /* tensor ranks that cut the tokens outside the products: tp, or 1 */
+    uint8_t tensor_plan; /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
+    uint8_t grad_sync;   /* enum grad_sync, not GRAD_SYNC_PROFILE */
+    uint8_t reshard;     /* enum reshard, not RESHARD_PROFILE */
     /* number of ranks of a stage that share one copy of its weights: all of dp x cp x hp, or fewer with HSDP; with
      * ZeRO-1, number of ranks that share one copy of the optimizer states */
     uint32_t shard;
@@ -362,7 +374,6 @@ struct choices {
     uint8_t length_rule; /* the request's rule for unequal lengths; 0: equal lengths */
     /* the caller has still to compute subsequence_tokens by that rule; step_build() refuses such choices */
     bool needs_subsequence_tokens;
-    uint8_t helpers; /* enum helper_weights */
     struct shared_units shared_units;
 
     /* ---- the batch ---- */
@@ -388,15 +399,16 @@ struct choices {
     /* ---- chunks of the sequence (fpdt) ---- */
     int64_t chunk_tokens; /* tokens of a chunk, over all ranks of the sequence; 0: no chunks */
     uint32_t chunk_count; /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
-    uint8_t kv_offload;   /* enum kv_offload */
-    uint8_t chunk_order;  /* enum chunk_order */
-    uint8_t chunk_fetch;  /* enum chunk_fetch */
 };
 
 /* What the user asks for. A field that the user leaves open is NULL if it is a pointer, 0 if it is a number, and -1 if
  * it is one of the five choices that the strategy makes. Every other choice is then 0, the first value of its enum: the
  * default, or, if its name ends in _PROFILE, what the profile's code does. */
 struct request {
+#define COPIED(member) int member;
+    COPIED_CHOICES(COPIED)
+#undef COPIED
+
     const struct transformer *model; /* never NULL */
     const char *strategy, *profile;  /* names; NULL: ulysses, published */
     /* name of the implementation that `published` selects; NULL: the strategy's own default */
@@ -408,34 +420,19 @@ struct request {
     int attention_impl; /* enum attention_impl; -1: see request_attention() */
     int dtype;          /* enum dtype; -1: bf16 */
 
-    int states;   /* enum states */
-    int dropout;  /* enum dropout */
-    int kernels;  /* enum kernels_choice */
-    int loss;     /* enum loss_choice */
-    int products; /* enum products_choice */
+    int dropout; /* enum dropout */
+    int loss;    /* enum loss_choice */
     int64_t bf16_layers;
-    int primary_weights; /* enum primary_weights */
     int64_t host_layers;
-    int scope;         /* enum scope */
-    int tensor_plan;   /* enum tensor_plan */
-    int vocabulary;    /* enum vocabulary_choice */
-    int gradients;     /* enum gradients_choice */
-    int grad_sync;     /* enum grad_sync */
-    int param_gather;  /* enum param_gather */
-    int reshard;       /* enum reshard */
-    int up_projection; /* enum up_projection */
-    int mla_exchange;  /* enum mla_exchange */
+    int tensor_plan; /* enum tensor_plan */
+    int grad_sync;   /* enum grad_sync */
+    int reshard;     /* enum reshard */
     struct expert_capacity expert_capacity;
     int dispatcher;     /* enum dispatcher */
     int shared_experts; /* enum shared_experts */
-    int cuda_graphs;    /* enum cuda_graphs */
-    int parameters;     /* enum parameters_choice */
 
     int64_t ranks;
     int64_t dp, pp, cp, hp, tp, ep, shard;
-    int placement;       /* enum placement */
-    int stage_placement; /* enum stage_placement */
-    int stage_layers;    /* enum stage_layers */
 
     int64_t ring_window;   /* context ranks of an inner ring */
     int windows;           /* enum windows */
@@ -450,7 +447,6 @@ struct request {
     /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
      * caller, who fills them in before building the schedule; resolve_choices() does not need them. */
     int length_rule;
-    int helpers;                             /* enum helper_weights */
     const struct shared_units *shared_units; /* NULL: SHARED_ALL of both. Borrowed. */
     bool shared_units_open; /* the caller computes shared_units from costs before building */
 
@@ -470,9 +466,6 @@ struct request {
     bool offload_adaptive; /* the caller computes offload_hidden_bytes from costs before building */
 
     int64_t chunk_tokens; /* tokens of a chunk (fpdt) */
-    int kv_offload;       /* enum kv_offload */
-    int chunk_order;      /* enum chunk_order */
-    int chunk_fetch;      /* enum chunk_fetch */
 
     /* ---- the cluster's device ---- */
     int sm; /* compute capability times ten; 0: not known */

@@ -148,9 +148,6 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     c->chunk_count = (uint32_t)chunks;
     if (check_sparse_attention(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    c->kv_offload = (uint8_t)r->kv_offload;
-    c->chunk_order = (uint8_t)r->chunk_order;
-    c->chunk_fetch = (uint8_t)r->chunk_fetch;
     if (check_fetches(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn_pieces <= 0)

@@ -507,13 +507,13 @@ static enum status check_attention_combinations(const struct choices *c, struct 
 static void fill_choices(struct choices *c, const struct request *r,
                          const struct strategy *strategy)
 {
+#define COPIED(member) c->member = (uint8_t)r->member;
+    COPIED_CHOICES(COPIED)
+#undef COPIED
     c->attention = strategy->attention;
     c->pipeline = strategy->pipeline;
     c->weights = asked_or_default(r->weights, strategy->weights);
     c->activations = asked_or_default(r->activations, strategy->activations);
-    c->up_projection = (uint8_t)r->up_projection;
-    c->cuda_graphs = (uint8_t)r->cuda_graphs;
-    c->mla_exchange = (uint8_t)r->mla_exchange;
     c->shared_experts =
         (uint8_t)(r->shared_experts != SHARED_EXPERTS_PROFILE ? r->shared_experts
                                                               : c->profile->shared_experts);
@@ -523,19 +523,13 @@ static void fill_choices(struct choices *c, const struct request *r,
     c->offload_hidden_bytes = r->offload_hidden_bytes;
     c->offload_hidden_bytes_of = r->offload_hidden_bytes_of;
     c->optimizer = asked_or_default(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
-    c->states = (uint8_t)r->states;
     /* FPDT calls its kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
     c->attention_dropout = r->dropout == DROPOUT_ON ||
                            (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
                             c->attention != CHOICE_ATTENTION_FPDT);
     c->dtype = asked_or_default(r->dtype, DTYPE_BF16);
-    c->vocabulary = (uint8_t)r->vocabulary;
-    c->parameters = (uint8_t)r->parameters;
-    c->products = (uint8_t)r->products;
     c->bf16_layers = r->bf16_layers > 0 ? (uint32_t)r->bf16_layers : 0;
-    c->primary_weights = (uint8_t)r->primary_weights;
     c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
-    c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;
     c->attention_impl = (uint8_t)request_attention(r, r->sm >= 90 ? c->profile->attention_impl_90
@@ -551,8 +545,6 @@ static void fill_sharding(struct choices *c, const struct request *r)
     bool own = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
     bool last = r->grad_sync == GRAD_SYNC_LAST || (r->grad_sync == GRAD_SYNC_PROFILE && own);
     bool never = c->pp > 1 && p->stages_keep_gathered;
-    c->gradients = (uint8_t)r->gradients;
-    c->param_gather = (uint8_t)r->param_gather;
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER

@@ -528,12 +528,8 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->hp = (uint32_t)s.hp;
     c->cp = (uint32_t)s.cp;
     c->dp = (uint32_t)dp;
-    c->placement = (uint8_t)r->placement;
-    c->stage_placement = (uint8_t)r->stage_placement;
-    c->stage_layers = (uint8_t)r->stage_layers;
     c->core_plan = c->cp > 1 ? r->core_plan : NULL;
     c->ring_layout = (uint8_t)(c->core_plan != NULL ? RING_BY_CORE_PLAN : r->ring_layout);
-    c->kernels = (uint8_t)r->kernels;
     c->tensor_plan =
         (uint8_t)(r->tensor_plan != TENSOR_PLAN_PROFILE            ? r->tensor_plan
                   : c->profile->tensor_plan != TENSOR_PLAN_PROFILE ? c->profile->tensor_plan

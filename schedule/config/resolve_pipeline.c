@@ -51,7 +51,6 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
                               : row->chunks_per_stage == 2 ? "2"
                                                            : "1 to 255");
     c->virtual_stages = (uint32_t)asked;
-    c->helpers = (uint8_t)r->helpers;
     return check_layers(c, diag);
 }
 
