@@ -146,8 +146,18 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
 void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
                            int64_t tokens, int64_t heads)
 {
+    /* what the layer keeps beside: schedule/choices/kept.def */
+    const struct kept_bytes_row *kept = &e->kept_extra_bytes;
+    const struct transformer *model = e->choices->model;
+    const int64_t q = heads * model->head_dim, kv = q * model->kv_heads / model->heads,
+                  beside = tokens * (q * kept->joint_q + kv * kept->joint_kv) +
+                           (int64_t)o.count * kept->again,
+                  more = (beside + 3) / 4;
     saved->o = o;
-    saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
+    saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32,
+                             more > 0 ? tokens * heads + more : tokens, more > 0 ? 0 : heads);
+    if (more > 0)
+        saved->lse = view_part(saved->lse, 0, tokens * heads);
     saved_buffers_add(&e->kept_buffers, saved->o.buffer);
     saved_buffers_add(&e->kept_buffers, saved->lse.buffer);
 }

@@ -200,6 +200,36 @@ static const struct chain_row hf_autocast[] = {
      .slow_bytes = 10},
 };
 
+/* Operators of nanotron of July 2024 (src/nanotron/models/llama.py). Norms and rotations are kernels of flash-attn; the
+ * feed-forward part and the loss (_ShardedCrossEntropy) are eager. */
+static const struct chain_row nanotron[] = {
+    /* silu 4, product 6; two products 12, silu's derivative 6, both gradients concatenated 8 */
+    {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
+    {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 4, .bytes_per_element = 26},
+    /* maximum 4, minus it 8, exponentials 8, sum 4, divided by it 8; both broadcast */
+    {.kind = WORK_CROSS_ENTROPY,
+     .kernel_count = 5,
+     .bytes_per_element = 32,
+     .slow_passes = 2,
+     .slow_bytes = 16},
+    /* times the gradient of the loss 8, which broadcasts; the schedule has the cast */
+    {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+     .kernel_count = 2,
+     .bytes_per_element = 8,
+     .slow_passes = 1,
+     .slow_bytes = 8},
+    {.kind = WORK_CROSS_ENTROPY_PARTIAL,
+     .kernel_count = 5,
+     .bytes_per_element = 32,
+     .slow_passes = 2,
+     .slow_bytes = 16},
+    {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+     .kernel_count = 2,
+     .bytes_per_element = 8,
+     .slow_passes = 1,
+     .slow_bytes = 8},
+};
+
 /* The tables. A kind without a row in a table has the row of the table that `like` names. */
 static const struct {
     const struct chain_row *row;
@@ -211,6 +241,7 @@ static const struct {
     [CHAINS_INTERNLM] = {internlm, ARRAY_LEN(internlm), CHAINS_INTERNEVO},
     [CHAINS_HF] = {hf, ARRAY_LEN(hf), CHAINS_TORCHTITAN},
     [CHAINS_HF_AUTOCAST] = {hf_autocast, ARRAY_LEN(hf_autocast), CHAINS_HF},
+    [CHAINS_NANOTRON] = {nanotron, ARRAY_LEN(nanotron), CHAINS_FUSED},
 };
 
 /* sum_ranks: how many tensor ranks' tokens the `sums` of a row are over; 1: only those of the rank itself. */
@@ -285,7 +316,8 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
                                ? eager[losses[i]]
                            : choices->loss == LOSS_16BIT ? narrow_loss[i]
                                                          : (struct cost_chain){0};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+    const bool has_own_parts = chains == CHAINS_NANOTRON && !chosen;
+    for (size_t i = 0; i < ARRAY_LEN(parts) && !has_own_parts; i++)
         chain[parts[i]] = choices->loss != LOSS_PARALLEL         ? (struct cost_chain){0}
                           : choices->kernels == KERNELS_COMPILED ? compiled[parts[i]]
                                                                  : eager[parts[i]];

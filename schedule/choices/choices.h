@@ -42,6 +42,7 @@ enum stage_layers {
     STAGE_LAYERS_EMBEDDING,
     STAGE_LAYERS_HEAD,
     STAGE_LAYERS_BOTH,
+    STAGE_LAYERS_COST, /* neither: layers and head count as much as they compute (nanotron) */
     STAGE_LAYERS_COUNT
 };
 

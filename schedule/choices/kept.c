@@ -19,6 +19,8 @@ static enum layer_code layer_code_of(const struct choices *c)
     switch (chains_used(c->profile, &eager)) {
     case CHAINS_TORCHTITAN:
         return CODE_TITAN;
+    case CHAINS_NANOTRON:
+        return CODE_NANOTRON;
     case CHAINS_HF:
     case CHAINS_HF_AUTOCAST:
         return !transformer_has_gate(c->model)     ? CODE_GPT2
@@ -67,6 +69,10 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
             kept = rows[i];
     if (c->model->adapter_rank > 0)
         drop_normalised(&kept);
+    if (kept.code == CODE_NANOTRON && c->model->kv_heads < c->model->heads)
+        kept.joint_kv = 0;
+    if (c->micro_batch == 1)
+        kept.again = 0;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         kept.input = 0;
     return kept;

@@ -10,13 +10,14 @@
 
 /* The program text of a layer (schedule/choices/kept.def), which decides what it keeps. CODE_FUSED: kernels that keep
  * only what the schedule's ops read. */
-enum layer_code { CODE_FUSED, CODE_TITAN, CODE_LLAMA, CODE_GEMMA, CODE_GPT2 };
+enum layer_code { CODE_FUSED, CODE_TITAN, CODE_LLAMA, CODE_GEMMA, CODE_GPT2, CODE_NANOTRON };
 
 /* Bytes per element, by column of schedule/choices/kept.def. */
 struct kept_bytes_row {
     uint8_t code, kernels;
     bool autocast;
-    uint8_t input, first, second, after, heads, inputs1, inputs2, act, d_act;
+    uint8_t input, first, second, after, heads, inputs1, inputs2, act, d_act, joint_q, joint_kv,
+        again;
 };
 
 /* True if layers run under torch.autocast over fp32 parameters: Hugging Face's Trainer without FSDP, and torchtitan

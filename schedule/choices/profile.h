@@ -31,6 +31,7 @@ enum chains {
     CHAINS_INTERNLM,
     CHAINS_HF,
     CHAINS_HF_AUTOCAST,
+    CHAINS_NANOTRON,
     CHAINS_COUNT
 };
 
@@ -125,6 +126,8 @@ struct profile {
     /* ---- tensor ranks ---- */
     /* a collective of tensor ranks starts only after all compute that was issued before it */
     bool tensor_comm_after_compute;
+    /* products keep their gathered input for the backward, which gathers it no more */
+    bool keeps_gathered_input;
     /* all gathers of tensor ranks write one buffer, which is kept during the whole step */
     bool tensor_gathers_share_buffer;
     /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
@@ -143,6 +146,9 @@ struct profile {
 
     /* ---- the loss ---- */
     uint8_t loss; /* enum loss_choice */
+    /* fp32 logits less their maximum are a tensor of their own, into which the softmax is written; the logits stay until
+     * the forward ends */
+    bool loss_copies_logits;
     /* the backward of each piece of the loss computes the piece's logits again */
     bool loss_recomputes_logits;
     /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
@@ -191,6 +197,9 @@ struct profile {
 
     /* ---- gradients: their dtype, when they exist, and how they are reduced ---- */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    /* products write gradients of weights in the compute dtype; when a micro-batch's backward has ended, they are added
+     * to those of grad_dtype, one after the other */
+    bool adds_grads_after_backward;
     /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype with --states bf16, too; a
      * rank's part of the sum is cast to bf16 (reduce_dtype) */
     bool reduces_grad_dtype_always;

@@ -286,6 +286,28 @@ static const struct profile profiles[] = {
      .moments_allocated_in_step = true,              /* as megatron */
      .clipping = CLIPPING_IN_STEP,      /* as megatron */
      .clipping_sync = true},
+    {.name = "nanotron-2024", .summary = "nanotron of July 2024",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2, /* flash_attn_varlen_func() */
+     .kv_replication = KV_TO_RANKS,     /* heads of k and v are a multiple of tensor ranks */
+     .copies_before = 1, .copies_after = 1, /* it has no all-to-all: as megatron */
+     .rotation = ROTATE_P2P, .ring_grad_f32 = true, /* it has no ring: as megatron */
+     .tensor_comm_after_compute = true, /* collectives that are waited for at once */
+     .keeps_gathered_input = true,      /* column_linear(): differentiable_all_gather(), then F.linear() */
+     .vocabulary_row_unit = 1,          /* make_vocab_size_divisible_by */
+     .pipeline_messages_sync = true,    /* p2p.py: shapes go ahead, and the host waits for them */
+     .host_waits_for_expert_counts = true, /* it has no experts of this kind: as megatron */
+     .prefix_keys_copied = true,        /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
+     .recomputes_whole_layer = true,    /* CheckpointFunction runs the layer again */
+     .loss = LOSS_MEGATRON,             /* _ShardedCrossEntropy of fp32 logits, a copy of Megatron-LM's */
+     .loss_copies_logits = true,        /* sharded_logits - logits_max */
+     .grad_dtype = DTYPE_F32,           /* accumulate_grad_in_fp32 */
+     .adds_grads_after_backward = true, /* FP32GradientAccumulator.backward() */
+     .bucket_elements = 1000000000,     /* sync_gradients_across_dp(): one call for all */
+     .reduces_after_backward = true, .reduces_in_place = true, /* reduce_scatter_coalesced() into flat_grad_buffer */
+     .prefetch_layers = 1, .waits_for_reductions = true, /* it shards no parameters: as megatron */
+     .moments_allocated_in_step = true, /* torch.optim.AdamW */
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm(): _foreach_norm(), and _foreach_mul_() always */
+     .chains = CHAINS_NANOTRON},        /* eager GLUActivation and loss; norms and rotations of flash-attn */
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
      WELL_MADE, .prefetch_layers = 1},         /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",

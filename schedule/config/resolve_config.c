@@ -316,10 +316,15 @@ static bool has_too_many_axes(const struct choices *c)
     return mesh_parts_of_choices(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
-/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other.
- */
+/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other; or
+ * if a chunk before the last has none where layers are divided by cost: the last may have the head only. */
 static bool has_chunk_without_layers(const struct choices *c)
 {
+    if (c->stage_layers == STAGE_LAYERS_COST && c->model->layers >= pipeline_chunk_count(c) - 1) {
+        const struct layer_range before = pipeline_layers_of_chunk(
+            c, pipeline_chunk_count(c) > 1 ? pipeline_chunk_count(c) - 2 : 0);
+        return before.first >= before.end;
+    }
     const uint32_t ends = pipeline_layers_before(c) + pipeline_layers_after(c),
                    chunks = pipeline_chunk_count(c);
     if (ends == 0)
@@ -353,7 +358,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "with --states bf16 or 8bit-bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32 or "
          "8bit"},
         {has_chunk_without_layers(c), "--stage-layers",
-         "a part of the pipeline would have the embedding or the head and no layer; choose --stage-layers even, or fewer "
+         "a part of the pipeline would have no layer, but at most the embedding or the head; choose --stage-layers even, or fewer "
          "stages"},
         {has_too_many_axes(c), "--windows",
          "a pipeline, interleaved windows, weights sharded within part of the ranks, experts spread over ranks, and tensor "

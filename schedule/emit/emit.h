@@ -220,6 +220,14 @@ struct deferred_gradient {
     bool covers_own_heads_only; /* the rows of the weight of this head rank: emit_heads_grad() */
     struct op_tags tags;
 };
+/* A gradient that is added, or cast, to the weight's once the backward of a micro-batch has ended
+ * (adds_grads_after_backward). */
+struct late_gradient {
+    struct late_gradient *next;
+    struct view product, to;
+    bool accumulate;
+    struct op_tags tags;
+};
 struct deferrals {
     struct deferred_gradient *first, **end; /* end: NULL while the list is empty */
 };
@@ -351,6 +359,7 @@ struct emit_weights {
     size_t remote_part_capacity;
     /* the list of weight gradients to compute later; NULL: they are computed at once */
     struct deferrals *deferred;
+    struct late_gradient *late, **late_end; /* late_end: NULL while the list is empty */
     /* buffers in which the pieces of a weight's gradient are summed before it is written; empty: there is none */
     struct view fp32_sum[WEIGHT_COUNT];
 };
@@ -544,6 +553,9 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Computes the deferred gradients of weights. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
+/* Adds to the gradients of weights those that products have written in the compute dtype since the last call. Does
+ * nothing where products write the gradients of weights themselves. */
+void emit_late_gradients(struct emit *e);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);

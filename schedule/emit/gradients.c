@@ -86,6 +86,33 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
     e->tags = tags;
 }
 
+/* Remembers a product that is added to the gradient `to` later. */
+static void add_late(struct emit *e, struct view product, struct view to, bool accumulate)
+{
+    struct late_gradient *row = arena_alloc(&e->arena, sizeof *row);
+    *row = (struct late_gradient){
+        .product = product, .to = to, .accumulate = accumulate, .tags = e->tags};
+    if (e->weights.late_end == NULL)
+        e->weights.late_end = &e->weights.late;
+    *e->weights.late_end = row;
+    e->weights.late_end = &row->next;
+}
+
+void emit_late_gradients(struct emit *e)
+{
+    const struct op_tags tags = e->tags;
+    for (const struct late_gradient *row = e->weights.late; row != NULL; row = row->next) {
+        e->tags = row->tags;
+        if (row->accumulate)
+            emit_add(e, row->to, row->product, row->to);
+        else
+            emit_cast(e, row->product, row->to);
+    }
+    e->weights.late = NULL;
+    e->weights.late_end = NULL;
+    e->tags = tags;
+}
+
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k)
 {
@@ -105,19 +132,24 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
     e->narrow.is_router = weight == WEIGHT_ROUTER;
     /* uses_autocast: the gradient of the 16-bit copy, which autograd casts to the parameter's dtype */
-    const bool rescales = emit_narrow_rescales_result(e) || e->weights.uses_autocast;
+    const bool late =
+        e->choices->profile->adds_grads_after_backward && dtype_of_view(e, dw) != e->choices->dtype;
+    const bool rescales = emit_narrow_rescales_result(e) || e->weights.uses_autocast || late;
     const bool adds = accumulate && !rescales;
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, adds, 0}};
     struct view read[5] = {dy, x, dw};
     uint32_t reads = adds ? 3 : 2;
     if (rescales)
-        product = emit_compute_tensor(e, e->weights.uses_autocast ? "grad_16bit" : "unscaled",
-                                      CATEGORY_GRADIENT, m, n);
+        product =
+            emit_compute_tensor(e, e->weights.uses_autocast || late ? "grad_16bit" : "unscaled",
+                                CATEGORY_GRADIENT, m, n);
     reads = emit_narrow_operands(e, &work, read, reads);
     e->narrow.is_router = false;
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
-    if (rescales && accumulate)
+    if (late)
+        add_late(e, product, dw, accumulate);
+    else if (rescales && accumulate)
         emit_add(e, dw, product, dw);
     else if (rescales)
         emit_cast(e, product, dw);

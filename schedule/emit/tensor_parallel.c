@@ -47,8 +47,7 @@ void tensor_setup(struct emit *e, bool layers)
     if (e->tensor.size == 1)
         return;
     e->tensor.comm_stream = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
-    if (!layers || !e->choices->profile->tensor_gathers_share_buffer ||
-        tensor_uses_dtensor(e->choices))
+    if (!layers || !e->choices->profile->tensor_gathers_share_buffer || tensor_keeps_gathered(e))
         return;
     e->tensor.gather_buffer =
         emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
@@ -58,7 +57,8 @@ void tensor_setup(struct emit *e, bool layers)
 
 bool tensor_keeps_gathered(const struct emit *e)
 {
-    return e->tensor.size > 1 && tensor_uses_dtensor(e->choices);
+    return e->tensor.size > 1 &&
+           (tensor_uses_dtensor(e->choices) || e->choices->profile->keeps_gathered_input);
 }
 
 static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)

@@ -74,9 +74,31 @@ uint32_t pipeline_layers_after(const struct choices *c)
            (c->stage_layers == STAGE_LAYERS_HEAD || c->stage_layers == STAGE_LAYERS_BOTH);
 }
 
+/* Returns the first layer after a chunk of a pipeline that is divided by cost, as nanotron's
+ * build_model() and get_block_compute_costs() do: a layer costs 4 heads x head_dim x hidden + 3 ffn x hidden, the head
+ * vocabulary x hidden, and a chunk ends with the layer with which all layers so far cost more than its share. A
+ * further layer begins each chunk as long as there is one. */
+static uint64_t end_by_cost(const struct choices *c, uint32_t chunk)
+{
+    const struct transformer *m = c->model;
+    const uint64_t layers = (uint64_t)m->layers, chunks = pipeline_chunk_count(c);
+    const uint64_t layer = (uint64_t)(4 * m->heads * m->head_dim + 3 * m->ffn),
+                   all = layers * layer + (uint64_t)m->vocab;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i <= chunk; i++) {
+        const uint64_t exceeds = (uint64_t)((double)all * (i + 1) / (double)(chunks * layer)) + 1;
+        end = end + 1 > exceeds ? end + 1 : exceeds;
+        end = end > layers || i + 1 == chunks ? layers : end;
+    }
+    return end;
+}
+
 struct layer_range pipeline_layers_of_chunk(const struct choices *c, uint32_t chunk)
 {
     const uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunk_count(c);
+    if (c->stage_layers == STAGE_LAYERS_COST)
+        return (struct layer_range){(uint32_t)(chunk == 0 ? 0 : end_by_cost(c, chunk - 1)),
+                                    (uint32_t)end_by_cost(c, chunk)};
     const uint64_t before = pipeline_layers_before(c), after = pipeline_layers_after(c);
     const uint64_t counted = before + layers + after;
     const uint64_t first = counted * chunk / chunks, end = counted * (chunk + 1) / chunks;

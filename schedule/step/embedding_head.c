@@ -279,12 +279,23 @@ static struct view loss_compiled(struct emit *e, struct view logits, struct view
     return to;
 }
 
+/* Returns the fp32 logits that the loss writes over: a copy, if the profile makes one. */
+static struct view copied_logits(struct emit *e, struct view wide, struct view labels)
+{
+    if (!e->choices->profile->loss_copies_logits)
+        return wide;
+    return emit_cast(e, wide, new_logits_like(e, "logits_less_maximum", DTYPE_F32, labels));
+}
+
 /* Emits Megatron-LM's loss: the softmax, and then the gradient, are written over fp32 logits. The 16-bit logits live
  * until the forward has read them, 6 bytes per element. */
 static struct view loss_of_fp32_logits(struct emit *e, struct view logits, struct view labels)
 {
     return loss_in_place(
-        e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)), labels);
+        e,
+        copied_logits(e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)),
+                      labels),
+        labels);
 }
 
 /* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
@@ -326,7 +337,8 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
     if (c->loss == LOSS_COMPILED)
         to = new_logits_like(e, "d_logits", (enum dtype)c->dtype, labels);
     else if (c->loss != LOSS_TE && c->loss != LOSS_FUSED)
-        to = from = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
+        to = from = copied_logits(
+            e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)), labels);
     bool parallel = c->loss == LOSS_PARALLEL;
     struct view written[2] = {own};
     if (parallel)

@@ -97,6 +97,7 @@ static void emit_backward(struct stage *s, const struct action *action)
     stage_send_result(s, PASS_BACKWARD, action, dx);
     if (chunk == 0 && s->choices->scope == SCOPE_STEP)
         embedding_backward(e, dx);
+    emit_late_gradients(e);
     e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
         s->spare_saved[s->spare_count++] = s->saved_of_unit[action->unit];
@@ -108,6 +109,7 @@ static void emit_weight_gradients(struct stage *s, const struct action *action)
                    PHASE_BACKWARD);
     weights_begin_micro_batch(s->e, action->unit / s->choices->subsequences);
     emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
+    emit_late_gradients(s->e);
 }
 
 /* Returns the first action from i on that computes something, or the end of the list. */

@@ -384,7 +384,89 @@ static void stages_keep_a_residual_in_fp32(void)
     }
 }
 
+/* nanotron's layer, by its code: q, a view of a copy of all three, keeps it where there is a key head for each query
+ * head; the product after attention of several sequences reads a copy; tensor ranks keep gathered inputs. h 640, q 512, k
+ * and v 512 or 128, f 1792: for one sequence 8h + 4q + 4kv + 8f + 4 heads + 8, to which 4kv and 2q come. */
+static void nanotrons_layers_keep_views_and_gathered_inputs(void)
+{
+    static const struct {
+        const char *label;
+        int64_t kv_heads, micro_batch, tp;
+        double kept;
+    } rows[] = {
+        {"a key head for each query head, one sequence", 8, 1, 1,
+         5120 + 2048 + 2048 + 14336 + 32 + 8 + 2048},
+        {"a key head for each query head", 8, 2, 1,
+         5120 + 2048 + 2048 + 14336 + 32 + 8 + 2048 + 1024},
+        {"grouped queries, one sequence", 2, 1, 1, 5120 + 2048 + 512 + 14336 + 32 + 8},
+        {"grouped queries", 2, 2, 1, 5120 + 2048 + 512 + 14336 + 32 + 8 + 1024},
+        {"tensor ranks", 8, 2, 2, 2560 + (2560 + 2048 + 2048 + 14336 + 32 + 8 + 2048 + 1024) / 2.0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct transformer model = model_of("llama");
+        model.kv_heads = rows[i].kv_heads;
+        struct request r = small(0, rows[i].tp);
+        struct choices c;
+        struct ir ir;
+        r.model = &model;
+        r.strategy = rows[i].tp > 1 ? "megatron-sp" : "local";
+        r.profile = "nanotron-2024";
+        r.seq = TOKENS / rows[i].micro_batch;
+        r.micro_batch = r.global_batch = rows[i].micro_batch;
+        r.tp = rows[i].tp;
+        r.weights = CHOICE_WEIGHTS_REPLICATED;
+        r.activations = CHOICE_ACTIVATIONS_KEEP;
+        if (!build(&ir, &c, &r, rows[i].label))
+            continue;
+        struct life *life = lives_of(&ir);
+        CHECK_CLOSE(rows[i].label, kept(&ir, life), rows[i].kept, 1e-9);
+        free(life);
+        ir_release(&ir);
+    }
+}
+
+/* nanotron adds gradients of weights to those in fp32 when the backward of a micro-batch has ended. */
+static void nanotrons_gradients_are_added_after_the_backward(void)
+{
+    const struct transformer model = model_of("llama");
+    struct request r = small(0, 1);
+    struct choices c;
+    struct ir ir;
+    r.model = &model;
+    r.strategy = "local";
+    r.profile = "nanotron-2024";
+    r.seq = TOKENS;
+    r.weights = CHOICE_WEIGHTS_REPLICATED;
+    r.activations = CHOICE_ACTIVATIONS_KEEP;
+    if (!build(&ir, &c, &r, "gradients"))
+        return;
+    struct life *life = lives_of(&ir);
+    uint32_t last_product = 0, first_update = ir.op.count, found = 0;
+    for (uint32_t op = 0; op < ir.op.count; op++) {
+        if (ir.op.kind[op] == WORK_MATMUL)
+            last_product = op;
+        if (ir.op.phase[op] == PHASE_OPTIMIZER && first_update == ir.op.count)
+            first_update = op;
+    }
+    for (uint32_t b = 0; b < ir.buffer.count; b++) {
+        char name[64];
+        ir_buffer_name(&ir, (buffer_id){b}, name, sizeof name);
+        if (strncmp(name, "grad_16bit", 10) != 0)
+            continue;
+        found++;
+        CHECK("after the last product", life[b].last > last_product);
+        CHECK("before the optimizer", life[b].last < first_update);
+    }
+    CHECK_INT("four products of each layer, and the head", found, 4 * model.layers + 1);
+    free(life);
+    ir_release(&ir);
+}
+
 static const struct check_case cases[] = {
+    {"nanotron's layers keep views and gathered inputs",
+     nanotrons_layers_keep_views_and_gathered_inputs},
+    {"nanotron's gradients are added after the backward",
+     nanotrons_gradients_are_added_after_the_backward},
     {"layers keep what PyTorch keeps", layers_keep_what_pytorch_keeps},
     {"adapters keep what PEFT keeps", adapters_keep_what_peft_keeps},
     {"copies of autocast live as PyTorch's", copies_of_autocast_live_as_pytorchs},

@@ -192,13 +192,21 @@ static void layers_of_chunks_are_those_asked_for(void)
         enum stage_layers counted;
         uint32_t first, second, last; /* the layers of these chunks */
     } rows[] = {
-        {126, 8, 4, STAGE_LAYERS_EVEN, 3, 4, 4},   {126, 8, 4, STAGE_LAYERS_BOTH, 3, 4, 3},
-        {7, 2, 1, STAGE_LAYERS_HEAD, 4, 3, 3},     {7, 2, 1, STAGE_LAYERS_EMBEDDING, 3, 4, 4},
-        {32, 4, 1, STAGE_LAYERS_HEAD, 8, 8, 8},    {30, 4, 1, STAGE_LAYERS_BOTH, 7, 8, 7},
+        {126, 8, 4, STAGE_LAYERS_EVEN, 3, 4, 4},
+        {126, 8, 4, STAGE_LAYERS_BOTH, 3, 4, 3},
+        {7, 2, 1, STAGE_LAYERS_HEAD, 4, 3, 3},
+        {7, 2, 1, STAGE_LAYERS_EMBEDDING, 3, 4, 4},
+        {32, 4, 1, STAGE_LAYERS_HEAD, 8, 8, 8},
+        {30, 4, 1, STAGE_LAYERS_BOTH, 7, 8, 7},
         {30, 1, 1, STAGE_LAYERS_BOTH, 30, 30, 30},
+        /* a layer costs 160, the head 400, so 2.5 layers: shares of 26.5 / 2, of 26.5 / 4 and of 26.5 / 8 layers */
+        {24, 2, 1, STAGE_LAYERS_COST, 14, 10, 10},
+        {24, 4, 1, STAGE_LAYERS_COST, 7, 7, 4},
+        {24, 8, 1, STAGE_LAYERS_COST, 4, 3, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct transformer model = {.layers = rows[i].layers};
+        const struct transformer model = {
+            .layers = rows[i].layers, .heads = 5, .head_dim = 2, .ffn = 40, .vocab = 400};
         const struct choices c = {.model = &model,
                                   .pp = rows[i].pp,
                                   .virtual_stages = rows[i].virtual_stages,

@@ -13,6 +13,11 @@ verdict --gpus 2 --loss cut
 for ends in head embedding; do
     longhaul run --model longhaul-3m --set layers=3,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2 --strategy local --pp 2 --pipeline 1f1b --batch 4 --stage-layers $ends --check | tail -n 1
 done
+# stages by cost, under nanotron's profile, whose 16-bit gradients are added later: 2, 1, 1 and no layer; then a head of seven
+# layers, which leaves none for the third
+for vocab in 870 4096; do
+    longhaul run --model longhaul-3m --set layers=4,hidden=64,head_dim=8,ffn=96,vocab=$vocab --seq 64 --gpus 8 --tp 2 --strategy megatron-sp --profile nanotron-2024 --pp 4 --pipeline 1f1b --batch 4 --micro-batch 2 --stage-layers cost --dtype bf16 --check 2>&1 | tail -n 1
+done
 # as many stages as layers: the head counts as one of two in the last; the embedding would have the first for itself
 for ends in head embedding; do
     longhaul predict --quick --model longhaul-3m --set layers=4 --cluster ideal --gpus 4 --strategy local --seq 64 --pp 4 --batch 4 --stage-layers $ends 2>&1 | head -n 1
