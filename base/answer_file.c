@@ -12,14 +12,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* One answer in the hash table: where the text after its key lies in answer_file.lines_text. */
+/* An element of the hash table of answers: the place in answer_file.lines_text of the text after an answer's key. */
 struct answer_line {
     uint64_t key;
     size_t text_begin, text_size; /* size 0: this element of the table is free */
     bool has_answer;
 };
 
-/* DIGITS: hexadecimal digits of a number. PREFIX: bytes of "key digest " at the beginning of a line. */
+/* DIGITS: the hexadecimal digits of a number. PREFIX: the bytes of "KEY DIGEST " at the beginning of a line. */
 enum { DIGITS = 16, PREFIX = 2 * (DIGITS + 1) };
 
 static enum status report_file_error(struct diag *diag, const char *path, const char *what)
@@ -76,7 +76,7 @@ static struct answer_line *find_table_slot(const struct answer_file *f, uint64_t
     return &f->table[i];
 }
 
-/* Adds a line to the table. Of several lines with one key, the last one counts. */
+/* Adds a line to the table. If several lines have one key, the last one replaces the others. */
 static void add_to_table(struct answer_file *f, struct answer_line line)
 {
     if (2 * (f->answer_count + 1) > f->table_capacity) {
@@ -208,8 +208,8 @@ static enum status read_all(struct text *text, int file, const char *path, struc
     }
 }
 
-/* Reads the answers of a file that begins with `head`, up to its last complete line. The file of another build, or
- * one that was cut off within its head, is emptied and gets the new head. */
+/* Reads the answers of a file that begins with `head`, up to its last complete line. A file of another build, or one
+ * that ends within its head, is emptied and gets the new head. */
 static enum status read_answers(struct answer_file *f, const struct text *text, const char *whose,
                                 const struct text *head, struct diag *diag)
 {

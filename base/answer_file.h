@@ -27,10 +27,10 @@ struct answer_file {
     const char *path;                    /* borrowed */
 };
 
-/* Opens or creates the file, locks it against other processes, and reads its answers. whose: the first words of the
- * head, without a blank at the end. build: the rest of the head, on the same line. If *file cannot be used, an error
- * says why (it has another `whose`, it is in use, its folder cannot be written), and answers are kept in memory only.
- * *file must be released in either case. */
+/* Opens or creates the file, locks it against other processes, and reads its answers. The head, the file's first line,
+ * is `whose`, a blank, and `build`; `whose` must not end in a blank. If the file cannot be used (it has another
+ * `whose`, another process uses it, its folder cannot be written), an error says why, and answers are kept only in
+ * memory. Release *file in either case. */
 enum status answer_file_open(struct answer_file *file, const char *path, const char *whose,
                              const char *build, struct diag *diag);
 

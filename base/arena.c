@@ -21,8 +21,8 @@ struct arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-/* Blocks double from the first to the last size, so that a small phase stays
- * small and a large one asks the heap rarely. */
+/* Block sizes double from FIRST_BLOCK to LAST_BLOCK bytes, so that a small phase takes little memory and a large one
+ * asks the heap rarely. */
 enum { FIRST_BLOCK = 1 << 14, LAST_BLOCK = 1 << 24 };
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
@@ -117,9 +117,9 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 /* ---- large pages ---- */
 
 /* A large schedule fills some hundred blocks. With pages of 4 KiB, a fifth of a prediction's time would go to page
- * faults, and a fork would copy the entry of every page. So blocks of less than HEAP_BLOCK bytes lie next to each other
- * in a heap that grows by HEAP_STEP, for which huge pages are requested. If the kernel has none, the heap works
- * without them. */
+ * faults, and a fork would copy the entry of every page. So blocks of less than HEAP_BLOCK bytes are next to each other
+ * in a heap that grows by HEAP_STEP bytes, for which huge pages are requested. If the kernel grants none, the heap
+ * works without them. */
 enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };
 
 static void request_large_pages(uintptr_t begin, uintptr_t end)
@@ -163,7 +163,7 @@ static void use_large_pages_for(const void *block, size_t bytes)
 
 /* ---- pages ---- */
 
-/* One call for all pages is faster than a page fault for each. */
+/* One call for all pages takes less time than a page fault for each of them. */
 void pages_make_present(void *pages, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE

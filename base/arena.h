@@ -48,8 +48,8 @@ void *heap_realloc(void *old, size_t count, size_t size);
 /* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
 void heap_out_of_memory(void) __attribute__((noreturn));
 
-/* While guarded, C++'s operator new ends the program as heap_alloc() does when memory is out. false restores the
- * handler that was set before. */
+/* While `covered`, C++'s operator new ends the program when memory is out, as heap_alloc() does. With false, the
+ * handler that was set before is restored. */
 void heap_guard_operator_new(bool covered);
 
 /* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */

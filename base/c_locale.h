@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The calling thread uses the C locale from c_locale_enter() to c_locale_leave(), which takes what the former
- * returned. */
+/* The calling thread uses the C locale from c_locale_enter() to c_locale_leave(), which gets the result of
+ * c_locale_enter(). */
 locale_t c_locale_enter(void);
 void c_locale_leave(locale_t before);
 

@@ -21,7 +21,7 @@ struct loc cursor_loc(const struct cursor *cursor)
                         .column = (uint32_t)(cursor->at - cursor->line_start) + 1};
 }
 
-/* True if c is a blank; the '\r' of a line written on Windows counts as one. */
+/* True if c is a blank. The '\r' at the end of a line that was written on Windows is one. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -110,8 +110,8 @@ static size_t count_digits(const char *word, size_t size, size_t from)
     return i - from;
 }
 
-/* [+-] digits [. digits] [e [+-] digits], with a digit on at least one side of
- * the point: no blanks, hexadecimals, infinities or NaNs, which strtod() takes. */
+/* True if a word is a decimal number: [+-] digits [. digits] [e [+-] digits], with a digit on at least one side of the
+ * point. Blanks, hexadecimal numbers, infinities and NaNs, which strtod() accepts, are refused. */
 static bool is_decimal_number(const char *word, size_t size)
 {
     size_t i = size > 0 && (word[0] == '-' || word[0] == '+');

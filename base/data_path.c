@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Set by CMake: the path from the program's folder to the installed data ("../share/longhaul"), and the source
+/* CMake sets both: the path from the program's folder to the installed data ("../share/longhaul"), and the source
  * tree. */
 #if !defined(LONGHAUL_INSTALL_DATA) || !defined(LONGHAUL_SOURCE_DATA)
 #error "compile with LONGHAUL_INSTALL_DATA and LONGHAUL_SOURCE_DATA"
@@ -24,7 +24,7 @@ bool program_folder(struct text *out)
     return true;
 }
 
-/* Sets *out to folder/relative; true when that exists. Adds the folder to *tried. */
+/* Sets *out to folder/relative, and returns true if that exists. Appends the folder to *tried. */
 static bool find_in_folder(struct text *out, const char *folder, const char *relative,
                            struct text *tried)
 {

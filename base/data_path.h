@@ -12,13 +12,13 @@
 
 #include <stdbool.h>
 
-/* Sets *out to the full path of a shipped file or folder, whose path within the data is `relative`
- * ("models/presets", "traces/published/measurements.csv"). An error lists the folders that were searched. If
- * LONGHAUL_DATA is set, only that folder is searched. */
+/* Sets *out to the full path of a shipped file or folder. relative: its path within the data ("models/presets",
+ * "traces/published/external.csv"). If LONGHAUL_DATA is set, only that folder is searched. An error lists the folders
+ * that were searched. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);
 
-/* Appends the folder of the running program, with a '/' at its end. Returns false if the system does not provide
- * it. */
+/* Appends the folder of the running program, with a '/' at its end. Returns false if the system does not say which it
+ * is. */
 bool program_folder(struct text *out);
 
 #endif

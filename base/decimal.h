@@ -11,8 +11,8 @@ enum { DECIMAL_DIGITS = 17 };
 extern "C" {
 #endif
 
-/* Writes the fewest digits d.ddd x 10^exponent that read back as the same double; of several such numbers, the one
- * nearest to it. Returns the number of digits. value: finite, at least 0. */
+/* Writes the fewest digits d.ddd x 10^exponent that read back as the same double; of several such numbers, the nearest
+ * to `value`, which is finite and at least 0. Returns the number of digits. */
 size_t decimal_shortest(double value, char digits[DECIMAL_DIGITS], int *exponent);
 
 #ifdef __cplusplus

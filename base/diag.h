@@ -20,8 +20,8 @@ enum status {
     STATUS_COUNT
 };
 
-/* The place that a message points at. name == NULL: none; line == 0: the whole file;
- * column == 0: the whole line. Lines and columns count from 1, columns in bytes. */
+/* The place to which a message refers. name NULL: none; line 0: the whole file; column 0: the whole line. Lines and
+ * columns count from 1, columns in bytes. */
 struct loc {
     const char *name;
     uint32_t line, column;
@@ -54,26 +54,27 @@ void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
 void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Gives the place `name` to all errors from byte `from` of diag->text on that have no place. With it a caller adds
- * the option that a value came from, after a function that does not know the option has found a fault in the value. */
+/* Gives the place `name` to all errors in diag->text, from byte `from` on, that have no place. A caller thus adds the
+ * option from which a value came, after a function that does not know the option has found a fault in the value. */
 void diag_set_place(struct diag *diag, size_t from, const char *name);
 
-/* Returns the text of the first message up to its line end (*size bytes), without its "where: error: " if the place
- * is an option or there is no place. NULL: there is no message. */
+/* Returns the first line of the first message, of *size bytes, without its "where: error: " if the place is an option
+ * or there is no place. Returns NULL if there is no message. */
 const char *diag_first_message(const struct diag *diag, size_t *size);
 
 /* Returns the candidate of which word is another name (base/synonyms.def); NULL: it is no name of any. */
 const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
 
-/* Returns what diag_synonym_among() returns; if that is NULL, the candidate closest to word in edit distance, if word
- * is likely a misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
+/* Returns what diag_synonym_among() returns; or, if that is NULL, the candidate closest to `word` in edit distance, if
+ * `word` is likely a misspelling of it; else NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
-/* Returns an option with its value that says what is meant by a word that was given as the value of another one:
- * "--attention fa2" for "flash". NULL: none is known. */
+/* Returns the option, with its value, that means what a word means which was given as the value of another option:
+ * "--attention fa2" for "flash". Returns NULL if none is known. */
 const char *diag_option_for_value(const char *word);
 
-/* The rows of base/synonyms.def: how many, and the word of one; *meant: what it stands for. */
+/* diag_synonym_count() returns the number of rows of base/synonyms.def. diag_synonym() returns the word of row i, and
+ * sets *meant to what it means. */
 size_t diag_synonym_count(void);
 const char *diag_synonym(size_t i, const char **meant);
 

@@ -18,7 +18,7 @@
 /* A file of the set, which is not yet renamed to its final name. */
 struct file_set_file {
     char *shown_path; /* its path, for messages */
-    /* the file that it replaces (for a link, the link's target); NULL: it is written directly, at the end */
+    /* the path of the file that it replaces (of a link, its target); NULL: it is written directly, when the set ends */
     char *target_path;
     char *temporary_path; /* its hidden name; NULL: none yet */
     struct text contents; /* the contents of a file that is written directly */
@@ -49,7 +49,7 @@ static bool write_all(int file, const char *data, size_t size)
 
 /* ---- signals ---- */
 
-/* The set whose hidden files a signal that ends the program removes. */
+/* The set whose hidden files are removed if a signal ends the program. */
 static struct file_set *volatile active;
 static pid_t owner;
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -68,14 +68,14 @@ static void remove_temporaries(const struct file_set *s)
 
 static void handle_ending_signal(int number)
 {
-    /* child processes leave the files of their parent alone */
+    /* a child process must not remove its parent's files */
     if (active != NULL && getpid() == owner)
         remove_temporaries(active);
     signal(number, SIG_DFL);
     raise(number);
 }
 
-/* Catches signals that would end the program; signals that it ignores or catches already stay so. */
+/* Catches the signals that would end the program. Signals that it already ignores or catches stay so. */
 static void catch_signals(struct file_set *s)
 {
     if (owner != getpid()) /* a child has sets of its own */
@@ -105,7 +105,7 @@ static void restore_signals(const struct file_set *s)
 
 /* ---- contents ---- */
 
-/* Appends the folder that a path lies in, with its slash; nothing for a name without a folder. */
+/* Appends the folder part of a path, with its slash; nothing if the path has none. */
 static void append_parent_folder(struct text *out, const char *path)
 {
     size_t size = strlen(path);
@@ -116,8 +116,8 @@ static void append_parent_folder(struct text *out, const char *path)
     text_append(out, path, size);
 }
 
-/* Returns a hidden path in the folder of `path`. Its name is short, so that the system accepts it wherever it
- * accepts `path`. */
+/* Returns a hidden path in the folder of `path`. Its name is so short that the system accepts it wherever it accepts
+ * `path`. */
 static char *new_temporary_path(const char *path)
 {
     static unsigned tried;
@@ -139,8 +139,8 @@ static enum status report_cannot_write_into_folder(const struct file_set *s, str
                       "cannot write into the folder: %s", strerror(errno));
 }
 
-/* Makes the hidden folder that is renamed at the end. If an earlier process with the same id left a folder of that
- * name, another name is tried. */
+/* Makes the hidden folder that gets its final name at the end. If an earlier process with the same id has left a folder
+ * of that name, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
     if (s->staging_folder != NULL)
@@ -160,7 +160,7 @@ static int open_temporary(const char *name)
     return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* Opens the hidden file for a file's contents. old: the file of that name; NULL: there is none yet. */
+/* Opens the hidden file for the contents of a file. old: the file that has the final name now; NULL: there is none. */
 static enum status open_contents(struct file_set *s, struct file_set_file *f,
                                  const struct stat *old, struct diag *diag)
 {
@@ -181,7 +181,8 @@ static enum status open_contents(struct file_set *s, struct file_set_file *f,
         } while (s->open_fd < 0 && errno == EEXIST);
     }
     s->has_open_file = s->open_fd >= 0;
-    /* This process may lack the right to set the old file's owner and group; it can set its mode. */
+    /* The mode of the old file must be set. Its owner and group may stay unset, since this process may lack the
+     * right. */
     if (!s->has_open_file || (old && fchmod(s->open_fd, old->st_mode & 07777) != 0))
         return report_cannot_write(diag, f->shown_path);
     return STATUS_OK;
@@ -211,7 +212,7 @@ enum status file_set_check_writable(struct file_set *s, struct diag *diag)
 }
 
 /* Sets *old to the status of the file at the path, and f->target_path to the file that is to be replaced. If another
- * process makes or removes the file meanwhile, it looks again. */
+ * process makes or removes the file meanwhile, it starts over. */
 static enum status find_old_file(const struct file_set *s, struct file_set_file *f,
                                  struct stat *old, bool *exists, struct diag *diag)
 {
@@ -340,7 +341,7 @@ static enum status write_directly(const struct file_set_file *f, struct diag *di
 {
     const struct text *kept = &f->contents;
     if (strcmp(f->shown_path, "-") == 0) {
-        /* The program's earlier output comes first. */
+        /* what the program has printed before comes first */
         if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, kept->data, kept->size))
             return report_cannot_write(diag, "standard output");
         return STATUS_OK;
@@ -357,7 +358,7 @@ static enum status write_directly(const struct file_set_file *f, struct diag *di
 }
 
 /* Waits until no other process renames files into the folder. The lock is a hidden file, which the process that holds
- * it removes; a process that got the lock of a removed file tries again. */
+ * it removes; a process that gets the lock of a removed file tries again. */
 static enum status lock_folder(struct file_set *s, struct diag *diag)
 {
     struct text name = {0};
@@ -396,7 +397,7 @@ static void unlock_folder(struct file_set *s)
 
 static enum status rename_files(struct file_set *s, struct diag *diag)
 {
-    /* The last file shows that all files of the folder are from one run. */
+    /* the last file shows that all files of the folder are from one run, so the old one is removed first */
     const bool sealed =
         s->folder != NULL && s->first_file != s->last_file && s->last_file->target_path != NULL;
     if (sealed && unlink(s->last_file->target_path) != 0 && errno != ENOENT)
@@ -421,8 +422,8 @@ static enum status rename_into_folder(struct file_set *s, struct diag *diag)
     return status;
 }
 
-/* Gives the new folder, which holds all its files, its final name. If another process has made the folder meanwhile,
- * the files replace those of that process, as they would have if it had come first. */
+/* Gives the new folder, which has all files of the set, its final name. If another process has made a folder of that
+ * name meanwhile, the files replace those of that process, as if it had come first. */
 static enum status rename_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = make_hidden_folder(s, diag);

@@ -31,7 +31,7 @@ struct file_set {
     struct file_set_file *first_file, *last_file; /* in the order in which they were added */
     bool folder_is_new;                           /* the folder is not there yet */
     char *staging_folder; /* temporary folder that is renamed to `folder`; NULL: not made yet */
-    /* path of the hidden file that is locked while files of a folder are renamed; NULL: none */
+    /* path of the hidden file that is locked while the folder's files are renamed; NULL: it is not locked */
     char *lock_path;
     int lock_fd;
     int open_fd; /* the last file's, while is_open */
@@ -42,8 +42,8 @@ struct file_set {
 /* Checks that files->folder is a folder or does not exist. Release *files even after an error. */
 enum status file_set_begin(struct file_set *files, struct diag *diag);
 
-/* Checks, before long work whose results will be in the folder, that the folder can be made or written into. Call it
- * after file_set_begin(), on a set that is then released. */
+/* Checks, before long work with results for the folder, that the folder can be made or written. Call it on a set on
+ * which file_set_begin() was called and that is then released. */
 enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 
 /* Writes one file. path "-" is standard output. Standard output, devices and pipes are written by file_set_end(), and
@@ -51,13 +51,13 @@ enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
-/* Has an outdated file of the folder deleted, if it exists, before the files of the set appear: one that describes
- * the results which they replace, for example. The last file of a set must not be one of these. */
+/* Has a file of the folder deleted, if it exists, before the files of the set appear, because it is outdated then: it
+ * describes results that they replace. It must not be the last file of the set. */
 void file_set_remove(struct file_set *files, const char *path);
 
-/* Opens a file that is written while its text is made: text_flush_if_long(out) writes the text so far to the file and
- * empties it, once it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out;
- * text_release() abandons the file. Only one file can be open at a time. */
+/* Opens a file that is written while its text is made. text_flush_if_long(out) writes and empties the text each time
+ * that it is long (base/text.h); file_set_close() writes the rest, reports failures, and releases *out; text_release()
+ * abandons the file. Only one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,
                           struct diag *diag);
 enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);

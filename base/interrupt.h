@@ -15,13 +15,13 @@ struct interrupt {
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 
-/* Returns the signal that came and forgets it, so that results so far can be completed by work that a signal would
- * end; interrupt_restore_signal() restores it. To be called after interrupt_release(), so that another signal ends the
- * program. */
+/* interrupt_clear_signal() returns the signal that came and forgets it, so that results so far can be completed by work
+ * that a signal would end; interrupt_restore_signal() notes it again. Call both after interrupt_release(), so that
+ * another signal ends the program. */
 int interrupt_clear_signal(void);
 void interrupt_restore_signal(int number);
 
-/* Return the signal that came (0: none), and its name for messages. */
+/* Return the signal that came, 0 if none did, and its name for messages. */
 int interrupt_signal(void);
 const char *interrupt_signal_name(void);
 

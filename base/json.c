@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value takes 40 bytes, and two bytes of text can make one: 100 MB of text would take gigabytes. */
+/* The most bytes of a text. A value takes 40 bytes, and two bytes of text can be a value, so 100 MB of text could take
+ * gigabytes. */
 enum { SIZE_LIMIT = 16 << 20 };
 
 struct json_value {
@@ -343,8 +344,8 @@ enum status json_as_string(struct json_node node, const char **out, struct diag 
     return STATUS_OK;
 }
 
-/* Reports a number outside its range. The message names a limit only if has_low or has_high is set; other limits are
- * those of the type. */
+/* Reports a number outside its range. The message gives `low` only if has_low is set, and `high` only if has_high is:
+ * otherwise the limit is that of the type. */
 static enum status report_out_of_range(struct json_node node, bool has_low, double low,
                                        bool has_high, double high, struct diag *diag)
 {

@@ -36,7 +36,7 @@ struct json_node {
  * duplicate key, a trailing comma or trailing text is an error. */
 enum status json_parse(struct json *json, const char *name, const char *data, size_t size,
                        struct diag *diag);
-/* Does the same with a text of at most `limit` bytes; json_parse() takes at most 16 MiB. A value takes 40 bytes. */
+/* Does what json_parse() does, for a text of at most `limit` bytes in place of 16 MiB. A value takes 40 bytes. */
 enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
                               size_t size, struct diag *diag);
 void json_release(struct json *json);

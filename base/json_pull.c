@@ -186,8 +186,8 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
                            (unsigned char)*pull->position);
 }
 
-/* Reads true, false, null, or one of the numbers that a profiler writes as words. The characters before pull->at, such
- * as a '-', already belong to the word. */
+/* Reads true, false, null, or a number that a profiler writes as a word (NaN, Infinity). Characters just before
+ * pull->at, such as a '-', already belong to the word. */
 static enum status read_word(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     static const struct {
@@ -366,8 +366,8 @@ bool json_pull_double(const struct json_pull *pull, double *value)
     return parse_double(pull->text, pull->size, value);
 }
 
-/* Writes into out, as UTF-8, the character that the escape at text[0..size) denotes, and returns its number of bytes;
- * *taken: the number of bytes of the escape. A NUL or half a surrogate pair becomes U+FFFD. */
+/* Writes the character that the escape at text[0..size) means to `out`, as UTF-8, and returns its number of bytes. Sets
+ * *taken to the bytes of the escape. A NUL, or half a surrogate pair, becomes U+FFFD. */
 static size_t unescape_one(const char *text, size_t size, char out[4], size_t *taken)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";

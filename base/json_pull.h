@@ -45,7 +45,7 @@ struct json_pull {
     bool needs_value;       /* a key was read last */
 
     uint32_t token_line, token_column; /* where the last token begins */
-    /* The text between the quotes of a KEY or STRING; the text itself of a NUMBER or LITERAL. */
+    /* for a KEY or STRING: the text between its quotes; for a NUMBER or LITERAL: its text */
     const char *text;
     size_t size;
     bool has_escapes; /* the text holds backslashes */
@@ -69,8 +69,8 @@ bool json_pull_is(const struct json_pull *pull, const char *text);
 /* Reads the last NUMBER; false for NaN and for numbers outside the range of double. */
 bool json_pull_double(const struct json_pull *pull, double *value);
 
-/* Copies the text between the quotes of a string, text[0..size), into out[0..room) with its escapes decoded,
- * NUL-terminated and cut off if it does not fit; size + 1 bytes always suffice. NUL and half of a surrogate pair
+/* Decodes the escapes of a string and writes it to out[0..room), with a NUL at its end; it is cut off if it does not
+ * fit, which size + 1 bytes exclude. text[0..size) is the text between the quotes. A NUL, and half of a surrogate pair,
  * become U+FFFD. Returns the length. */
 size_t json_unescape(const char *text, size_t size, char *out, size_t room);
 

@@ -23,11 +23,12 @@ void json_end_object(struct json_out *json);
 void json_begin_array(struct json_out *json, const char *key);
 void json_end_array(struct json_out *json);
 
-/* Begin and end an object that is written on one line, with all that it holds. */
+/* Begin and end an object that is written, with everything in it, on one line. */
 void json_begin_inline_object(struct json_out *json, const char *key);
 void json_end_inline_object(struct json_out *json);
 
-/* Appends a number with the digits that tell it from every other; infinity and NaN, which JSON lacks, become null. */
+/* Appends a number with so many digits that it reads back as the same double. Infinity and NaN, which JSON lacks,
+ * become null. */
 void json_put_number(struct json_out *json, const char *key, double value);
 void json_put_rounded(struct json_out *json, const char *key, double value,
                       int digits);                                           /* rounded */
@@ -35,8 +36,8 @@ void json_put_count(struct json_out *json, const char *key, uint64_t value); /* 
 void json_put_text(struct json_out *json, const char *key, const char *value); /* NULL: null */
 void json_put_bool(struct json_out *json, const char *key, bool value);
 
-/* Appends a text as the inside of a JSON string: quotes, backslashes and control characters are escaped, and each byte
- * that is not part of a UTF-8 character, as names of files may have, becomes U+FFFD. */
+/* Appends a text as the inside of a JSON string. Quotes, backslashes and control characters are escaped; each byte that
+ * is not part of a UTF-8 character (names of files may have some) becomes U+FFFD. */
 void json_put_escaped(struct text *out, const char *text);
 
 #endif

@@ -24,7 +24,7 @@ struct option {
     enum option_kind kind;
     const char *value_name;   /* what help calls the value; CHOICE and FLAG: NULL */
     const char *default_text; /* parsed when the option is not given; NULL: none */
-    /* for an option without default_text: what help says of the option when it is not given; NULL: nothing */
+    /* without default_text: what help says happens if the option is not given; NULL: nothing */
     const char *unset_text;
     const char *help;
     int64_t low, high;        /* for INTEGER: the allowed range */

@@ -63,9 +63,8 @@ static bool read_all(int fd, void *data, size_t size)
     return true;
 }
 
-/* Runs jobs in a worker process until the parent ends it. A worker leads a process group of its own, so that an
- * interrupt from the terminal reaches only the parent. The parent ends the group, and with it the worker's own
- * children. */
+/* Does jobs in a worker process until the parent ends it. A worker leads a process group of its own, so that an
+ * interrupt from the terminal reaches only the parent, which ends the group, and with it the worker's own children. */
 static _Noreturn void run_worker(struct pool *pool, int from, int to, pid_t parent)
 {
     setpgid(0, 0);
@@ -193,7 +192,8 @@ enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Reads the answer that a worker has begun to write; if the worker has died instead, reports that and replaces it. */
+/* Reads the answer that a worker has begun to write. If the worker has died, reports this and starts a new one in its
+ * place. */
 static enum status receive_answer(struct pool *pool, struct pool_worker *worker,
                                   struct pool_event *event, struct diag *diag)
 {

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Runs one job in a worker, and appends its answer. Its other changes to memory are seen only by that worker. */
+/* Does one job in a worker process, and appends its answer. Other memory that it changes stays changed for that worker
+ * only. */
 typedef void pool_function(void *context, uint64_t job, struct text *answer);
 
 struct pool {
@@ -28,20 +29,20 @@ enum pool_event_kind { POOL_NOTHING, POOL_ANSWER, POOL_DEATH };
 struct pool_event {
     enum pool_event_kind kind;
     uint64_t job;
-    /* ANSWER: what the worker answered; DEATH: how it died, such as "its process ended with code 3". Valid until the
-     * next call. */
+    /* ANSWER: what the worker answered; DEATH: how the worker died, such as "its process ended with code 3". Valid
+     * until the next call. */
     struct text *answer;
 };
 
 /* Returns the number of cores that this process may use. */
 size_t pool_cores(void);
 
-/* Forks the workers. *pool must be all-zero; release it even after an error. context must outlive it. */
+/* Forks the workers. *pool must be all-zero; release it even after an error. `context` must live longer than *pool. */
 enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
                        struct diag *diag);
 void pool_release(struct pool *pool); /* ends workers at once, even in the middle of a job */
 
-/* Sends a job to an idle worker; there must be one (busy_workers < worker_count). */
+/* Sends a job to an idle worker; there must be one: busy_workers < worker_count. */
 enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag);
 
 /* Waits for one event for at most timeout_ms (-1: for ever), or until a signal was handled. */

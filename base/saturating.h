@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Returns x times y; INT64_MAX if that is more. Both are at least 0. */
+/* Returns the product x y, or INT64_MAX if it is larger. x and y are at least 0. */
 static inline int64_t saturating_product(int64_t x, int64_t y)
 {
     int64_t product;

@@ -82,7 +82,8 @@ void text_put_i64(struct text *text, int64_t value)
     text_append(text, digits + at, sizeof digits - at);
 }
 
-/* Appends digits with a point after the first `whole`, if any are left then; if there are fewer, pads with zeros. */
+/* Appends digits with a point after the first `whole` of them, if more follow. If there are fewer than `whole`, zeros
+ * are added. */
 static void append_digits(struct text *text, const char *digit, size_t count, size_t whole)
 {
     text_append(text, digit, count < whole ? count : whole);

@@ -14,22 +14,22 @@
 struct text {
     char *data;
     size_t size, capacity;
-    /* writes the text to `sink` and empties it; NULL: the text stays in memory */
+    /* writes the text to `sink` and empties the text; NULL: all of it stays in memory */
     void (*flush)(struct text *text);
     void *sink;
 };
 
 void text_release(struct text *text);
 
-/* Reads a whole regular file or stream ("-": standard input), unpacked if gzip has packed it, without the byte-order
- * mark that may stand before UTF-8. Errors name the path and the system's reason; files that are, or hold, over 4 GiB
- * are refused. */
+/* Reads a whole regular file or stream ("-": standard input), unpacks it if it is packed by gzip, and drops a
+ * byte-order mark before UTF-8. Errors give the path and the system's reason. Files of more than 4 GiB, packed or
+ * unpacked, are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 /* Does the same, and refuses files of more than `limit` bytes: at least 1 MiB, and at most 4 GiB. */
 enum status text_read_within(struct text *text, const char *path, uint64_t limit,
                              struct diag *diag);
-/* From now on, until the next call, the bytes of each file that is read are added to *digest (base/digest.h). NULL:
- * they are added to no digest. */
+/* Until the next call, the bytes of each file that is read are added to *digest (base/digest.h). NULL: they are not
+ * added to a digest any more. */
 void text_digest_reads(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
 #define TEXT_CONFIGURATION_MAX (UINT64_C(16) << 20)
@@ -52,7 +52,7 @@ void text_put_i64(struct text *text, int64_t value);
 /* Appends the shortest correctly rounded decimal that reads back as the same double. */
 void text_put_double(struct text *text, double value);
 
-/* A position in a text. name stands for the text in messages. */
+/* A position in a text. name: the text's name in messages. */
 struct cursor {
     const char *name;
     const char *at, *end;
@@ -66,14 +66,14 @@ struct loc cursor_loc(const struct cursor *cursor);
 /* Skips blanks and tabs on the current line. */
 void cursor_skip_blanks(struct cursor *cursor);
 
-/* True at the end of the line (or of the text). A '#' starts a comment that runs to the end. */
+/* True if the cursor is at the end of its line or of the text. A '#' starts a comment, which ends the line. */
 bool cursor_at_line_end(const struct cursor *cursor);
 
 /* Moves to the start of the next line; false when there is none. */
 bool cursor_next_line(struct cursor *cursor);
 
-/* Returns the longest run of non-blank characters from the cursor on its line (a comment ends it)
- * and moves past it; *size is 0 at the end of the line. */
+/* Returns the longest run of characters without blanks from the cursor on its line, which a comment ends, and moves
+ * past it. At the end of the line *size is 0. */
 const char *cursor_next_word(struct cursor *cursor, size_t *size);
 
 /* Parse a number that fills all of word[0..size): a decimal integer or a double. False if the word

@@ -8,14 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the number of bytes of the UTF-8 character with which text[0..left) begins; 0: it begins with none. Nothing
- * after a NUL is read, so left may be SIZE_MAX for a text that ends in NUL. */
+/* Returns the number of bytes of the UTF-8 character with which text[0..left) begins; 0 if it does not begin with one.
+ * It reads nothing after a NUL, so for a text that ends in NUL left may be SIZE_MAX. */
 size_t utf8_char_size(const char *text, size_t left);
 
 /* True if all of a text is UTF-8. */
 bool utf8_is_valid(const char *text);
 
-/* Writes a character as UTF-8 and returns its number of bytes; a code that is no Unicode character becomes U+FFFD. */
+/* Writes a character as UTF-8 and returns its number of bytes. A code that is not a Unicode character becomes
+ * U+FFFD. */
 size_t utf8_encode(uint32_t code, char out[4]);
 
 /* Appends a text; each byte that is not part of a UTF-8 character becomes U+FFFD. */

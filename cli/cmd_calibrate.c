@@ -90,8 +90,9 @@ static size_t nccl_test_name_length(const char *argument)
     return length > tail && memcmp(colon - tail, suffix, tail) == 0 ? length : 0;
 }
 
-/* Reads an argument "FILE" or "all_reduce_perf:FILE", which is one of: a folder or a file of recorded steps, which is
- * kept until all points are read; what a NCCL test printed, whose name is given or stands in the file; points. */
+/* Reads an argument "FILE" or "all_reduce_perf:FILE". FILE is one of: a folder or file of recorded steps, which is
+ * noted and read after all points; the output of a NCCL test, whose name is given or is in the file; a file of
+ * points. */
 static enum status read_argument_file(struct session *s, const char *argument, int64_t min_bytes,
                                       struct diag *diag)
 {

@@ -272,9 +272,9 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Counts the constants of a preset. numbers: all of them, including those of the files on which it is based; unstated:
- * those among them that no source states and nobody measured. own, own_unstated: the same two counts for the preset's
- * own file only. */
+/* The numbers of a preset's constants. numbers: all of them, including those of the files on which it is based;
+ * unstated: those among them that no source states and that were not measured. own_numbers, own_unstated: the same for
+ * the preset's own file. */
 struct constant_counts {
     size_t numbers, unstated, own_numbers, own_unstated;
 };

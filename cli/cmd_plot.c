@@ -233,7 +233,7 @@ static enum status plot_error(struct figure *f, const char *path,
     return figure_from_table(f, path, wanted, figure_error, diag);
 }
 
-/* The scales that the y axis of a figure can have. NONE: it has no scale. EITHER: linear, or logarithmic with
+/* The scales that the y axis of a figure can have. NONE: there is no y axis. EITHER: linear, or logarithmic with
  * --y-log. */
 enum y_scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
@@ -241,7 +241,7 @@ static const struct figure_kind {
     const char *name;
     enum status (*make)(struct figure *figure, const char *path,
                         const struct figure_options *wanted, struct diag *diag);
-    /* draws several files; NULL: the figure takes one file */
+    /* draws a figure from several files; NULL: the figure is drawn from one file */
     enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
                              const struct figure_options *wanted, struct diag *diag);
     bool has_row_filter; /* the figure is drawn from rows, from which --only can choose */
@@ -358,7 +358,7 @@ static bool ends_in(const char *path, const char *ending)
     return size > length && strcmp(path + size - length, ending) == 0;
 }
 
-/* Returns whether a path has an extension, such as "e.jpg". ".figures" and "../e" have none. */
+/* True if the last part of a path has an extension, as "e.jpg" has, and ".figures" and "../e" have not. */
 static bool has_extension(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;

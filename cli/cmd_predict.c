@@ -125,8 +125,8 @@ static enum status check_option_conflicts(const struct options *options, struct 
     return STATUS_OK;
 }
 
-/* Refuses options that make sense only for a whole step if only a part is predicted (--scope), and those that count the
- * tokens of a step if they are not known. */
+/* If only a part of a step is predicted (--scope), refuses options that make sense only for a whole step. If the tokens
+ * of a step are not known, refuses options that count them. */
 static enum status check_scope_options(const struct options *options, const struct prediction *p,
                                        struct diag *diag)
 {
@@ -227,8 +227,8 @@ static void put_first_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* Appends two commands: the one that repeats this prediction, and the one that searches all layouts of the same work in
- * the same numbers, by the same code. The latter stays empty if there is nothing to search. */
+/* Appends to *predict the command that repeats this prediction, and to *plan the command that searches all layouts of
+ * the same work, with the same number formats and the same code. *plan stays empty if there is nothing to search. */
 static void put_follow_up_commands(struct text *predict, struct text *plan,
                                    const struct options *options)
 {
@@ -236,9 +236,9 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
         "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
     static const char *const keep[] = {/* the work */
                                        "seq", "batch", "routing", "expert-capacity", "dropout",
-                                       /* options that set its number formats */
+                                       /* options that set the work's number formats */
                                        "dtype", "products", "bf16-layers", "states", "gradients",
-                                       /* options that choose the code which computes it */
+                                       /* options that choose the code that computes the work */
                                        "attention", "profile", "kernels", "compile", "dispatcher",
                                        NULL};
     static const char *const drop[] = {NULL};

@@ -145,8 +145,8 @@ static bool is_launched_per_rank(const struct options *options)
 
 /* ---- memory of this machine ---- */
 
-/* Refuses a run that needs more memory of the host than this machine has. Where the launcher does not say how many of
- * its processes are here, this one alone is counted, and exec_run() looks again when the processes have connected. */
+/* Refuses a run that needs more host memory than this machine has. If the launcher does not say how many of its
+ * processes run here, only this one counts, and exec_run() checks again when the processes have connected. */
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {

@@ -119,8 +119,8 @@ static enum status load_measurements(struct measurement_sets *data, const struct
     return status;
 }
 
-/* An option that selects rows, and the column that it looks at, for figures and for steps. -1: these rows have no such
- * column, and none of them is selected. */
+/* An option that selects rows, with the number of the column that it compares, in rows of figures and in rows of steps.
+ * -1: these rows have no such column, and the option selects none of them. */
 struct row_filter {
     const char *option;
     int figure_column, step_column;
@@ -348,7 +348,7 @@ static enum status check_option_fit(const struct options *options,
     return STATUS_OK;
 }
 
-/* These options read a file of their own, and predict nothing. */
+/* With these options a file is read, and nothing is predicted. */
 static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
                                               {"records", "--records"}};
 

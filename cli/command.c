@@ -96,7 +96,7 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
 static const char *const refused_by_run[] = {"costs", NULL};
 
-/* The largest number of files of a command that reads one recording for each stage of a pipeline. */
+/* The most files of a command that reads one recording for each stage of a pipeline. */
 enum { STAGES_MAX = 256 };
 
 static const struct command commands[] = {
@@ -303,7 +303,7 @@ enum status command_find(const struct command **command, const char *name, struc
                       nearest);
 }
 
-/* Returns the option with which a command that takes no arguments reads a file; NULL: there is none. */
+/* Returns the option by which a command without arguments gets a schedule file; NULL: it has none. */
 static const struct option *schedule_file_option(const struct command *command)
 {
     for (size_t s = 0; command->arguments_max == 0 && command->option_sets[s] != NULL; s++)

@@ -25,7 +25,7 @@ struct command {
     const char *summary;
     const char *description; /* a description in a few sentences */
     const struct option_set *option_sets[OPTION_SETS_MAX + 1]; /* the array ends in NULL */
-    /* options of the sets that the command lacks; ends in NULL. NULL: none */
+    /* options that the command does not take although its sets have them; ends in NULL. NULL: it takes all */
     const char *const *refused_options;
 };
 
@@ -79,7 +79,7 @@ extern const struct option_set reproduce_options;
 extern const struct option_set compare_options, sweep_options, plot_options, report_options,
     why_options, list_options, help_options;
 
-/* The tables that `why` prints. */
+/* The tables of the output of `why`. */
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 

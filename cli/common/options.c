@@ -34,7 +34,7 @@ static size_t count_options(const struct option_set *const *sets)
     return count;
 }
 
-/* An option as messages show it: "--seq" or "-o". */
+/* The name of an option as messages show it, such as "--seq" or "-o". */
 struct option_label {
     char text[40];
 };
@@ -375,8 +375,8 @@ void options_put_quoted_word(struct text *out, const char *word)
     text_putc(out, '\'');
 }
 
-/* Appends the quoted part of a word; text stands after the opening quote. Returns the place after the closing quote;
- * NULL: there is none. */
+/* Appends the quoted part of a word. text: the character after the opening quote. Returns the place after the closing
+ * quote; NULL if there is none. */
 static const char *read_quoted(struct text *word, const char *text, char quote)
 {
     for (; *text != quote; text++) {
@@ -389,8 +389,8 @@ static const char *read_quoted(struct text *word, const char *text, char quote)
     return text + 1;
 }
 
-/* Appends one word; text stands on its first character. Returns the place after the word; NULL: a quote is not closed,
- * or a backslash is the last character. */
+/* Appends one word. text: its first character. Returns the place after the word; NULL if a quote is not closed, or if a
+ * backslash is the last character. */
 static const char *read_shell_word(struct text *word, const char *text)
 {
     while (text != NULL && *text != '\0' && strchr(" \t\r\n", *text) == NULL) {

@@ -31,7 +31,7 @@ enum { OPTION_SETS_MAX = 7 };
 struct option_value {
     bool is_given;    /* the user gave the option, so the value is not the fallback */
     const char *text; /* NULL: the option was not given and has no fallback */
-    /* the value of COUNT and TOKENS; for CHOICE the index in its names; for LIST the number of texts */
+    /* the value of a COUNT or TOKENS; for a CHOICE the index of its name; for a LIST the number of its texts */
     int64_t whole_number;
     double real_number; /* the value of NUMBER and TOTAL */
     const char **texts; /* the texts of LIST */
@@ -81,7 +81,7 @@ void options_withdraw(struct options *options, const char *name);
 /* Returns the row of an option; NULL: no set has an option of that name. */
 const struct option *options_find(const struct option_set *const *sets, const char *name);
 
-/* Reports that an option, which takes one value, was given a list, and that `sweep` takes lists. */
+/* Reports that a list was given to an option that takes one value, and that `sweep` takes lists. */
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag);
 
 /* Reports an error if both options are given. */
@@ -91,9 +91,9 @@ enum status options_refuse_both(const struct options *options, const char *one, 
 /* Appends a blank and a word, quoted such that a shell reads it back. The text has no line end. */
 void options_put_quoted_word(struct text *out, const char *word);
 
-/* Splits a text into words as a shell does, which is the reverse of options_put_quoted_word(). Blanks and line ends
- * separate words; quotes and backslashes keep what they quote; nothing is expanded. *word gets *count words, which live
- * in arena. A quote that is not closed is reported at `at`. */
+/* Splits a text into words as a shell does; the reverse of options_put_quoted_word(). Blanks and line ends separate
+ * words, quotes and backslashes keep what they quote, and nothing is expanded. Sets *word to *count words in the arena.
+ * A quote that is not closed is reported at `at`. */
 enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
                                 struct loc at, struct diag *diag);
 

@@ -36,8 +36,8 @@ void page_begin_number_boxes(struct page *page);
 void page_number_box(struct page *page, const char *value, const char *what);
 void page_end_number_boxes(struct page *page);
 
-/* Begins a table. The column heads end in NULL. Cells that are numbers are right-aligned. details: the table is folded
- * away under this line until the reader clicks on it; NULL: the table is always shown. */
+/* Begins a table with these column heads, which end in NULL. Cells that are numbers are right-aligned. details: the
+ * line on which a reader must click to see the table; NULL: the table is always shown. */
 void page_begin_table(struct page *page, const char *details, const char *const *heads);
 void page_cell(struct page *page, const char *text);
 /* Appends a cell of words, which is left-aligned even if it is a number. */
@@ -46,7 +46,7 @@ void page_cellf(struct page *page, const char *format, ...) __attribute__((forma
 void page_end_row(struct page *page);
 void page_end_table(struct page *page);
 
-/* Appends a text. Characters that have a meaning in HTML are escaped; bytes that are not UTF-8 become U+FFFD. */
+/* Appends a text: characters that have a meaning in HTML are escaped, and bytes that are not UTF-8 become U+FFFD. */
 void page_put_escaped(struct page *page, const char *text);
 
 #endif

@@ -49,8 +49,8 @@ static void put_duration(char *buffer, size_t size, double seconds)
         snprintf(buffer, size, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-/* Writes a bar and "257/884, 87.3/s, 0:07 left, NOTE". The bar takes the width of the terminal that the rest leaves. A
- * longer line is cut off: a line that wrapped could not be overwritten by the next update. */
+/* Writes a bar and "257/884, 87.3/s, 0:07 left, NOTE". The bar is as wide as the rest of the terminal's line allows. A
+ * line that is too long is cut off, because if it wrapped, the next update could not overwrite it. */
 static void update_progress_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
@@ -108,7 +108,7 @@ static const char *volatile part; /* name of the part that is running; NULL: non
 static volatile sig_atomic_t part_s;
 static struct sigaction alarm_before;
 
-/* Prints a line such as "simulating, 12 s". It runs in a signal handler, so it may not use stdio. */
+/* Prints a line such as "simulating, 12 s". It runs in a signal handler, so it must not use stdio. */
 static void print_part_on_alarm(int number)
 {
     (void)number;

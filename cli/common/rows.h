@@ -47,8 +47,8 @@ struct column {
     const char *page_label;
     int kind;       /* enum column_kind, with flags */
     int text_width; /* width of the column in text; negative: left-aligned */
-    /* description in the schema; NULL: the key says enough. "common.json" or "choices.json": that schema describes the
-     * key */
+    /* the description in the schema; "common.json" or "choices.json": that schema describes the key; NULL: the key
+     * needs no description */
     const char *description;
 };
 

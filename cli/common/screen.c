@@ -180,7 +180,7 @@ void screen_put_command(const struct screen *screen, const char *command)
     text_printf(screen->out, "%*s", INDENT, "");
     while (*command != '\0') {
         size_t size = command_word_length(command);
-        /* an option and its value stay together */
+        /* an option and its value are on one line */
         if (command[0] == '-' && command[size] == ' ' && command[size + 1] != '-')
             size += 1 + command_word_length(command + size + 1);
         if (!first && screen->width > 0 && column + 1 + size + 2 > screen->width) {

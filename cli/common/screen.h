@@ -58,8 +58,8 @@ void screen_sort_bars(struct screen_bar *bar, size_t count);
 typedef void screen_put_value_fn(struct text *out, double value, double whole);
 
 /* Appends bars, the largest first, each with its value and its share of the whole. Values of 0 get no bar. Unless `all`
- * is set, bars below 2 % and all bars after the fifth are joined in one bar "other"; a single such bar stands by
- * itself. The function sorts bar[]. */
+ * is set, bars below 2 %, and all after the fifth, are joined to one bar "other"; if only one bar would be joined, it
+ * is shown itself. The function sorts bar[]. */
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
                      double whole, screen_put_value_fn *put, bool all);
 
@@ -71,8 +71,8 @@ void screen_wrap(struct text *out, const char *text, size_t indent, size_t colum
 void screen_print_messages(const char *messages);
 
 /* Appends lines that each begin with a label in the first `label` columns. The text after the label is wrapped as by
- * screen_wrap(), and its continuation lines are indented to its first column. Lines shorter than `label` stay as they
- * are. */
+ * screen_wrap(), and its continuation lines begin at the column where the text begins. Lines that are shorter than
+ * `label` are appended unchanged. */
 void screen_wrap_labelled(struct text *out, const char *lines, size_t label, size_t width);
 
 #endif

@@ -139,8 +139,8 @@ static enum status put_gnuplot_program(struct text *out, const struct figure *fi
 
 /* ---- gnuplot ---- */
 
-/* The files through which data pass to and from gnuplot. They have no names, and disappear when no process has them
- * open any more, so an interrupt leaves no files behind. gnuplot opens them by their descriptors. */
+/* The files through which data go to gnuplot and come back. They have no names, and exist only as long as some process
+ * has them open, so that an interrupt leaves no file. gnuplot opens them by their descriptors. */
 enum gnuplot_file {
     CHANNEL_PROGRAM,
     CHANNEL_PICTURE,
@@ -231,7 +231,7 @@ static bool is_complete_picture(const struct text *picture, enum figure_format f
     return size > ending && memcmp(picture->data + size - ending, ends[format].text, ending) == 0;
 }
 
-/* Removes the attribute that makes boxes begin and end at whole pixels; with it, narrow boxes of equal width would look
+/* Removes the attribute that makes boxes begin and end at whole pixels, with which narrow boxes of equal width look
  * different. */
 static void remove_snapping(struct text *svg)
 {

@@ -84,11 +84,12 @@ struct figure_options {
     const char *op_window;
     long rank;               /* the rank of a trace whose rows are drawn */
     const char *memory_name; /* which memory is drawn: "hbm" */
-    /* a memory figure shows the bytes that the verdict counts too; the rank is the one that needs most */
+    /* a memory figure shows the bytes that the verdict counts besides buffers, too; its rank is the one that needs the
+     * most */
     bool shows_needed_bytes;
     struct figure_range y_range; /* the shown part of the y axis, in the units of its label */
     bool is_y_log;
-    /* conditions such as "hp=2,4"; only rows that meet all of them are drawn */
+    /* conditions such as "hp=2,4"; a row is drawn only if it meets all of them */
     const char *const *row_conditions;
     size_t row_condition_count;
 };
@@ -103,8 +104,8 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_options *wanted, struct diag *diag);
-/* A trace for figure_memories(). That figure overlays the memory of several traces, each as the sum of its categories
- * over time, from the start of its window. */
+/* A trace of figure_memories(). The figure overlays the memory of several traces, each as the sum of its categories
+ * over time, from the start of the trace's window. */
 struct figure_trace {
     const char *name;
     const struct trace *trace;

@@ -89,8 +89,8 @@ static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin 
     return true;
 }
 
-/* Appends boxes for bins that are alike: a box for each colour, one upon the other, whose height is the mean of its
- * shares. */
+/* Appends boxes for equal bins [begin, end): one box for each colour, stacked, whose height is the mean share of that
+ * colour. */
 static void put_share_boxes(struct text *out, size_t number, const struct figure_window *window,
                             const struct lane_bin *bin, size_t begin, size_t end)
 {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes of memory that follow each other within this share of the window are drawn as one: a reader could not see
- * that they are two. */
+/* Changes of memory within this share of the window are drawn as one change, since a reader could not see them
+ * apart. */
 #define FINEST (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };
@@ -61,7 +61,8 @@ static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t ran
            strcmp(trace->labels[trace->memory.memory[row]], memory) == 0;
 }
 
-/* An interval that is too short to show all of its states. It is drawn by its fullest state and its last one. */
+/* An interval that is too short to show all states of memory in it. Only its fullest state and its last one are
+ * drawn. */
 struct drawn_interval {
     bool has_change;
     double start_s, last_s;
@@ -235,7 +236,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
         figure_put_list_name(&names, category_label(trace->labels[levels.category[k]]));
-    /* no need of memory is drawn for a window, or for a rank other than the one that needs most */
+    /* the needed memory is drawn only for the whole trace, and only for the rank that needs the most */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);

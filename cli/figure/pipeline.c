@@ -26,8 +26,8 @@ static const char *const class_names[BOX_CLASS_COUNT] = {
 };
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
-/* A share of the window. A wait inside a unit's passage that is shorter is not drawn, and the passage counts as one;
- * work between units that is shorter is not drawn either. */
+/* A share of the window. Within a unit's passage a shorter wait is not drawn, and the passage counts as one; between
+ * units, shorter work is not drawn either. */
 #define SHORTEST_WAIT (1.0 / 300)
 /* A part of a unit's passage through a chunk of layers, between two waits. */
 struct stage_box {
@@ -176,9 +176,9 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
     return piece;
 }
 
-/* Returns the class of a box. If a stage has one chunk of layers, it is dark, and another stage's chunk that it
- * computes is light. If it has several, they are dark and light in turn, in the order in which units first pass through
- * them. */
+/* Returns the class of a box. On a stage with one chunk of layers, that chunk is dark, and a chunk of another stage
+ * that it computes is light. On a stage with several, they are dark and light alternately, in the order in which units
+ * first pass through them. */
 static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
                             const struct stage_box *piece, struct stage_chunks *seen)
 {

@@ -48,7 +48,7 @@ static double x_value(const struct curves *c, size_t row)
     return c->axis.position[sweep_axis_index(&c->axis, c->view.table->cell[row][c->x_column])];
 }
 
-/* The least width of a plot between its axis and its key, in points. */
+/* The least width, in points, between the axis of a plot and its key. */
 enum { PLOT_WIDE = 560 };
 
 static void set_common_variables(struct figure *figure, const struct curves *c, const char *script,
@@ -82,8 +82,8 @@ static double memory_limit_bytes(const struct curves *c)
     return limit;
 }
 
-/* Sets the range of the y axis, and its lower end, at which points without a number are drawn. A logarithmic axis
- * cannot begin at 0. It begins below the lowest point, and does not extend to the next power of ten. */
+/* Sets the range of the y axis; points without a number are drawn at its lower end. A logarithmic axis cannot begin at
+ * 0: it begins below the lowest point, not at the next power of ten. */
 static void set_y_range(struct figure *figure, const struct figure_options *wanted, double least,
                         double most)
 {

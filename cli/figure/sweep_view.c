@@ -128,8 +128,8 @@ size_t sweep_axis_index(const struct sweep_axis *axis, const char *text)
     return k;
 }
 
-/* TICK_LETTER: points per letter of a tick's text. TICK_LETTERS: the number of letters that fit in every figure. TICKS,
- * UPRIGHT_TICKS: the most ticks on an axis with level texts, and with upright ones. */
+/* TICK_LETTER: points for each letter of a tick's text. TICK_LETTERS: the number of letters that fit in every figure.
+ * TICKS, UPRIGHT_TICKS: the most ticks on an axis with horizontal texts, and with vertical ones. */
 enum { TICK_LETTER = 7, TICK_LETTERS = 6, TICKS = 16, UPRIGHT_TICKS = 40 };
 
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
@@ -239,7 +239,7 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     struct line_names names = {0};
     double number;
     series->line_of_row = arena_array(&view->arena, table->row_count, sizeof *series->line_of_row);
-    /* first the lines that have numbers, so that they get the first indices, then the others */
+    /* The lines with numbers come first, so that they get the first indices; then the others. */
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < table->row_count; i++) {
             if (table_read_number(table, i, y, &number) != (pass == 0))
@@ -317,7 +317,7 @@ double sweep_put_label(struct text *out, const char *column)
     return 1;
 }
 
-/* TITLE_LETTER: points per letter of a title. TITLE_AROUND: points of the space beside it. */
+/* TITLE_LETTER: points for each letter of a title. TITLE_AROUND: points of the space on both sides of the title. */
 enum { TITLE_LETTER = 9, TITLE_AROUND = 60 };
 
 void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wanted)

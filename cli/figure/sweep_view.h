@@ -50,9 +50,9 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                             struct diag *diag);
 /* Returns the index of a value on the axis, which must have that value. */
 size_t sweep_axis_index(const struct sweep_axis *axis, const char *text);
-/* Sets the ticks of the axis `which`, "x" or "y", at its values, or, with `index`, at their indices (cells of a
- * heatmap). Ticks are omitted until the rest can be read. Texts wider than `room` points are turned upright below the
- * x axis; the figure grows by the space that its ticks take. */
+/* Sets the ticks of the axis `which`, "x" or "y", at its values or, with `index`, at their indices (cells of a
+ * heatmap). If there are too many to be read, some are omitted. Texts of the x axis that are wider than `room` points
+ * are written vertically, and the figure grows by the space that the ticks take. */
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 
@@ -63,7 +63,7 @@ struct sweep_series {
     const char *name[FIGURE_SERIES_MAX];
     size_t count;
     size_t empty_count; /* how many combinations have no number */
-    /* [rows] the index of the row's line; `count`: the row belongs to no line */
+    /* [rows] the index of the line to which the row belongs; `count` if it belongs to none */
     size_t *line_of_row;
 };
 enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,

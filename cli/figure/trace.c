@@ -207,9 +207,8 @@ static struct message_times *find_messages(const struct trace *trace, size_t *co
     return message;
 }
 
-/* Returns when the message of a row begins to move, which is when the last of its ranks arrives. In a measured trace
- * the rows of a message end at different times, so each stands for itself, and its wait cannot be told from its
- * message. */
+/* Returns when the message of a row begins to move: when the last of its ranks arrives. In a measured trace the rows of
+ * a message end at different times; then each row is a message of its own, and its wait cannot be separated. */
 static double message_begin_s(const struct trace *trace, size_t row,
                               const struct message_times *message, size_t count)
 {

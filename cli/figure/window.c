@@ -8,7 +8,7 @@
 enum { KEY_OP, KEY_LAYER, KEY_CHUNK, KEY_STEP, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = {"op", "layer", "chunk", "step"};
 
-/* The ops that a window selects. */
+/* The ops that a window selects, by phase and by ranges of their labels. */
 struct op_selection {
     const char *phase; /* the name of the phase, of phase_size characters; NULL: any phase */
     size_t phase_size;

@@ -12,9 +12,9 @@ struct figure_window {
     struct report_time_format time; /* the unit of the time axis */
 };
 
-/* Finds the interval that a figure shows. It is that of the ops of wanted->rank which wanted->window selects, or else
- * wanted->from_s to wanted->to_s, or else the whole trace, which ends at end_s. wanted->window is a phase, or KEY=N or
- * KEY=N..M with KEY op, layer, chunk or step, or several of these joined by ':', all of which must hold:
+/* Finds the interval that a figure shows: that of the ops of wanted->rank which wanted->window selects; or else
+ * wanted->from_s to wanted->to_s; or else the whole trace, up to end_s. wanted->window is a phase, or KEY=N, or
+ * KEY=N..M, where KEY is op, layer, chunk or step; or several of these joined by ':', all of which must be true:
  * "backward:layer=1", "op=100..200". The interval begins with the first of these ops to start, and ends with the last
  * to end. */
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,

@@ -8,21 +8,20 @@
 
 #include <stdbool.h>
 
-/* the name of the page that `report` writes into a folder */
+/* the name of the page that `report` writes to a folder */
 #define TRACE_FOLDER_PAGE "report.html"
 
 /* The name of the output of `plan --json`, in the folder that has the trace of the search's winner. */
 #define TRACE_FOLDER_PLAN "plan.json"
 
-/* Checks that a folder can be created, or written to if it exists, before work that takes long. It leaves nothing on
- * the disk. */
+/* Checks, before long work, that a folder can be created or, if it exists, written. It leaves nothing on the disk. */
 enum status trace_folder_check(const char *folder, struct diag *diag);
 
 /* Adds the trace's three files to `files`. All files of files->folder appear together. */
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
-/* Notes the files that another run left in the folder: those whose names commands write, but that are not in `files`.
- * They are not deleted, since the user may need them. */
+/* Notes the files in the folder that another run left: those that have names which commands write, and that are not in
+ * `files`. They are not deleted, since the user may need them. */
 void trace_folder_note_stale_files(const struct file_set *files, struct diag *note);
 
 /* Writes a folder with only the trace's three files. Notes files that another run left in it. */

@@ -12,14 +12,14 @@ struct traces_emit {
     bool writes_ir;       /* schedule.ir */
     bool writes_snapshot; /* snapshot.pickle of rank 0 */
     bool writes_chakra;   /* chakra.RANK.et of every rank */
-    /* plan.json: the search of which this is the winner; the caller writes its page next, and an old one goes. NULL:
-     * there was no search. */
+    /* the text of plan.json, the search of which this is the winner; then an old page is removed, since the caller
+     * writes its own next. NULL: there was no search. */
     const struct text *search_json;
 };
 
-/* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` into a folder, which is created if it
- * does not exist. All of them appear together, or none does. The traces have one rank of each class that was simulated.
- * Notes files that another run left in the folder. */
+/* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` to a folder, which is created if it
+ * does not exist. Either all of them appear or none does. The traces have one rank of each simulated class. Files that
+ * another run left in the folder are noted. */
 enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
                          struct diag *note, struct diag *diag);
 

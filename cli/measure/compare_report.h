@@ -14,7 +14,7 @@
 struct compare_report {
     const struct comparison *comparison;
     const char *predicted_path, *measured_path; /* paths of the files */
-    /* the programs that wrote them; NULL: not known */
+    /* the programs that wrote the two traces; NULL: not known */
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
     const char *joined_ops; /* measured ops that the op before them computed; NULL: none */

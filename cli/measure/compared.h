@@ -19,7 +19,7 @@ struct compared {
     struct text recording;        /* the file of the PyTorch profiler; empty: it was none */
 };
 
-/* A measured trace and the kind of program that recorded it. */
+/* A measured trace, and what kind of program recorded it. */
 struct recording {
     struct trace trace;
     bool from_pytorch; /* recorded by the PyTorch profiler */
@@ -29,14 +29,14 @@ struct recording {
 bool recording_has_known_format(const char *data, size_t size);
 
 /* Reads a folder that `predict -o` or `run -o` wrote, an ops.csv, or a recording of the PyTorch profiler. *recording
- * must be all-zero, and the caller releases its trace in either case. issue: NULL, or an all-zero struct that receives
- * the calls of the issuing threads if the profiler recorded a GPU; the caller releases it. */
+ * must be all-zero, and the caller releases its trace in either case. issue: NULL, or an all-zero struct, which the
+ * caller releases; if the profiler recorded a GPU, it receives the calls of the issuing threads. */
 enum status recording_load(struct recording *recording, struct kineto_issue *issue,
                            const char *path, struct diag *diag);
 
 /* Reads a predicted and a measured trace, and compares them. Each path is a folder that `predict -o` or `run -o` wrote,
- * or an ops.csv; `measured` may also be a recording of the PyTorch profiler. *compared must be all-zero, and must be
- * released even after an error. */
+ * or an ops.csv; `measured` may also be a recording of the PyTorch profiler. *compared must be all-zero; release it
+ * even after an error. */
 enum status compared_make(struct compared *compared, const char *predicted, const char *measured,
                           struct diag *diag);
 /* Explains the difference between a prediction and a measured run. measured[0..count) is one trace of `run`, or

@@ -165,7 +165,7 @@ static void note_base_numbers(const char *path, const char *base,
                   base);
 }
 
-/* Returns the path of the file of points beside a device file, "mine.point_count.csv" for "mine.json"; NULL: there are
+/* Returns the path of the file of points next to a device file, "mine.points.csv" for "mine.json"; NULL: there are
  * no points that a device file could name. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
@@ -182,7 +182,8 @@ static const char *points_path(struct fitted *fitted, const char *device)
     return arena_printf(&fitted->arena, "%.*s.points.csv", (int)size, device);
 }
 
-/* Appends the text of the device file. points: path of the file of points beside it; NULL: there is none. */
+/* Appends the text of the device file at `path`. points: the path of the file of points that it names; NULL: it names
+ * none. */
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
                                 const char *points, struct text *out, struct diag *diag)
 {

@@ -29,10 +29,9 @@ void fitted_release(struct fitted *fitted);
 /* Finds whether there are points of the device and of links. Drops messages and copies of fewer than min_bytes. */
 void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything for which there are points. base: the device preset whose numbers stay where nothing was measured;
- * NULL: the preset of the backend that measured the points. If a fit of links is refused, returns STATUS_NO if
- * `links` is set or if there is nothing else to fit; otherwise it is only reported. `name` stands for the points in
- * messages. */
+/* Fits everything for which there are points. base: the device preset that numbers come from which were not measured;
+ * NULL: the preset of the backend that measured the points. A refused fit of links is only reported; but if `links` is
+ * set, or if there is nothing else to fit, STATUS_NO is returned. name: the points' name in messages. */
 enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
                               struct diag *diag);
 void fitted_put_report(const struct fitted *fitted, struct text *out);
@@ -40,7 +39,7 @@ void fitted_put_report(const struct fitted *fitted, struct text *out);
 /* The files that are written. NULL: that file is not written. */
 struct fitted_files {
     const char *device_path; /* the device file */
-    /* the name of the device; NULL: the name of its file without ".json" */
+    /* the name of the device; NULL: its file's name without ".json" */
     const char *device_name;
     /* a cluster file: the preset `base_preset` with the measured links and the device of `device_path` */
     const char *cluster_path;

@@ -100,7 +100,7 @@ static void match_operators(struct compared_operators *o,
                             const struct kernel_times *times)
 {
     const double steps = (double)times->step_count;
-    /* [measured rows] 1 + the row of o that has the operator; 0: it has none yet */
+    /* [measured rows] 1 + the row of `o` for the operator of the measured row; 0: it has none yet */
     size_t *row_of = heap_zalloc(times->row_count + 1, sizeof *row_of);
     o->row = heap_zalloc(count + times->row_count + 1, sizeof *o->row);
     for (size_t i = 0; i < count; i++) {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* An operator on both sides, or on one of them. */
+/* An operator that the prediction, the recording or both have. */
 struct compared_operator {
     /* name and input shapes of the operator; in the arena */
     const char *op, *inputs;
@@ -21,8 +21,8 @@ struct compared_operator {
     double predicted_s, measured_s; /* seconds of all calls in a step */
 };
 
-/* All-zero is empty. Rows with a partner come first, those with the largest difference before others; then those
- * without, the longest first. */
+/* All-zero is empty. Operators on both sides come first, those with the largest differences before others; then those
+ * on one side, the longest first. */
 struct compared_operators {
     struct arena arena;
     struct compared_operator *row;
@@ -34,9 +34,10 @@ struct compared_operators {
     double unknown_operator_s;
 };
 
-/* Reads the operators of a folder of `predict -o`, of its rank `rank` or else of its first one. *found: whether the
- * prediction is that of a recorded step; else nothing is compared. measured: the name of a recording of the PyTorch
- * profiler, and *text: what it holds. Release *operators in either case. */
+/* Reads the operators of a folder of `predict -o`, those of rank `rank` or, if the folder lacks it, of its first rank,
+ * and compares them with those of a recording of the PyTorch profiler: `measured` is its name, and *text its contents.
+ * Sets *found to whether the prediction is that of a recorded step; if not, nothing is compared. Release *operators in
+ * either case. */
 enum status compared_operators_make(struct compared_operators *operators, bool *found,
                                     const char *predicted, const char *measured,
                                     const struct text *text, uint32_t rank, struct diag *diag);
@@ -44,7 +45,8 @@ void compared_operators_release(struct compared_operators *operators);
 /* Returns the smaller of both sides' shares of kernel time that have a partner. */
 double compared_operators_matched_share(const struct compared_operators *operators);
 
-/* Print the steps, the operators with the largest differences, and those of one side. */
+/* Print the times of the steps, the operators with the largest differences, and the operators that only one side
+ * has. */
 void operator_report_print(struct text *out, const struct compare_report *report,
                            const struct compared_operators *operators);
 void operator_report_print_json(struct text *out, const struct compare_report *report,

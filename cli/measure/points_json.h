@@ -21,7 +21,7 @@ extern const struct row_table points_tables[POINTS_TABLE_COUNT];
 void points_print_json(const struct points *points, struct text *out);
 
 /* Appends an object with the families, their residuals and numbers, the numbers that were not fitted, and the links.
- * refused: messages about refused fits; "": there are none. recorded: the lines about recorded steps; "": there are
+ * refused: messages about refused fits, "" if there are none. recorded: the lines about recorded steps, "" if there are
  * none. */
 void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
                             const char *refused, const char *recorded, struct text *out);

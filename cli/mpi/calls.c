@@ -9,7 +9,7 @@
 static bool mpi_start(int *rank, int *size)
 {
     int given;
-    /* only one thread calls MPI */
+    /* only one thread of the process calls MPI */
     return MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &given) == MPI_SUCCESS &&
            MPI_Comm_rank(MPI_COMM_WORLD, rank) == MPI_SUCCESS &&
            MPI_Comm_size(MPI_COMM_WORLD, size) == MPI_SUCCESS;

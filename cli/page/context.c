@@ -18,8 +18,8 @@
 
 enum { MEASURED_SHOWN = 6 };
 
-/* How unlike two runs are: a feature that differs counts by how much it moves predictions, and a size by how often it
- * doubles between them. */
+/* Returns how different two runs are: a feature that differs counts by how much it changes predictions, and a size by
+ * the logarithm of its ratio to base 2. */
 static double run_distance(const struct residual *a, const struct residual *b)
 {
     const struct {

@@ -18,9 +18,9 @@ const char *sheet_page_line_text(struct json_node answer, const char *label);
 /* Appends the heading of a section, if it has one. */
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number);
 
-/* Appends the blocks of a section: verdicts and texts as they follow each other, figures side by side, lines and bars
- * as tables. bars: the line under which the table of bars is folded away; NULL: it is always shown. without: the label
- * of a line that the page has elsewhere. */
+/* Appends the blocks of a section of the answer: verdicts and texts in their order, figures side by side, lines and
+ * bars as tables. bars: the line on which a reader clicks to see the table of bars; NULL: it is always shown. without:
+ * the label of a line that is left out, because the page has it elsewhere. */
 void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t number,
                            const char *bars, const char *without);
 

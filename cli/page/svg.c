@@ -129,7 +129,7 @@ static void put_polygon_points(struct text *out, const char *at)
     text_putc(out, 'z');
 }
 
-/* Appends path data of gnuplot's, "M x,y L x,y ...", shorter; other commands end it. */
+/* Appends path data of gnuplot ("M x,y L x,y ...") in a shorter form, up to the first other command. */
 static void put_path_data(struct text *out, const char *at, const char *end)
 {
     struct svg_line line = {.out = out};

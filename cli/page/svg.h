@@ -6,9 +6,9 @@
 
 #include <stddef.h>
 
-/* Appends the svg element of a drawing that follows the theme (figure_look.follows_theme): marks for colours become
- * variables of the style sheet of the page, points that a pixel cannot show are omitted, and boxes of one colour that
- * follow each other are one path. number: the index of the drawing in its page, which makes its ids unique. */
+/* Appends the svg element of a drawing that follows the theme (figure_look.follows_theme). Marks for colours become
+ * variables of the page's style sheet; points too close together for a pixel are omitted; and neighbouring boxes of one
+ * colour become one path. number: the index of the drawing in its page, which makes its ids unique. */
 void svg_put(struct text *out, const char *svg, size_t number);
 
 #endif

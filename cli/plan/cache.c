@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that are part of each configuration's key, so that plans that differ in them share results. */
+/* These options are part of the key of each configuration, so plans that differ only in them share results. */
 static const char *const of_configurations[] = {"strategy", "seq", "batch", "nodes", "gpus"};
 
 /* Returns the digest of the options that describe the model, the machine, the documents and the choices, as far as they

@@ -122,8 +122,8 @@ static void put_enabling_options(struct text *out, const struct longest_certific
 }
 
 /* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If all lengths that
- * were tried fit, it is "at least 1732K tokens ...". If the search was ended early, it may be "not known: no length
- * that was asked about fits". */
+ * were tried fit, it is "at least 1732K tokens ...". If the search ended early, it may be "not known: no length that
+ * was asked about fits". */
 static void put_longest_length(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;

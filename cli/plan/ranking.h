@@ -5,7 +5,7 @@
 
 #include "cli/plan/report.h"
 
-/* The configurations of one strategy, of all that a search examined. */
+/* What a search found among the configurations of one strategy. */
 struct strategy_results {
     const struct outcome *best; /* the best one that was simulated; NULL: none was */
     /* the configuration that lacks the least memory, of those that do not fit */
@@ -43,7 +43,7 @@ void plan_put_batch_spread(struct text *out, const struct outcome *outcome);
 /* Appends ", faster than the best in 2 of 8 batches" if this is so and several batches were compared. */
 void plan_put_batches_won(struct text *out, const struct outcome *outcome);
 
-/* Appends what a strategy that lost reaches: "310.2 tokens/s/GPU (-3.2 %; ...)", or why it reaches nothing. */
+/* Appends the rate of a strategy that lost, "310.2 tokens/s/GPU (-3.2 %; ...)", or why it has none. */
 void plan_put_strategy_result(struct text *out, const struct plan_report *report,
                               const struct strategy_results *family);
 

@@ -20,28 +20,29 @@ extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of its first row */
-    /* the probability with which the winner fits, and a faster configuration that fits with a lower one */
+    /* the probability with which the winner fits, and a better configuration that fits with a lower probability */
     const struct probable_choice *probable;
     struct setup *setup;        /* the setup that was searched */
     size_t shown_rows;          /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */
     const char *only_framework; /* the framework to which the search was restricted; NULL: none */
-    /* A command with the options of the model, the cluster, the length and the batch. With the options of a row
-     * appended, it predicts that row. */
+    /* a command with the options of the model, the cluster, the length and the batch; with a row's options appended, it
+     * predicts that row */
     const char *base_command;
     struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* filled only with `has_details`, for the best of each strategy that lost */
     struct loss_split split[PLAN_FAMILIES];
 };
 
-/* Completes the report. With report->has_details it also simulates the winner on other machines, each of which differs
- * from the given one in one property, and under profile `ideal` the best configuration of each strategy that lost. */
+/* Fills in the rest of the report. With report->has_details it also simulates the winner on other machines, each of
+ * which differs from the given one in one property; and, with profile `ideal`, the best configuration of each strategy
+ * that lost. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 enum { PLAN_LABEL = 11 }; /* columns of the label that a line of the details begins with */
 
-/* Append the report: one screen, which begins with the answer (screen.c); all details, for report->has_details
- * (report_details.c); the report as JSON. */
+/* Append the report. plan_report_print(): one screen, which begins with the answer. plan_report_print_details(): all
+ * details; report->has_details must be set. plan_report_print_json(): the report as JSON. */
 void plan_report_print(const struct screen *screen, const struct plan_report *report);
 void plan_report_print_details(struct text *out, const struct plan_report *report);
 void plan_report_print_json(struct text *out, const struct plan_report *report);

@@ -60,8 +60,8 @@ static void put_part_seconds(struct text *out, const char *what, double seconds)
     report_put_time(out, fabs(seconds), fabs(seconds));
 }
 
-/* Appends a line below that of a strategy, which splits its loss: "           per sequence: layout 1.2 s, kernels 0 s,
- * framework 30 ms". */
+/* Appends, under the line of a strategy, a line that splits its loss: "           per sequence: layout 1.2 s, kernels 0
+ * s, framework 30 ms". Appends nothing if the split is not known. */
 static void put_loss_split(struct text *out, const struct loss_split *split)
 {
     if (!split->is_known)
@@ -107,8 +107,8 @@ static bool have_same_split(const struct request *a, const struct request *b)
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
-/* Returns whether outcome a represents the split into stages and tensor ranks that both share better than b does. Of
- * two simulated outcomes the faster one does, otherwise the one that came nearer to being simulated. */
+/* True if, of two outcomes with the same numbers of stages and tensor ranks, a represents that split better than b: of
+ * two simulated outcomes the faster does, otherwise the one that came nearer to being simulated. */
 static bool represents_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)

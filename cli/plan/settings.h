@@ -8,9 +8,9 @@
 #include "predict/plan/expressible.h"
 #include "schedule/choices/choices.h"
 
-/* Appends the settings. Lines that begin with '#' name the choices that torchtitan, Megatron or DeepSpeed cannot
- * express; settings that come near are written for them. Fails if Axolotl, LLaMA-Factory or TRL cannot express a
- * choice. */
+/* Appends the settings of a framework. torchtitan, Megatron and DeepSpeed: choices that they cannot express are named
+ * in lines that begin with '#', and the nearest settings are written. Fails if Axolotl, LLaMA-Factory or TRL cannot
+ * express a choice. */
 enum status settings_print(struct text *out, enum framework framework,
                            const struct choices *choices, struct diag *diag);
 

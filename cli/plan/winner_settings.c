@@ -35,7 +35,7 @@ enum status plan_settings_print(struct text *out, enum framework framework,
     return put_settings(out, framework, request, diag);
 }
 
-/* Appends the best outcome with the figure that its goal maximises: "768K tokens, 310.2 tokens/s/GPU: --strategy
+/* Appends the best outcome with the number that its goal maximises: "768K tokens, 310.2 tokens/s/GPU: --strategy
  * ...". */
 static void put_outcome(struct text *out, const struct best *best)
 {
@@ -57,8 +57,8 @@ static void put_named_outcome(struct text *out, const char *what, const struct b
     put_outcome(out, best);
 }
 
-/* Appends the line of predictions: "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %:
- * ...) of its 79.1 GiB, P(fits) 0.99". */
+/* Appends the line with the prediction of an outcome: "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs
+ * 32.1 GiB (90 %: ...) of its 79.1 GiB, P(fits) 0.99". */
 static void put_prediction_line(struct text *out, const struct outcome *o)
 {
     const double step_s = plan_step_s(o), needed = (double)o->verdict.needed_bytes[LIMIT_DEVICE];

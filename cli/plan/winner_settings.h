@@ -11,9 +11,9 @@
 enum status plan_settings_print(struct text *out, enum framework framework,
                                 const struct request *request, struct diag *diag);
 
-/* Prints the framework's settings for the best configuration that the framework can express. That is the winner in
- * `all`, or else the best of a second search, which is restricted to such configurations. Returns STATUS_NO if no such
- * configuration fits; the text then names the winner in `all`, which must have one. */
+/* Prints the framework's settings for the best configuration that the framework can express: the winner in `all` if it
+ * can, else the best of a second search among such configurations. Returns STATUS_NO if none of these fits; the text
+ * then names the winner in `all`, which must have one. */
 enum status plan_settings_of_best(struct text *out, enum framework framework,
                                   const struct best *all, struct setup *setup,
                                   struct space_open open, struct diag *diag);
@@ -23,8 +23,8 @@ enum status plan_settings_of_winner(struct text *out, enum framework framework,
                                     const struct best *all, struct diag *diag);
 
 /* Prints the settings of the best configuration that a search had found when a signal ended it, and a line that says
- * so. It is the best that the framework can express, or (winner) the best of all. Returns STATUS_NO if none had been
- * found that fits. */
+ * so: of those that the framework can express, or, with `winner`, of all. Returns STATUS_NO if the search had found
+ * none that fits. */
 enum status plan_settings_of_interrupted(struct text *out, enum framework framework,
                                          const struct best *all, struct space_open open,
                                          bool winner, struct diag *diag);

@@ -13,12 +13,12 @@
 struct sequence_traffic {
     double visible_pairs, pairs_of_fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;
-    /* rows of keys, and rows of queries, of the rank that receives the most of them */
+    /* the rows of keys, and of queries, that the rank receives which receives the most of them */
     int64_t most_keys_received, most_queries_received;
     double mean_keys;
     struct coverage_fewest if_queries_stay; /* rows of keys if all queries stay where they are */
-    /* rows of the rank that moves the most, and a lower bound on these rows for any division of the work. A query
-     * counts twice, since its result returns. */
+    /* most_rows_moved: the rows of the rank that moves the most, where a query counts twice because its result returns;
+     * least_rows: a lower bound of that number for any division of the work */
     double most_rows_moved, least_rows;
 };
 

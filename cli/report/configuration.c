@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* Appends how subsequences are cut, which of them stages share, and how those stages get each other's weights. */
+/* Appends how sequences are cut into subsequences, which of these stages share, and how the stages get each other's
+ * weights. */
 static void put_subsequences(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

@@ -18,8 +18,8 @@ void kernels_release(struct kernels *kernels);
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
 bool kernels_differ(const struct kernels *kernels);
 
-/* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike", or nothing if they
- * do not differ. suggested: the value that the text proposes for --attention. */
+/* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike"; nothing if all are
+ * the same. suggested: the value that the text suggests for --attention. */
 void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl suggested);
 
 #endif

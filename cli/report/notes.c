@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The share of the host in a step above which a warning says that the profile's host costs decide the result. */
+/* If the host's share of a step is above HOST_DECIDES, a warning says that the profile's host costs decide the
+ * result. */
 #define HOST_DECIDES 0.3
 /* The share of launches by the host in a step from which a warning says what would hide them. */
 #define HOST_SEEN 0.1
@@ -142,7 +143,7 @@ void report_put_warning(struct text *out, const struct report *r)
         report_put_recorded_warning(out, p);
     print_other_device_warning(out, p->setup);
     print_wide_heads_warning(out, p->setup, (enum attention_impl)p->choices.attention_impl);
-    /* Where steps were measured on the device, their errors say what its costs are worth. */
+    /* not for a device with measured steps, whose errors already show how good its costs are */
     if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device_is_measured) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);

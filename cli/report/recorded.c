@@ -58,8 +58,8 @@ static const char *path_difference(const char *name, const char *other)
     return part;
 }
 
-/* Appends the end of a module's name that fits beside a bar. If another module's name has the same end, the part in
- * which they differ comes before it, as far as it fits: "vision..encoder.layers.*.fc1". */
+/* Appends as much of the end of a module's name as fits beside a bar. If another module's name has the same end, the
+ * part in which the two differ comes before it, as far as it fits: "vision..encoder.layers.*.fc1". */
 static void put_module_label(struct text *label, const struct recorded_modules *m, uint32_t row)
 {
     enum { FEW = 4, DOTS = 2 };

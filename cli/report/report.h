@@ -39,7 +39,7 @@ extern const struct row_table report_tables[REPORT_TABLE_COUNT];
 enum { REPORT_PACKED, REPORT_BATCH, REPORT_LATE, REPORT_DOCUMENT_TABLE_COUNT };
 extern const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT];
 
-/* The columns of the table of pipeline stages: the name of a stage's role, and the seconds that it spends by cause. */
+/* The columns of the table of pipeline stages: the stage's role, and its seconds by cause. */
 struct report_stage_columns {
     struct result_name key[CAUSE_COUNT];
     struct column column[1 + CAUSE_COUNT];
@@ -89,14 +89,14 @@ void report_print(const struct screen *screen, const struct report *report);
 void report_json_sheet(struct json_out *json, const struct report *report);
 
 /* Prints the sentences "A measured step takes 5.82 to 7.65 s in 9 of 10 cases; never measured: ..." and "A GPU needs
- * ...", and for a configuration that fits, though the interval exceeds the device's memory, how much of it is cache.
+ * ..."; and, for a configuration that fits although its interval exceeds the device's memory, how much of it is cache.
  * Prints nothing if there is no interval. */
 void report_print_intervals(struct sheet *sheet, const struct intervals *intervals, double step_s,
                             const struct verdict *verdict);
 
 /* Prints the line "products" of a step of step_s seconds: by how much products in 8 or 4 bits are shorter, and which
- * share of the step their casts take. recipe: the value of --products; NULL: not known. Prints nothing if there are no
- * such products. */
+ * share of the step their casts take. recipe: the value of --products; NULL: not known. Prints nothing if the step has
+ * no such products. */
 void report_print_products(struct sheet *sheet, const struct prediction_products *products,
                            const char *recipe, double step_s);
 
@@ -148,10 +148,10 @@ void report_json_step_interval(struct json_out *json, const struct intervals *in
 /* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
-/* ---- what both print ---- */
+/* ---- what screens and pages both print ---- */
 
-/* A whole training of total_tokens: the number of its steps, and how long they take. Where several steps were
- * predicted, it is computed from their mean tokens and seconds. */
+/* A whole training on total_tokens tokens: the number of its steps, and how long they take. If several steps were
+ * predicted, it follows from the means of their tokens and seconds. */
 struct report_training {
     double step_count, seconds, gpu_hours;
 };
@@ -182,7 +182,8 @@ void report_put_command_with_options(struct text *out, const char *command, cons
 /* Appends to an empty text a warning about how the figures could be misread; leaves it empty if there is none. */
 void report_put_warning(struct text *out, const struct report *report);
 
-/* The format of a group of times: a unit that suits their sum, and decimals that give the sum five digits. */
+/* How a group of times is printed: in the unit that suits their sum, with so many decimals that the sum has five
+ * digits. */
 struct report_time_format {
     double unit_s;
     int decimals;

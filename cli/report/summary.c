@@ -32,7 +32,7 @@ static void put_needed_memory(struct text *out, const struct verdict *v,
     text_puts(out, margin < 0 ? " too much" : " stay free");
 }
 
-/* Prints the verdict. It names all memories that do not fit, the one that lacks the largest share first. */
+/* Prints the verdict. It names every memory that does not suffice, first the one that lacks the largest share. */
 static void print_verdict(struct sheet *sheet, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;

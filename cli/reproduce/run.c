@@ -96,7 +96,7 @@ static void answer_job(void *context, uint64_t job, struct text *answer)
     text_append(answer, bytes, reproduction_answer_size(run->r, (size_t)job));
 }
 
-/* ---- the process that starts them ---- */
+/* ---- the process that starts the workers ---- */
 
 static enum status report_trace_failure(const struct reproduction_run *run, size_t job,
                                         const char *why, struct diag *diag)

@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "cli/reproduce/answers.h"
 
-/* Runs the jobs that are wanted and not done. Timelines are written below `folder`. If the process of a job dies, the
- * job's answer says so, but is not stored. jobs: number of processes; 0: one per core. An interrupt ends the run with
+/* Runs the jobs that are wanted and not done, in `jobs` processes; 0: one per core. Timelines are written below
+ * `folder`. If the process of a job dies, the job's answer says so, but is not stored. An interrupt ends the run with
  * STATUS_SYSTEM; `answers` keeps the jobs that are done. */
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);

@@ -19,7 +19,7 @@ enum status documents_check_options(const struct options *options, struct diag *
 struct packed_documents {
     struct packed_batch *batch; /* [count] on the heap; count 0: --documents was not given */
     size_t count;
-    /* the documents of batch 0; the setup's request points to them */
+    /* the documents of batch 0, to which the setup's request points */
     struct documents first_documents;
     struct arena arena;
 };

@@ -64,7 +64,8 @@ static bool has_text(const struct launch_remark *remark, const char *text)
     return remark->text != NULL && strcmp(remark->text, text) == 0;
 }
 
-/* Prints remarks that have the same text together: "not modelled  --a (line 1), --b (line 2): ...". */
+/* Prints remark i together with those after it that have the same text: "not modelled  --a (line 1), --b (line 2):
+ * ...". */
 static void put_remarks_of_same_text(struct text *out, const char *title,
                                      const struct launch *launch, size_t i)
 {
@@ -392,7 +393,8 @@ static enum status read_launch_files(struct launch *launch, struct launch_tables
     return status;
 }
 
-/* Appends what was read: the options, such as "x.sh: arguments of Megatron-LM; as options:", and the remarks. */
+/* Appends the result of reading the files: the options, such as "x.sh: arguments of Megatron-LM; as options:", and the
+ * remarks. */
 static void put_launch_report(struct launch_files_read *from, struct text *out)
 {
     const char *between = "";

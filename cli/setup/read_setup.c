@@ -129,7 +129,8 @@ static enum status load_choices(struct setup *setup, const struct options *optio
                                 struct diag *diag)
 {
     struct request *r = &setup->request;
-    /* both say which tokens a rank holds; a layout that is the default is seen only here */
+    /* Both options say which tokens a rank holds. This is checked here because later a given layout cannot be told from
+     * the default. */
     enum status status = options_refuse_both(options, "core-plan", "layout", diag);
     if (status == STATUS_OK)
         status = read_choices(setup, options, diag);
@@ -217,7 +218,7 @@ enum status setup_load_without_length(struct setup *setup, const struct options 
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {
-    /* they are accepted, since times depend on them */
+    /* accepted with a schedule file, too, since times depend on them */
     static const char *const of_files[] = {"attention", "profile"};
     enum status status;
     if (from_file) {

@@ -86,7 +86,7 @@ static enum status check_profile(const char *value, struct arena *arena, struct 
 static enum status check_model(const char *value, struct arena *arena, struct diag *diag)
 {
     struct transformer model;
-    /* it is a file, which can be checked only with --ignore: a fault may be in a key that is ignored */
+    /* a file is not checked here, since with --ignore a fault may be in a key that is ignored */
     if (access(value, R_OK) == 0)
         return STATUS_OK;
     return transformer_load(&model, arena, value, NULL, diag);

@@ -40,9 +40,9 @@ struct sweep_journal {
     double synced_s; /* when the journal was flushed to the disk */
 };
 
-/* Opens or creates the journal of the sweep at `path`, and reads the rows that exist. It refuses a file that is not
- * that of a sweep, or that is of another grid, and a journal that another process uses. part of parts: which points
- * will be added; 0 of 0: all. path NULL: rows are kept in memory only. */
+/* Opens or creates the journal of the sweep at `path`, and reads its rows. Refuses a file that is not a sweep's
+ * journal, the journal of another grid, and one that another process uses. part, parts: which part of the points this
+ * process will add; 0, 0: all. path NULL: rows are kept only in memory. */
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag);
 

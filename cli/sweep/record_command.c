@@ -231,7 +231,7 @@ static enum status run_command_of_rank(const struct record_command *run, int64_t
                                 diag);
 }
 
-/* ---- the folder ---- */
+/* ---- folders of recordings ---- */
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
 {
@@ -241,7 +241,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
-/* Removes what a command left in place of a recording: a file, or a folder with all that it has. */
+/* Removes a file or a whole folder that a command left in place of a recording. */
 static void remove_all(const char *path)
 {
     enum { FOLDERS_OPEN = 8 };
@@ -304,8 +304,8 @@ static enum status make_folder(const char *path, struct diag *diag)
                             "cannot make the folder: %s", strerror(errno));
 }
 
-/* Makes the recordings of all stages in a folder. Unfinished recordings are written beside the folder, so that it has
- * only whole ones. */
+/* Makes the recordings of all stages in a folder. A recording is written next to the folder until it is complete, so
+ * that the folder has only complete ones. */
 static enum status record_stages(const struct record_command *run, const char *folder,
                                  struct diag *diag)
 {

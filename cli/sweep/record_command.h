@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* A command of --record-cmd, and the options that it gets as variables of its environment. A variable is not set if its
+/* The command of --record-cmd, and the options that it gets as environment variables. A variable is not set if its
  * number is 0 or its text is NULL. */
 struct record_command {
     const char *command;     /* for sh */
@@ -21,14 +21,14 @@ struct record_command {
     const char *device;      /* LONGHAUL_RECORD_DEVICE, by its name in longhaul */
 };
 
-/* Appends the path of the recording, which is made if the folder does not have it. The command has to write it to
- * $LONGHAUL_RECORD_OUTPUT; what it prints goes into a file beside the recording. Processes that need the same recording
- * wait for the first of them. A command that fails, is killed or writes no recording is an error with the last line
- * that it printed, and leaves no recording and no folder in its place.
+/* Appends the path of the recording, and makes the recording if the folder does not have it. The command has to write
+ * it to $LONGHAUL_RECORD_OUTPUT; what it prints goes to a file next to the recording. Processes that need the same
+ * recording wait for the first of them. If the command fails, is killed or writes no recording, that is an error with
+ * the last line that it printed, and nothing is left in the recording's place.
  *
- * Of stages the path is a folder with a recording of the first rank of each, where the ranks of a stage follow each
- * other. The command runs once for each, with LONGHAUL_RECORD_RANK set; stages that were recorded stay if a later one
- * fails. A world that the stages do not divide is an error. */
+ * With several stages the path is a folder, with a recording of the first rank of each stage; the ranks of a stage are
+ * consecutive. The command runs once for each stage, with LONGHAUL_RECORD_RANK set. If it fails for one, the stages
+ * recorded before are kept. It is an error if the number of ranks is not a multiple of the number of stages. */
 enum status record_command_run(const struct record_command *run, struct text *path,
                                struct diag *diag);
 

@@ -20,7 +20,7 @@ struct sweep_summary {
     size_t count_of_status[SWEEP_STATUS_COUNT];
     size_t axis_count; /* number of axes, which are the first columns */
     size_t best_row;   /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
-    /* [works] on the heap: the best row of each workload, in the order of their first points that fit */
+    /* [workloads] on the heap: the best row of each workload, in the order of their first points that fit */
     size_t *best_row_of_workload;
     /* How many workloads the points that fit have. A workload is a combination of values of the axes that change what a
      * step computes (model, length, documents and the like). */

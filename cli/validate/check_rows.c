@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Two figures that follow from each other agree if they differ by at most this share. */
+/* Two numbers of a row, one of which follows from the other, agree if they differ by at most this share. */
 #define AGREES 0.02
 
 struct row_checker {
@@ -61,8 +61,8 @@ static double number_of(const struct external_run *row, enum external_column col
     return parse_double(text, strlen(text), &value) ? value : (double)NAN;
 }
 
-/* Returns the seconds of a step that follow from the printed figure; NAN: none follow, since the source has its own way
- * to count flops. */
+/* Returns the seconds of a step that follow from the published number; NAN if none do, since the source counts flops in
+ * a way of its own. */
 static double published_step_s(const struct external_run *row)
 {
     double value = row->value * row->si_factor;

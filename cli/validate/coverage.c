@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run and its interval. */
+/* A run that was predicted, and the interval of its prediction. */
 struct judged_run {
     const struct residual *run;
     struct interval interval;
@@ -207,7 +207,7 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
     free(rows);
 }
 
-/* ---- P(fits) ---- */
+/* ---- how often runs fit that were predicted to fit with a probability ---- */
 
 static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 

@@ -8,7 +8,7 @@
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 
-/* A class of runs, and how many of them lie inside their intervals. */
+/* A class of runs, and how many of them are within their intervals. */
 struct coverage {
     const char *name; /* name of a feature or of a laboratory */
     size_t run_count, inside_count, laboratory_count;
@@ -17,9 +17,10 @@ struct coverage {
     double half_width; /* median of (high - low) / 2 over the predicted value */
 };
 
-/* Fills out[0..coverage_max_classes()) with the classes that have runs, first the class "all", and returns their
- * number. first: the errors at first sight count (today's if there are none), and the interval of a run comes from the
- * rows of other laboratories. Otherwise today's errors count, and intervals come from all rows. */
+/* Fills out[0..coverage_max_classes()) with the classes that have runs, the class "all" first, and returns their
+ * number. first: a run counts with its error when it was first predicted (or the present error, if that is not known),
+ * and its interval comes from the rows of other laboratories. Else: a run counts with its present error, and intervals
+ * come from all rows. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
 size_t coverage_max_classes(const struct residuals *runs);

@@ -8,10 +8,11 @@
 
 #include <string.h>
 
-/* The folder of files that ship; they are looked for where data is installed. */
+/* Paths that begin with this are those of shipped files, which are searched where data is installed. */
 static const char shipped[] = "traces/";
 
-/* Returns name; the relative path of a .json file is put below the CSV's folder, or that of the data that ships. */
+/* Returns `name`; or, if it is the relative path of a .json file, that path below the folder of the CSV or, for a
+ * shipped file, below that of the data. */
 static const char *path_beside(struct arena *arena, const char *csv, const char *name)
 {
     const char *slash = strrchr(csv, '/');

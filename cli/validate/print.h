@@ -27,8 +27,8 @@ void validation_print_json(struct text *out, const struct validation *validation
                            const struct external_validation *external);
 /* Appends the mean errors of each table and metric of figures as the member "figure_means". */
 void validation_put_means(struct json_out *json, const struct validation *validation);
-/* Appends, for groups of runs that differ in one choice only (the split, the placement, the window, the rotation),
- * whether the choice that was predicted to be fastest was the fastest. validation_print() calls it. */
+/* Appends, for each group of runs that differ in only one choice (the split, the placement, the window, the rotation),
+ * whether the run that was predicted to be the fastest was the fastest. validation_print() calls it. */
 void validation_print_choices(struct text *out, const struct validation *validation);
 
 /* Appends the errors of the closed form for the same rows. */
