@@ -39,7 +39,7 @@ struct bindings {
     const double *const *params;  /* parameters, and their masters */
     const double *const *moment1; /* NULL: zero */
     const double *const *moment2; /* NULL: zero */
-    const int32_t *tokens;        /* (ir.global_batch, ir.layout.tokens) */
+    const int32_t *tokens;        /* (ir.global_batch, ir.layout.sequence_tokens) */
     const int32_t *labels;        /* the same shape; NULL: tokens shifted by one, the last one -1 */
     /* Arrays into which buffers are collected, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
     double *const *collected[BINDING_KIND_COUNT];

@@ -135,7 +135,8 @@ enum status reference_check_step(struct reference_check *check, const struct ir 
                                  const char *name, const struct transformer *model, uint64_t seed,
                                  const struct exec_options *options, struct diag *diag);
 
-/* Checks the step on the caller's tokens: (ir.global_batch, ir.layout.tokens), each below the vocabulary size. */
+/* Checks the step on the caller's tokens: (ir.global_batch, ir.layout.sequence_tokens), each below the vocabulary
+ * size. */
 enum status reference_check_tokens(struct reference_check *check, const struct ir *ir,
                                    const char *name, const struct transformer *model,
                                    const int32_t *tokens, uint64_t seed,

@@ -48,7 +48,7 @@ struct training {
     const double **initial_values[3]; /* parameters and moments, (tensors) */
     /* (tensors) of (rows, cols); NULL where nothing is bound */
     double **collected[BINDING_KIND_COUNT];
-    const int32_t *batches; /* token ids: (steps, ir.global_batch, ir.layout.tokens) */
+    const int32_t *batches; /* token ids: (steps, ir.global_batch, ir.layout.sequence_tokens) */
     double *losses;         /* (steps) of the last run, warm-up included */
 };
 

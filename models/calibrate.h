@@ -47,7 +47,7 @@ struct calibrate_number {
     double value, standard_error; /* standard_error: the standard error; 0: none */
     bool is_at_bound;             /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
-    int family_index;        /* for FITTED: index in calibration.family_index[] */
+    int family_index;        /* for FITTED: index in calibration.family[] */
     const char *source_text; /* the source of the number in words */
 };
 

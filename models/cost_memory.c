@@ -160,9 +160,9 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
                : NULL;
 }
 
-/* Returns the bytes moved by the kernels before and after an attention backward. Before it, delta is computed from o and
- * d_o, and the fp32 dq is cleared. After it, dq is cast; with grouped heads, dk and dv of the query heads are summed over
- * each group. */
+/* Returns the bytes moved by the kernels before and after an attention backward. Before it, delta is computed from o
+ * and d_o, and the fp32 dq is cleared. After it, dq is cast; with grouped heads, dk and dv of the query heads are
+ * summed over each group. */
 double cost_memory_around_attention_bytes(const struct work *work)
 {
     double in = (double)dtype_bytes((enum dtype)work->in);

@@ -277,8 +277,8 @@ static double covariance(const struct interval *a, const struct interval *b, dou
 }
 
 /* Conditions the interval on the residuals r of n own runs. With C the covariances of these runs with the new one, and
- * K = C(i, j) + 0.5 diag(s(i)^2) those among themselves, where s(i) is the standard deviation of run i, it solves K a = C. Then the
- * shift becomes a . r, and the variance falls by a . C. */
+ * K = C(i, j) + 0.5 diag(s(i)^2) those among themselves, where s(i) is the standard deviation of run i, it solves K a =
+ * C. Then the shift becomes a . r, and the variance falls by a . C. */
 static void condition_on_own_runs(struct interval *interval, double *variance,
                                   const struct interval *own, const double *residual, size_t n,
                                   double base)

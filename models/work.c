@@ -99,7 +99,7 @@ static const struct {
 #undef WORK
 };
 
-/* Kinds whose work.in_operand or work.out_operand is not the dtype of the first operand, because the dtype of another
+/* Kinds whose work.in or work.out is not the dtype of the first operand, because the dtype of another
  * operand decides their bytes. */
 static const struct {
     enum work_kind kind;

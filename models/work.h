@@ -142,8 +142,8 @@ struct work {
             int64_t turned, both;
             int64_t amax; /* a pass of its own finds the largest element first */
             int64_t down; /* the exponents of E8M0 scales are rounded down */
-            /* with one scale for the whole tensor. finds: the op only finds the largest magnitude; given: the op reads one
-             * that was found */
+            /* with one scale for the whole tensor. finds: the op only finds the largest magnitude; given: the op reads
+             * one that was found */
             int64_t finds, given;
             /* groups of rows, as of a product (work_row_group_begin()), of which each is quantised by itself */
             int64_t groups, route, dealt;
@@ -310,7 +310,7 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
-    /* index of the read and of the write operand whose dtypes are work.in_operand and work.out_operand; an index past
+    /* index of the read and of the write operand whose dtypes are work.in and work.out; an index past
      * the last operand means the last */
     uint8_t in_operand, out_operand;
     uint8_t param_count;

@@ -40,7 +40,7 @@ struct stats_stream {
 
 struct stats_rank {
     uint32_t rank;
-    size_t first_stream, stream_count; /* the rank's rows of trace_stats.stream[] */
+    size_t first_stream, stream_count; /* the rank's rows of trace_stats.streams[] */
     double start_s, end_s;             /* over all streams; the span is end_s - start_s */
     double busy_s[ROLE_COUNT];         /* seconds in which any stream of the role is busy */
     /* seconds in which the role is busy and no compute stream is; of ROLE_COMPUTE: 0 */
@@ -59,7 +59,7 @@ struct stats_category {
 struct stats_memory {
     uint32_t rank;
     uint16_t memory;                       /* label */
-    size_t first_category, category_count; /* the memory's rows of trace_stats.category[] */
+    size_t first_category, category_count; /* the memory's rows of trace_stats.categories[] */
     double peak_bytes, peak_time_s;        /* sum over categories; first time it was reached */
     double last_bytes;
 };

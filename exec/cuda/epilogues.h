@@ -3,8 +3,8 @@
  * cuBLASLt can work on a result before it writes it (an epilogue): apply GELU, and keep the result before it; or sum up
  * the rows of a factor. Schedules have these as ops of their own, which read from memory what the product had at hand:
  * the GELU of a product, and the gradient of a bias after that of its weight. Kernels of ours do the same with a
- * residual sum and the norm after it, and with RoPE and the pack or unpack beside it. exec_options.uses_epilogues asks for one call;
- * ops, waits and memory stay those of the schedule. */
+ * residual sum and the norm after it, and with RoPE and the pack or unpack beside it. exec_options.uses_epilogues asks
+ * for one call; ops, waits and memory stay those of the schedule. */
 #ifndef EXEC_CUDA_EPILOGUES_H
 #define EXEC_CUDA_EPILOGUES_H
 

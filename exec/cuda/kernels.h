@@ -166,10 +166,10 @@ struct cuda_rope_shape {
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
               struct cuda_rope_shape turn, cudaStream_t stream);
 
-/* Computes cuda_rope() and cuda_pack() (packs), or cuda_unpack() and cuda_rope(), in one pass over memory, with the same
- * bits: the first heads x dim columns of a row of pack.whole are its heads, and turn.stride is not read. Nothing that
- * is written overlaps what is read. Half of `rotated`, dim and the widths of blocks are multiples of 8, blocks that are
- * left out come last, and no head is split between parts. */
+/* Computes cuda_rope() and cuda_pack() (packs), or cuda_unpack() and cuda_rope(), in one pass over memory, with the
+ * same bits: the first heads x dim columns of a row of pack.whole are its heads, and turn.stride is not read. Nothing
+ * that is written overlaps what is read. Half of `rotated`, dim and the widths of blocks are multiples of 8, blocks
+ * that are left out come last, and no head is split between parts. */
 enum { CUDA_ROTATED_PAIRS = 256 }; /* the most pairs of a head that it rotates */
 struct cuda_rotated_pack {
     struct cuda_pack pack;

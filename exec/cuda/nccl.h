@@ -12,7 +12,7 @@
 #include "exec/cuda/cuda.h"
 
 /* Makes and connects the communicators of this process's rank, before its arena is allocated. STATUS_SYSTEM: an NCCL
- * call failed, or the members of a group have not arrived within options.limit_s (60 s if that is 0). */
+ * call failed, or the members of a group have not arrived within options.step_limit_s (60 s if that is 0). */
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag);
 void nccl_links_close(struct cuda *cuda);
 /* Allocates device memory by NCCL, which nccl_free_memory() frees, also when the links are closed. */

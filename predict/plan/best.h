@@ -38,7 +38,7 @@ struct best {
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t row_count;
     size_t count_of_kind[OUTCOME_KIND_COUNT];
-    bool hit_time_limit; /* limits.within_s ended the search */
+    bool hit_time_limit; /* limits.time_limit_s ended the search */
     /* OUTCOME_SIMULATED: the best configuration that fits with a lower probability than the setup asks for, but at
      * least 0.5. Other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs,
      * less_probable_gpu_count. It is not searched with GOAL_LONGEST or packed documents. */

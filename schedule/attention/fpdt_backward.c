@@ -1,7 +1,7 @@
 /* FPDT backward with keys in the outer loop. The gradients of a chunk's keys and values are summed on the device over
  * the chunks of queries that attend to them. For each of these query chunks a set of tensors is fetched: queries,
  * outputs, statistics, output gradients, and the gradients of the queries so far, which are then stored again. The
- * gradient of a query chunk is complete after its diagonal tile. fpdt_backward_by_query.c has queries in the outer
+ * gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer
  * loop. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"

@@ -33,7 +33,7 @@ struct loops_shape {
 
 struct loops_node {
     uint32_t shape;
-    uint64_t first_number; /* the first of its numbers in loops.first_number */
+    uint64_t first_number; /* index in loops.number[] of the first of its numbers */
 };
 
 /* All-zero is empty. */

@@ -1,4 +1,4 @@
-/* The 16-bit copies of fp32 parameters that torch.uses_autocast makes for products.
+/* The 16-bit copies of fp32 parameters that torch.autocast makes for products.
  *
  * A product casts the weight that it reads (aten/src/ATen/autocast_mode.cpp, cached_cast()). The cache holds the copy
  * until the outermost region of autocast ends, with the loss, since Trainer's and torchtitan's models compute it

@@ -9,7 +9,7 @@
  * is crossed only by flows of that replica and of the collectives between replicas, so planning one replica is exact.
  *
  * The planned mesh has the same axes, shorter along those that rotate. Its groups keep their real members where
- * bytes, latencies and algorithms depend on them (plan_channels.c). */
+ * bytes, latencies and algorithms depend on them (traffic_channels.c). */
 #ifndef SIM_REPLICAS_H
 #define SIM_REPLICAS_H
 

@@ -1,7 +1,7 @@
 /* tests/exec/test_cuda_cudnn.c: cuDNN accepts our graphs of attention for A100 and H200, except those backwards that
  * it lacks on A100, and needs the expected scratch. The test needs neither GPU: cuDNN gets a description of the device
- * and a stand-in for the driver (mock_driver/). It shows that cuDNN has a kernel for each graph; only a GPU can show
- * what the kernels compute (test_cuda_attention_gpu.c). */
+ * and a stand-in for the driver (mock_driver/). It shows that cuDNN has a kernel for each graph; a test on a GPU shows
+ * what the kernels compute (test_cuda_numerics_gpu.c). */
 #include "exec/cuda/fused.h"
 #include "tests/check.h"
 

@@ -1,6 +1,6 @@
-/* tests/exec/test_cuda_emulated_epilogues.c: products whose library call also computes the next op (GELU, or the
- * sums of a bias gradient), norms of sums, and RoPE with the pack beside it. The tests hold which ops may be joined, that a step is right with and without it, and
- * what a run reports of it. */
+/* tests/exec/test_cuda_emulated_epilogues.c: products whose library call also computes the next op (GELU, or the sums
+ * of a bias gradient), norms of sums, and RoPE with the pack beside it. The tests hold which ops may be joined, that a
+ * step is right with and without it, and what a run reports of it. */
 #include "exec/cuda/epilogues.h"
 #include "exec/cuda/kernels.h"
 #include "exec/number.h"

@@ -193,9 +193,9 @@ static void layers_of_experts_gain_what_casts_leave(void)
 
 /* ---- the products of a layer on a B300 ---- */
 
-/* The twelve products of a layer of 4096, 16384 wide, with 15872 rows, in milliseconds (NVIDIA/TransformerEngine at d0067d0,
- * docs/examples/gemm_profiling/gemm_profiling.rst): kernels only, and with casts of both operands of each. There a product is
- * a linear of its own, whose input and weight are cast, with blocks along both axes at once. */
+/* The twelve products of a layer of 4096, 16384 wide, with 15872 rows, in milliseconds (NVIDIA/TransformerEngine at
+ * d0067d0, docs/examples/gemm_profiling/gemm_profiling.rst): kernels only, and with casts of both operands of each.
+ * There a product is a linear of its own, whose input and weight are cast, with blocks along both axes at once. */
 static const struct {
     const char *label;
     enum scaling scaling;

@@ -144,8 +144,8 @@ static void cudnn_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* Rates of cuDNN 9.22 in TFLOP/s, two sequences, GQA 64/8, dim 128 (NVIDIA/cudnn-frontend at 3929da2). Of 32K tokens runs are
- * so long that the power limit shows; those are compared under it. */
+/* Rates of cuDNN 9.22 in TFLOP/s, two sequences, GQA 64/8, dim 128 (NVIDIA/cudnn-frontend at 3929da2). Of 32K tokens
+ * runs are so long that the power limit shows; those are compared under it. */
 static const struct {
     const char *device;
     struct {
