@@ -8,16 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-static enum status load_file(struct cluster *cluster, struct arena *arena, const char *path,
-                             struct diag *diag)
+bool cluster_ends_in_json(const char *text)
 {
-    struct text text = {0};
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
-    if (status == STATUS_OK)
-        status = cluster_parse(cluster, arena, arena_text(arena, path, strlen(path)),
-                               text.data ? text.data : "", text.size, diag);
-    text_release(&text);
-    return status;
+    size_t size = strlen(text);
+    return size >= 5 && strcmp(text + size - 5, ".json") == 0;
 }
 
 /* Returns the ':' before the first NUMBER=VALUE of "NAME:NUMBER=VALUE,..."; NULL: `what` is only a name. */
@@ -37,25 +31,6 @@ bool cluster_is_one_line(const char *what)
 bool cluster_is_file(const char *what) /* units may hold a '/' */
 {
     return cluster_ends_in_json(what) || (!cluster_is_one_line(what) && strchr(what, '/') != NULL);
-}
-
-enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
-                         struct diag *diag)
-{
-    *cluster = (struct cluster){0};
-    if (cluster_is_file(what))
-        return load_file(cluster, arena, what, diag);
-    if (cluster_is_one_line(what))
-        return cluster_parse_line(cluster, arena, what, strlen(what), diag);
-    const char *path, *preset = cluster_line_preset(what);
-    if (preset != NULL && strcmp(preset, what) != 0)
-        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                          "'%s' is a device, no cluster; did you mean '%s', or NODESxGPUSxDEVICE "
-                          "such as 1x8x%s?",
-                          what, preset, what);
-    enum status status =
-        presets_find_path("clusters", "cluster", what, (struct loc){0}, &path, arena, diag);
-    return status == STATUS_OK ? load_file(cluster, arena, path, diag) : status;
 }
 
 enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,

@@ -1,5 +1,5 @@
 /* Reads cluster files: which keys they have, how a number and its source are written, and their bases. */
-#include "models/cluster.h"
+#include "models/cluster_json.h"
 
 #include "base/c_locale.h"
 #include "base/json.h"
@@ -18,7 +18,8 @@ static const char *const plain_keys[] = {"name", "summary", "base", "board", "id
 static const char *const device_keys[] = {"name", "cost"};
 
 static enum status read_document(struct cluster *cluster, struct arena *arena, const char *name,
-                                 const char *text, size_t size, int depth, struct diag *diag);
+                                 const char *text, size_t size, int depth,
+                                 cluster_line_reader *read_line, struct diag *diag);
 
 static bool in_section(const struct cluster_field *field, const char *section)
 {
@@ -163,12 +164,6 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
-bool cluster_ends_in_json(const char *text)
-{
-    size_t size = strlen(text);
-    return size >= 5 && strcmp(text + size - 5, ".json") == 0;
-}
-
 /* Returns the path of a file that the cluster's file with this node names from its own folder. */
 static const char *path_in_same_folder(struct arena *arena, struct json_node node,
                                        const char *other)
@@ -212,7 +207,7 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
 
 /* Reads the member "base" of a file: loads the cluster that it names into *cluster. */
 static enum status read_base(struct cluster *cluster, struct arena *arena, struct json_node root,
-                             int depth, struct diag *diag)
+                             int depth, cluster_line_reader *read_line, struct diag *diag)
 {
     struct json_node node = json_find(root, "base");
     const char *base, *path = NULL;
@@ -232,14 +227,14 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
             arena_text(arena, base, colon != NULL ? (size_t)(colon - base) : strlen(base)),
             json_loc(node), &path, arena, diag);
     if (status == STATUS_OK && cluster_is_one_line(base))
-        return cluster_parse_line(cluster, arena, base, strlen(base), diag);
+        return read_line(cluster, arena, base, strlen(base), diag);
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
     status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK)
         status = read_document(cluster, arena, path, text.data ? text.data : "", text.size,
-                               depth + 1, diag);
+                               depth + 1, read_line, diag);
     text_release(&text);
     return status;
 }
@@ -284,14 +279,14 @@ static enum status read_board(struct cluster *cluster, struct arena *arena, stru
 }
 
 static enum status read_root(struct cluster *cluster, struct arena *arena, struct json_node root,
-                             int depth, struct diag *diag)
+                             int depth, cluster_line_reader *read_line, struct diag *diag)
 {
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object that describes a cluster");
     enum status status = STATUS_OK;
     bool has_base = json_find(root, "base").value != NULL, given[CLUSTER_FIELD_COUNT] = {0};
     if (has_base)
-        status = read_base(cluster, arena, root, depth, diag);
+        status = read_base(cluster, arena, root, depth, read_line, diag);
     const struct cluster base = *cluster;
     if (status == STATUS_OK && json_find(root, "ideal").value) {
         bool base_ideal = cluster->is_ideal;
@@ -316,12 +311,13 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
 }
 
 static enum status read_document(struct cluster *cluster, struct arena *arena, const char *name,
-                                 const char *text, size_t size, int depth, struct diag *diag)
+                                 const char *text, size_t size, int depth,
+                                 cluster_line_reader *read_line, struct diag *diag)
 {
     struct json json = {0};
     enum status status = json_parse(&json, name, text, size, diag);
     if (status == STATUS_OK)
-        status = read_root(cluster, arena, json_root(&json), depth, diag);
+        status = read_root(cluster, arena, json_root(&json), depth, read_line, diag);
     json_release(&json);
     return status;
 }
@@ -372,11 +368,12 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
     return STATUS_OK;
 }
 
-enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
-                          const char *text, size_t size, struct diag *diag)
+enum status cluster_read_json(struct cluster *cluster, struct arena *arena, const char *name,
+                              const char *text, size_t size, cluster_line_reader *read_line,
+                              struct diag *diag)
 {
     *cluster = (struct cluster){.domain_nodes = 1};
-    enum status status = read_document(cluster, arena, name, text, size, 0, diag);
+    enum status status = read_document(cluster, arena, name, text, size, 0, read_line, diag);
     if (status == STATUS_OK)
         status = check_complete(cluster, name, diag);
     if (status == STATUS_OK)
@@ -385,4 +382,16 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
         return status;
     cluster_derive_members(cluster);
     return cluster_check(cluster, diag);
+}
+
+enum status cluster_read_json_file(struct cluster *cluster, struct arena *arena, const char *path,
+                                   cluster_line_reader *read_line, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    if (status == STATUS_OK)
+        status = cluster_read_json(cluster, arena, arena_text(arena, path, strlen(path)),
+                                   text.data ? text.data : "", text.size, read_line, diag);
+    text_release(&text);
+    return status;
 }

@@ -3,6 +3,8 @@
 #include "models/cluster.h"
 
 #include "models/cluster_fields.h"
+#include "models/cluster_json.h"
+#include "models/presets.h"
 
 #include <assert.h>
 #include <string.h>
@@ -127,6 +129,16 @@ static bool asks_for_mesh(const struct cluster_line *line)
     return false;
 }
 
+static enum status load_preset(struct cluster_line *line, const char *name, struct loc at)
+{
+    const char *path;
+    enum status status =
+        presets_find_path("clusters", "cluster", name, at, &path, line->arena, line->diag);
+    return status == STATUS_OK ? cluster_read_json_file(line->cluster, line->arena, path,
+                                                        cluster_parse_line, line->diag)
+                               : status;
+}
+
 static enum status read_base(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
@@ -144,7 +156,7 @@ static enum status read_base(struct cluster_line *line)
                 name);
     }
     if (preset != NULL)
-        return cluster_load(line->cluster, line->arena, preset, line->diag);
+        return load_preset(line, preset, at);
     const char *const *presets;
     size_t count;
     enum status status = cluster_presets(&presets, &count, line->arena, line->diag);
@@ -152,7 +164,7 @@ static enum status read_base(struct cluster_line *line)
         return status;
     for (size_t i = 0; i < count; i++)
         if (strcmp(presets[i], name) == 0)
-            return cluster_load(line->cluster, line->arena, name, line->diag);
+            return load_preset(line, name, at);
     return unknown_base(line, name, presets, count, at);
 }
 

@@ -11,15 +11,6 @@ void prediction_release(struct prediction *p)
     *p = (struct prediction){0};
 }
 
-enum status prediction_make(struct prediction *p, const struct prediction_question *question,
-                            struct diag *diag)
-{
-    enum status status = prediction_memory(p, question, NULL, diag);
-    if (status == STATUS_OK)
-        status = prediction_time(p, diag);
-    return status;
-}
-
 bool prediction_is_recorded(const struct prediction *p)
 {
     return p->recorded.count > 0;

@@ -1,5 +1,5 @@
-/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks
- * and options (launch_remarks.c), settings into fields (launch_take.c), frameworks (launch_frameworks.c). */
+/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks and
+ * options (launch_remarks.c), settings into fields (launch_take.c, launch_field.c), frameworks (launch_frameworks.c). */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 
@@ -67,6 +67,8 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
 /* True if the prediction is right for this value of a setting: it is one of the words in `usual`, which blanks
  * separate; or, if `usual` is NULL, it switches the setting off. */
 bool launch_is_predicted_value(const char *usual, const char *value);
+/* Fills *value from the text of a setting; false: the text is of another kind. text NULL: the setting has no value. */
+bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
 /* True if files of a framework were read, or of one of its family. */

@@ -1,0 +1,34 @@
+/* What the readers of several frameworks add: the degrees of their parallel groups, and a remark. */
+#include "predict/launch/launch_parts.h"
+
+void launch_add_degree_options(struct launch *launch, struct launch_degrees d)
+{
+    bool ring = d.cp > 1, heads = d.hp > 1;
+    const char *strategy = d.has_fpdt      ? "fpdt"
+                           : ring && heads ? "2d"
+                           : ring          ? "ring"
+                           : heads         ? "ulysses"
+                           : d.tp > 1      ? "megatron-sp"
+                                           : "local";
+    launch_add_option(launch, LAUNCH_FIELD_COUNT, "strategy", strategy);
+    if (d.tp > 1)
+        launch_add_count_option(launch, LAUNCH_TP, "tp", d.tp);
+    if (d.pp > 1)
+        launch_add_count_option(launch, LAUNCH_PP, "pp", d.pp);
+    if (ring)
+        launch_add_count_option(launch, LAUNCH_CP, "cp", d.cp);
+    if (heads || d.has_fpdt)
+        launch_add_count_option(launch, launch_has_field(launch, LAUNCH_SP) ? LAUNCH_SP : LAUNCH_CP,
+                                "hp", d.hp);
+}
+
+void launch_remark_unread_config(struct launch *launch)
+{
+    bool implied =
+        launch->field_value[LAUNCH_ZERO].is_implied; /* by the file's name, which is said */
+    if (launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) &&
+        !launch->has_framework[LAUNCH_DEEPSPEED_JSON] && !implied &&
+        launch_field_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
+        launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_DEEPSPEED_CONFIG,
+                               "this file is not read by itself: give it with --from");
+}
