@@ -6,10 +6,12 @@ Prints a line of CSV per configuration: the median, least and most seconds of a 
 reserved. With --trace DIR, writes a Kineto trace of one step of each (NAME-SEQ.json.gz). Without PyTorch, transformers
 or a GPU: one line that says why, exit code 77."""
 import argparse
+import gc
 import gzip
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 
@@ -95,9 +97,14 @@ def measure(name, seq, steps, warmup, trace, attention, device):
         with open(raw, "rb") as source, gzip.open(raw + ".gz", "wb") as target:
             shutil.copyfileobj(source, target)
         os.remove(raw)
-    del trainer, model
+    # Trainer and model refer to each other: without a collection the parameters would be in the next run's memory
+    del trainer, model, watch
+    gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
+        if torch.cuda.memory_reserved() > 64 << 20:
+            sys.exit(f"{name}:{seq}: {torch.cuda.memory_reserved() >> 20} MiB stay reserved after the run, so that the "
+                     "memory of the next one could not be told: give each run a process of its own")
 
 
 def main():
