@@ -25,7 +25,7 @@ void schedule_recorded_release(struct schedule_recorded *recorded);
  * role, or an op of another role frees a buffer; the verifier reports these. */
 enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
                           struct schedule_recorded *recorded, struct diag *diag);
-/* Does the same with the text of one file that was read; messages begin with `name`. */
+/* Does what schedule_load() does, with the text of one file; messages begin with `name`. */
 enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
                            struct schedule_recorded *recorded, struct diag *diag);
 

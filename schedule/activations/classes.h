@@ -24,8 +24,8 @@ enum activation_class {
 };
 extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
 
-/* Fills class (ir->buffer.count) with the class of every buffer, from `count` ops in list order; op NULL: the rows of
- * the ir. */
+/* Fills class[ir->buffer.count] with the class of every buffer, from the `count` ops op[] in list order; op NULL: all
+ * ops of the ir, in the order of its table. */
 void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t count, uint8_t *class);
 
 /* The bytes of one unit in one layer, for buffers whose names have the same stem. */

@@ -129,8 +129,8 @@ static void store_buffers(struct offload *o, uint32_t which)
     o->last_stores[1] = segment->last_store;
 }
 
-/* Copies the items of a segment back to the device; does nothing if they are there already, or if none is on the
- * host. */
+/* Copies the items of a segment back to the device; does nothing if they are on the device already, or if none was
+ * copied to the host. */
 static void load_segment(struct offload *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];

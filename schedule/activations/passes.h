@@ -18,8 +18,8 @@ static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint3
 void pass_recompute(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */
 void pass_remove_dead_copies(struct emit *e, struct op_list *list);
-/* Copies to the host in the forward, and back before they are read, the layer inputs from which recomputation starts,
- * or, with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, the tensors that selective checkpointing saves. */
+/* Copies tensors to the host in the forward, and back before they are read: the layer inputs from which recomputation
+ * starts; with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, the tensors that selective checkpointing saves. */
 void pass_offload_checkpoints(struct emit *e, struct op_list *list);
 /* Copies what the first layers save to the host, and back before their backward. */
 void pass_offload_first_layers(struct emit *e, struct op_list *list);

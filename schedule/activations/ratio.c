@@ -52,7 +52,7 @@ struct offload_share {
     uint32_t *offloaded_of_buffer; /* row of `offloaded`; IR_NONE: none */
     uint32_t *chunk_of_layer;      /* per layer */
     op_id last_compute;
-    /* the last copy to the host of the run that was stored last; IR_NONE: none */
+    /* the last copy to the host of the run whose tensors were stored last; IR_NONE: there is none */
     op_id last_store;
     op_id awaited_by_next_op; /* the op for which the next op of a run waits; IR_NONE: none */
 };
@@ -175,7 +175,7 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
     return bytes < all ? bytes : all;
 }
 
-/* Keeps on the device the tensors that one chunk of layers passes unchanged to another chunk on the same stage,
+/* Excludes from offload the tensors that one chunk of layers passes unchanged to another chunk on the same stage,
  * because the other chunk's backward reads them first. */
 static void keep_passed_on_tensors(const struct offload_share *r, const struct op_list *in,
                                    uint8_t *class)
@@ -349,7 +349,7 @@ static void append_op(struct offload_share *r, uint32_t op, bool backward)
 void pass_offload_ratio(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
-    /* the buffers that exist now; those that this pass adds are never looked up */
+    /* the number of buffers before this pass; buffers that the pass adds are never looked up */
     uint32_t buffers = ir->buffer.count;
     struct offload_share r = {.e = e,
                               .ir = ir,

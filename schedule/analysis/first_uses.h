@@ -14,7 +14,7 @@
 
 /* All-zero is empty. */
 struct first_uses {
-    /* [buffers] the first op that touches each; IR_NONE: no op of the role does */
+    /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
     uint32_t *first_op;
     /* [buffers] row of `early_clocks`; IR_NONE: the clock is that of op `first_op` */
     uint32_t *clock_row;

@@ -102,8 +102,8 @@ static struct op_blocks find_blocks(const struct ir *ir, const struct role *role
 
 /* ---- equal blocks ---- */
 
-/* Returns a number that stands for the two memories of a copy, or 0 for other ops: copies from and to pageable memory
- * use other links than those of pinned memory. */
+/* Returns a number for the pair of memories between which an op copies; 0 for other ops. Copies from and to pageable
+ * memory use other links than those of pinned memory. */
 static uint64_t copy_memories_key(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];

@@ -27,7 +27,8 @@ struct iterations {
  * of one layer. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count);
 
-/* Returns the layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */
+/* Returns the layer (with of_units: the unit) that an op is labelled with, or whose optimizer states it updates; -1:
+ * none. */
 int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units);
 
 /* Returns the layer of a bundle, or the first of its layers; -1: none. */

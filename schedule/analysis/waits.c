@@ -16,7 +16,7 @@ struct access {
 struct accesses {
     uint32_t last_read, last_write;    /* ids of ops, or heads of lists; IR_NONE: none */
     uint8_t read_stream, write_stream; /* the streams of these ops */
-    /* the stream of all listed accesses; MANY: several streams */
+    /* the stream of all accesses in the lists; MANY: several streams */
     uint8_t listed_stream;
     bool is_listed;
 };

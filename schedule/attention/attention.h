@@ -42,7 +42,7 @@ struct kv_widths {
 struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width);
 /* Emit attention over subsequences. The queries of a subsequence attend to the keys of that and of all earlier ones. */
 attention_operator prefix_forward, prefix_backward;
-/* Emit 2D attention: rings of context ranks, with a head group of one rank or more. */
+/* Emit 2D attention: rings of context ranks, in which each position is a head group of one rank or more. */
 attention_operator two_d_forward, two_d_backward;
 /* Emit FPDT, which computes attention chunk by chunk of the sequence. The operator functions leave out the
  * projection. */

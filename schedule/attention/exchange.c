@@ -92,7 +92,8 @@ static struct view all_to_all(struct emit *e, const struct head_exchange *z, str
     return add_layout_copies(e, recv, after, stem, category, z->group_tokens, width, to);
 }
 
-/* Scatters heads: packed[P, n, w] becomes [s, w]. */
+/* Emits the all-to-all from tokens to heads: packed[head_ranks, rank_tokens, width] becomes [group_tokens, width].
+ * Returns the result. */
 struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to)

@@ -23,11 +23,12 @@ struct head_exchange {
     int64_t v_width, o_width;
     int64_t projection_width; /* columns of the projection */
     bool rope_before_exchange, rope_after_exchange;
-    /* positions of a rank's tokens, and of its head group's */
+    /* positions of a rank's tokens, and of the tokens of its head group */
     struct view rank_positions, group_positions;
     bool norms_heads; /* the layer norms the heads of q and k */
     bool is_split;    /* q, k and v are separated before they are packed */
-    /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
+    /* q, k and v of a sequence are three parts one after another in the projection's result, not columns of it
+     * (schedule/attention/latent.h) */
     bool is_latent;
     /* with latent attention, ranks exchange latents in place of k and v (enum mla_exchange), and each then makes k and
      * v of its own heads */
@@ -54,7 +55,7 @@ struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z
 void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
-/* ---- the steps of these functions ---- */
+/* ---- the steps of the functions above ---- */
 
 /* Copies x[rows, parts width] into a send buffer as [parts, rows, width]. */
 struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);

@@ -83,8 +83,8 @@ int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q);
 /* Returns the work of the tile of chunk q's queries by chunk k's keys. */
 struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 
-/* fpdt_copy_to_host() copies this rank's own rows x to a new buffer on the host; fpdt_copy_from_host() copies them back
- * to a new buffer on the device, no earlier than the end of `after`. */
+/* fpdt_copy_to_host() copies x, this rank's own rows, to a new buffer on the host. fpdt_copy_from_host() copies such a
+ * buffer to a new one on the device, no earlier than the end of `after`. */
 struct view fpdt_copy_to_host(const struct fpdt *f, uint8_t stream, struct view x,
                               const char *stem);
 struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id after, struct view host,

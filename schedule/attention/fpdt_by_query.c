@@ -35,8 +35,9 @@ static void store_key_gradients(const struct fpdt *f, struct stored_key_gradient
     fpdt_store_tensor(f, f->store_stream, k, keys->dv, "dv_host", &state->dv, sizeof *state);
 }
 
-/* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
- * gradient of chunk k's own queries, if they are these last queries; else empty, and the stored gradient is used. */
+/* Passes on the gradients of chunk k's keys and values, which are complete once the last queries that attend to them
+ * are done. dq: the gradient of chunk k's own queries, if those are the last ones; else empty, and the stored gradient
+ * is used. */
 static void finish_keys(const struct fpdt *f, const struct stored_key_gradients *state,
                         const struct key_tensors *keys, int64_t k, struct view dq,
                         struct fpdt_gradient_target to)

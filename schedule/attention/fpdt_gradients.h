@@ -4,8 +4,8 @@
 
 #include "schedule/attention/fpdt.h"
 
-/* The tensors of a chunk of queries that a tile's backward reads, and the gradient of these queries so far; on the
- * device. */
+/* The tensors of a chunk of queries that a tile's backward reads, and the sum of these queries' gradients so far; all
+ * on the device. */
 struct query_tensors {
     struct fpdt_queries queries;
     struct view d_o, dq;

@@ -48,7 +48,7 @@ struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id afte
     return y;
 }
 
-/* ---- one rank for all ---- */
+/* ---- one rank stores for all ranks of a head group ---- */
 
 static bool one_rank_stores_for_all(const struct fpdt *f)
 {
@@ -172,8 +172,8 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
                                      false};
 }
 
-/* Makes each gather of data for the host wait until the data of the gather two before it has been copied there, so
- * that two gather buffers suffice. */
+/* Makes each gather of data for the host wait until the data of the gather two before it is on the host, so that two
+ * gather buffers are enough. */
 static void delay_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
@@ -204,7 +204,7 @@ static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
 static void delay_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
-    /* the last copies to the host of the last two chunks */
+    /* the last copy to the host of each of the last two chunks */
     op_id stored[2] = {{IR_NONE}, {IR_NONE}}, until = {IR_NONE};
     uint32_t chunk = IR_NONE;
     for (uint32_t i = 0; i < list->count; i++) {

@@ -119,7 +119,7 @@ static void arrange_backward(struct emit *e, const struct latent_widths *w, int6
     rotate_last_columns(e, WORK_ROPE_BACKWARD, d_rotated, positions, d_shared, n, 1, w->rotated);
 }
 
-/* ---- a narrow product, its norm and a wide product ---- */
+/* ---- q or keys and values: a narrow product, its norm, and a wide product ---- */
 
 /* Returns the normed latent of this rank's rows. */
 static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weight, struct view x,
@@ -254,8 +254,8 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
     return up;
 }
 
-/* Returns the gradient of the normed latents of this rank's rows, made from that of what kv_b makes; or, if head ranks
- * send latents, from that of the latents of all rows. */
+/* Returns the gradient of the normed latents of this rank's rows. d_up: the gradient of kv_b's result; if head ranks
+ * send latents, that of the latents of all rows. */
 static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
                                       const struct latent_rows *rows, const struct latent_widths *w,
                                       const struct latent_saved *s)
@@ -293,7 +293,7 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
                      e->choices->model->hidden);
 }
 
-/* ---- both ---- */
+/* ---- queries, keys and values together ---- */
 
 static bool recomputes_expanded(const struct emit *e)
 {
@@ -316,7 +316,8 @@ static void mark_expanded(struct emit *e, uint32_t first, const struct latent_sa
     }
 }
 
-/* Returns the rows of kv_b's result for the heads of this head rank, and the work that takes it apart. */
+/* Sets *work to the work that separates kv_b's result into keys and values for the heads of this head rank, and returns
+ * the number of columns of that result. */
 static int64_t expanded_heads_work(const struct emit *e, enum work_kind kind, int64_t rows,
                                    struct work *work)
 {

@@ -39,7 +39,7 @@ static struct prefix_reach prefix_reach_of(const struct emit *e)
     return reach;
 }
 
-/* ---- what stages share ---- */
+/* ---- collectives of the stages that share a subsequence ---- */
 
 static void emit_stage_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {

@@ -278,8 +278,8 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
-/* Runs an operator on all sequences of the micro-batch; or `pieces` instead, if there are subsequences, since they also
- * attend to the subsequences before them. */
+/* Runs the operator `whole` on each sequence of the micro-batch; or, if there are subsequences, the operator `pieces`,
+ * since subsequences also attend to the ones before them. */
 static void run_on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
                              attention_operator *pieces, struct view from, struct view to)
 {

@@ -8,7 +8,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* In the functions below, a result is written into the view `to`, or, if that is view_none(), into a new buffer. */
+/* The functions below write their result to the view `to`; if that is view_none(), to a new buffer. */
 
 /* Returns the number of columns of the projection qkv, called W below. If head ranks send latents, these are the
  * columns of q, of a latent, and of the key columns that heads share. */
@@ -56,8 +56,8 @@ struct sequence_mask {
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
                                       int64_t tokens);
 
-/* Returns the causal work with the window of the model's layer, unless the last query's window reaches all keys,
- * and with the documents of a sequence of the micro-batch, if it has several. first: the position of the first
+/* Returns the work `causal` with two changes: the window of the model's layer, unless the last query's window reaches
+ * all keys; and the documents of a sequence of the micro-batch, if it has several. first: the position of the first
  * query among the tokens of the sequence, all of which the rank's head group has. */
 struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t sequence,
                                   struct work causal, int64_t first);

@@ -26,7 +26,8 @@ struct ring_shape {
     int64_t sequence;
 };
 
-/* A tile that ranks multiply in a step: query_count queries from first_query on by the first key_count keys. */
+/* A tile that ranks multiply in a step: query_count queries, from first_query on, by the first key_count keys of the
+ * block. */
 struct ring_tile {
     int64_t first_query, query_count, key_count;
     uint8_t mask; /* enum mask */
@@ -48,8 +49,8 @@ int64_t ring_block_elements(const struct ring_shape *shape);
 /* Returns the number of steps, one for each context rank. In step s a rank computes on the block of the rank that is s
  * / N windows and s % N ranks before it, where N is the size of the inner ring. */
 uint32_t ring_step_count(const struct emit *e);
-/* Fills the tiles of a step; a rank passes the guard of at most one of them. Returns the number of tiles: 0 when the
- * layer's window hides all keys from all ranks. */
+/* Fills tile[] with the tiles of a step and returns their number; 0 if the layer's window hides all keys from all
+ * ranks. A rank passes the guard of at most one of them. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
@@ -67,7 +68,7 @@ struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint
 struct ring_blocks {
     struct view present;        /* the block of the present step; v lies after k */
     struct view next_in_window; /* the block of the next step of this window */
-    /* the block with which the next window starts; before the first step, the rank's own */
+    /* the block with which the next window of ranks starts; before the first step, the rank's own block */
     struct view first_of_next_window;
     struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
@@ -99,7 +100,8 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
                                          struct view kv, struct view d_o, struct view into,
                                          struct ring_gradients sums);
 
-/* Makes o[c, heads, dim] and saved->lse from saved->q, k, v, where v lies after k. Keeps o in saved. */
+/* Emits the ring forward: makes o[tokens, heads, head_dim] and saved->lse from saved->qkv, in whose buffer v follows k.
+ * Keeps o in saved, too. */
 void ring_forward(struct emit *e, const struct ring_shape *shape, struct attention_saved *saved,
                   struct view o);
 /* Returns dq, dk, dv of this rank's own rows, made from d_o. */

@@ -29,7 +29,7 @@ static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
     return grads;
 }
 
-/* Emits sum += part, in place; nothing if there is no sum yet. */
+/* Adds `part` to `sum` in place, from element `begin` on; emits nothing if there is no sum yet (an empty view). */
 static void add_in_place(struct emit *e, struct view sum, int64_t begin, struct view part)
 {
     if (sum.count == 0)

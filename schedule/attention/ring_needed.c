@@ -135,7 +135,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
     e->tags.step = IR_NONE16;
 }
 
-/* Emits the backward of a tile; the gradients of its queries and of its keys. */
+/* Emits the backward of a tile, and returns the gradients of its queries and of its keys and values. */
 static struct ring_gradients tile_backward(struct emit *e, const struct ring_shape *z,
                                            const struct row_capacity *r, bool arrived,
                                            const struct attention_saved *saved, struct view kv,

@@ -77,8 +77,8 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
     return y;
 }
 
-/* Sends a rank's own rows to those that need them in the round. Returns what arrives; an empty view if nothing does on
- * any rank. */
+/* Sends a rank's own rows to the ranks that need them in the round. Returns the rows that arrive; an empty view if none
+ * arrive on any rank. */
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_operand *m, struct view own)
 {
@@ -192,7 +192,7 @@ static void merge_returned(struct emit *e, struct planned_ring p, struct merged_
     from->block = view_none();
 }
 
-/* The rows of other ranks that have arrived for a round; a view is empty if no rank sends such rows. */
+/* The rows of other ranks that have arrived for a round. A view is empty if no rank sends such rows. */
 struct planned_arrivals {
     struct view keys, queries, statistics;
 };

@@ -19,7 +19,7 @@ static void shift_blocks(struct emit *e, int64_t by, struct view from, struct vi
 
 /* ---- forward ---- */
 
-/* The block of a step and the partial outputs of its tiles. */
+/* The block of keys and values of a step, and the partial outputs of its tiles. */
 struct retained_step {
     struct view kv, o, lse;
     struct ring_tile tile[2];

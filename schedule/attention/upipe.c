@@ -67,7 +67,8 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
     return u;
 }
 
-/* Projects and scatters part p of stage g from the normed input of a rank's tokens, x[n, hidden]. */
+/* Projects part p of stage g from the normed input of the rank's own tokens, x[rank_tokens, hidden], and scatters
+ * it. */
 static struct scattered_heads project_and_scatter_part(const struct upipe *u, struct view x,
                                                        enum projection p, int64_t g)
 {

@@ -12,7 +12,8 @@ struct chain_row {
     double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* `bytes_per_element`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
+    /* `bytes_per_element` and `kernel_count` where torch.compile or Liger fuses the chain; 0: one kernel replaces the
+     * chain */
     double compiled_bytes;
     uint8_t kernels_compiled;
     /* bytes of sums, in addition to both. Where tensor ranks have gathered their tokens, sums are over all of these */
@@ -31,8 +32,9 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 36,
      .slow_passes = 2,
      .slow_bytes = 8 + 4},
-    /* weight 4, its gradient 6 + 2; cast 6; the factor x 8, rsqrt's 12 + 4; mean 4; derivative of pow 8 + 8 + 12; sum
-     * of both gradients 12; cast 6; weight, the factor x and the mean broadcast */
+    /* product with the weight 4, the weight's gradient 6 + 2, a cast 6; product with x 8, rsqrt's derivative 12 + 4;
+     * mean 4; pow's derivative 8 + 8 + 12; sum of both gradients 12; a cast 6. The weight, the factor x and the mean
+     * broadcast */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 17,
      .bytes_per_element = 92,
@@ -42,14 +44,14 @@ static const struct chain_row torchtitan[] = {
      .kernels_compiled = 2,
      .sum_bytes = 9,
      .compiled_sum_bytes = 3},
-    /* float 6, complex product 8, type_as 6; the same back */
+    /* a cast to fp32 6, the complex product 8, a cast back 6; the backward does the same */
     {.kind = WORK_ROPE, .kernel_count = 3, .bytes_per_element = 20},
     {.kind = WORK_ROPE_BACKWARD, .kernel_count = 3, .bytes_per_element = 20},
-    /* silu 4, product 6; two products 12, silu's derivative 6 */
+    /* forward: silu 4, the product 6; backward: two products 12, silu's derivative 6 */
     {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 3, .bytes_per_element = 18},
-    /* the log-softmax 8, slow, since it reads a row twice when that exceeds shared memory, as one of 128K fp32 logits
-     * does; its gradient 12; the schedule has the casts and the zeros */
+    /* The log-softmax moves 8, its gradient 12. It is slow, since it reads a row twice if that exceeds shared memory,
+     * as a row of 128K fp32 logits does. The casts and the zeros are ops of the schedule. */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 1,
      .bytes_per_element = 8,
@@ -60,9 +62,9 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 12,
      .slow_passes = 1.15,
      .slow_bytes = 12},
-    /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary: maximum 4, minus it 8, exponentials 8, sum
-     * 4, minus its logarithm 8; both differences broadcast. Compiled, the first three and the sum are two kernels, of
-     * which one is the cast's */
+    /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary: maximum 4, the maximum subtracted 8,
+     * exponentials 8, sum 4, the logarithm of the sum subtracted 8; both subtractions broadcast. Compiled, the first
+     * three and the sum are two kernels, one of which is the cast's */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL,
      .kernel_count = 5,
      .bytes_per_element = 32,
@@ -79,8 +81,8 @@ static const struct chain_row torchtitan[] = {
      .slow_bytes = 8,
      .compiled_bytes = 12,
      .kernels_compiled = 1},
-    /* torch/distributed/tensor/_ops/_embedding_ops.py: the look-up 4; the mask, which broadcasts, makes the rows of
-     * tokens of other ranks' parts of the table zeros 4 */
+    /* torch/distributed/tensor/_ops/_embedding_ops.py: the look-up 4; then a mask, which broadcasts, sets the rows of
+     * tokens in other ranks' parts of the table to zero 4 */
     {.kind = WORK_EMBEDDING,
      .kernel_count = 2,
      .bytes_per_element = 8,
@@ -89,13 +91,13 @@ static const struct chain_row torchtitan[] = {
      .gathered = 4},
 };
 
-/* Operators of InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) is apex's fused kernel, which
- * doc/install.md asks for; rotations are flash-attn's kernel; silu times product is one torch.jit.script function.
- * dropout_selective_checkpoint, on by default and only used where the layer itself is not recomputed, runs each cast
- * and norm again in the backward, the second norm with its residual sum: 12 + 6 / 2 bytes. */
+/* Operators of InternEvo (internlm/model/modeling_internlm.py). norm(residual.float()) is apex's fused kernel, which
+ * doc/install.md asks for; rotations are flash-attn's kernel; silu and the product are one torch.jit.script function.
+ * dropout_selective_checkpoint is on by default and used only where the layer itself is not recomputed: it runs each
+ * cast and norm again in the backward, the second norm with its residual sum, which moves 12 + 6 / 2 bytes. */
 static const struct chain_row internevo[] = {
     {.kind = WORK_RMSNORM, .kernel_count = 2, .bytes_per_element = 6 + 6},
-    /* gradient of x 10, of the weight 6, cast back 6 */
+    /* the gradient of x 10, the gradient of the weight 6, a cast back to 16 bits 6 */
     {.kind = WORK_RMSNORM_BACKWARD, .kernel_count = 4, .bytes_per_element = 22, .kept_bytes = 15},
 };
 
@@ -107,32 +109,34 @@ static const struct chain_row internlm[] = {
     {.kind = WORK_SQUARE_SUM, .kernel_count = 2, .bytes_per_element = 10},
     /* mul_() of the fp32 gradients */
     {.kind = WORK_CLIP, .kernel_count = 1, .bytes_per_element = 8},
-    /* flatten() 4, to fp32 6; decay 8, first moment 8 + 12, second 8 + 12, square root 8, division
-       8, eps 8, addcdiv_() 16; copy to bf16 6 */
+    /* flatten() 4 and a cast to fp32 6; weight decay 8, first moment 8 + 12, second moment 8 + 12, square root 8,
+     * division 8, eps 8, addcdiv_() 16; a copy to bf16 6 */
     {.kind = WORK_ADAMW, .kernel_count = 12, .bytes_per_element = 10 + 88 + 6},
 };
 
-/* The gradient of tokens from those of their 8 copies: zeros 2 / 8, index_put_() with sums 6. */
+/* The chain that makes the gradient of tokens from the gradients of their 8 copies: zeros 2 / 8, index_put_() with sums
+ * 6. */
 static const struct cost_chain gradients_of_copies = {
     .kernel_count = 2, .bytes_per_element = 6.25, .scattered_bytes = 6};
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
  * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
 static const struct chain_row hf[] = {
-    /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6; all of them stride or concatenate */
+    /* product with the cosine 4; rotate_half: the negative of one half 2, and cat 4; product with the sine 4; sum 6.
+     * All of them stride or concatenate */
     {.kind = WORK_ROPE,
      .kernel_count = 5,
      .bytes_per_element = 20,
      .slow_passes = 4.8,
      .slow_bytes = 20},
-    /* both products 8, minus 2; of both halves: zeros and a copy 4 + 4, their sum 6; the sum with the other product 6;
-     * the zeros and their sum do not stride */
+    /* both products 8, the negative of one half 2; for both halves zeros and a copy 4 + 4, and their sum 6; the sum
+     * with the other product 6. The zeros and their sum do not stride */
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 9,
      .bytes_per_element = 30,
      .slow_passes = 4.3,
      .slow_bytes = 20},
-    /* the log-softmax 8; Accelerate casts the logits once more, for the caller (convert_outputs_to_fp32()), 6 */
+    /* the log-softmax 8; Accelerate casts the logits once more, for the caller (convert_outputs_to_fp32()) 6 */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 2,
      .bytes_per_element = 14,
@@ -148,8 +152,8 @@ static const struct chain_row hf[] = {
      .slow_bytes = 4,
      .gathered = 4,
      .unweighted = &gradients_of_copies},
-    /* the gradient for each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; gradient of the weights 6 + 2, times the
-     * weights 4 */
+    /* the gradient of each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; the gradient of the weights 6 + 2, the
+     * product with the weights 4 */
     {.kind = WORK_UNPERMUTE_BACKWARD,
      .kernel_count = 6,
      .bytes_per_element = 22.25,
@@ -158,9 +162,9 @@ static const struct chain_row hf[] = {
      .scattered = 6},
 };
 
-/* Operators of transformers under autocast. Parameters are fp32, and so are residual sums, norms and rotations. The
- * kernels are those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it
- * reads; a norm is read by three products or two, on average 2.5. */
+/* Operators of transformers under autocast: parameters, residual sums, norms and rotations are fp32. The kernels are
+ * those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it reads; a
+ * norm's result is read by three products or by two, on average 2.5. */
 static const struct chain_row hf_autocast[] = {
     /* pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
     {.kind = WORK_RMSNORM,
@@ -168,8 +172,9 @@ static const struct chain_row hf_autocast[] = {
      .bytes_per_element = 43,
      .slow_passes = 2,
      .slow_bytes = 8 + 8},
-    /* casts of the gradients 2.5 x 6, their sums 1.5 x 12; weight 8, its gradient 12 + 4; rsqrt's 12 + 4, the factor x
-     * 8; mean 4 and a copy 8, derivative of pow 8 + 12, sum 12; cast for the products before it 6 */
+    /* casts of the gradients 2.5 x 6, their sums 1.5 x 12; product with the weight 8, its gradient 12 + 4; rsqrt's
+     * derivative 12 + 4, product with x 8; mean 4 and a copy 8, pow's derivative 8 + 12, sum 12; the cast for the
+     * products before the norm 6 */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 18,
      .bytes_per_element = 131 - 18,
@@ -179,14 +184,14 @@ static const struct chain_row hf_autocast[] = {
      .kernels_compiled = 2,
      .sum_bytes = 18,
      .compiled_sum_bytes = 3},
-    /* times cosine 6, minus one half 2, cat 4, times sine 6, sum 12, cast 6 */
+    /* product with the cosine 6, the negative of one half 2, cat 4, product with the sine 6, sum 12, cast 6 */
     {.kind = WORK_ROPE,
      .kernel_count = 6,
      .bytes_per_element = 36,
      .slow_passes = 6,
      .slow_bytes = 30},
-    /* slow: the cast up 6, both products 8 + 8, minus one half 2, copies of halves 4, the strided sum 6; casts down 6 +
-     * 6, zeros 4, the other sum 6 */
+    /* slow: the cast to fp32 6, both products 8 + 8, the negative of one half 2, copies of halves 4, the strided sum 6;
+     * not slow: casts to 16 bits 6 + 6, zeros 4, the other sum 6 */
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 12,
      .bytes_per_element = 56,
@@ -244,7 +249,7 @@ static const struct {
     [CHAINS_NANOTRON] = {nanotron, ARRAY_LEN(nanotron), CHAINS_FUSED},
 };
 
-/* sum_ranks: how many tensor ranks' tokens the `sums` of a row are over; 1: only those of the rank itself. */
+/* sum_ranks: over the tokens of how many tensor ranks sum_bytes count; 1: only over the rank's own. */
 static void set_chains(enum chains chains, bool compile, bool kept, double sum_ranks,
                        struct cost_chain chain[WORK_KIND_COUNT])
 {
@@ -321,7 +326,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         chain[parts[i]] = choices->loss != LOSS_PARALLEL         ? (struct cost_chain){0}
                           : choices->kernels == KERNELS_COMPILED ? compiled[parts[i]]
                                                                  : eager[parts[i]];
-    /* framework code looks up embeddings outside of what it compiles */
+    /* frameworks look up embeddings outside the parts that they compile */
     if (chains != CHAINS_FUSED)
         chain[WORK_EMBEDDING] = eager[WORK_EMBEDDING];
 }

@@ -46,15 +46,15 @@ enum stage_layers {
     STAGE_LAYERS_COUNT
 };
 
-/* The place of a pipeline's stages on the mesh: outermost, so that all ranks of a stage are neighbours, as in
- * frameworks; or inside dp, so that the stages of a sequence are neighbours. */
+/* Where a pipeline's stages are on the mesh. OUTER: outermost, so that all ranks of a stage are neighbours, as in
+ * frameworks. INNER: inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
-/* Which ranks of a ring form a window (Double-Ring): consecutive ranks; or first the even ranks of a node and then
- * its odd ranks, so that messages that leave a node are spread over its NICs. */
+/* Which ranks of a ring form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: first the even ranks
+ * of a node and then its odd ranks, so that messages that leave a node are spread over its NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
-/* The tokens that a rank of a ring holds. */
+/* Which tokens of a sequence each rank of a ring holds. */
 enum ring_layout {
     RING_ZIGZAG,
     RING_CONTIGUOUS,
@@ -64,23 +64,24 @@ enum ring_layout {
     RING_BY_CORE_PLAN = RING_LAYOUT_COUNT /* as --core-plan deals them; no value of --layout */
 };
 
-/* The way in which keys and values of all ranks of a ring come to each of them. */
+/* How the keys and values of all ranks of a ring get to each rank. */
 enum rotation {
     ROTATE_PROFILE,
     ROTATE_P2P,        /* a message to the next rank in every step */
     ROTATE_ALL_TO_ALL, /* the message is an all-to-all with one peer: a step starts with the last rank */
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
-    /* only those that a rank needs (schedule/ir/needed.h), by one exchange beside the tile of its own */
+    /* each rank gets only the rows that it needs (schedule/ir/needed.h), in one exchange, while it computes the tile of
+     * its own keys */
     ROTATE_NEEDED_ROWS,
     ROTATION_COUNT,
     ROTATE_BY_CORE_PLAN = ROTATION_COUNT /* as the tiles of --core-plan say; no value of --rotate */
 };
 
-/* The outer loop of the backward of a chunked sequence (FPDT): over chunks of keys and values, whose gradients then
- * stay on the device until they are complete, or over chunks of queries. */
+/* The outer loop of the backward of a sequence in chunks (FPDT). KV_OUTER: over chunks of keys and values, whose
+ * gradients then stay on the device until they are complete. QUERY_OUTER: over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
-/* Whether the data that other chunks will read of a chunk waits on the host. */
+/* Whether the tensors of a chunk that other chunks read later are kept on the host. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
 /* Which rank copies the tensors of a chunk to the host and back: every rank its own part, or one rank the parts of
@@ -129,27 +130,28 @@ enum weights_choice {
  * code does, in fp32, or in the 16 bits in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
-/* When ranks that share the optimizer's states and not the parameters (ZeRO-1, ZeRO-2) gather the updated parameters:
- * at the end of the step, or at the beginning of the next one, while layers that have theirs compute. */
+/* When ranks gather the updated parameters that share the optimizer's states but not the parameters (ZeRO-1, ZeRO-2).
+ * END: at the end of the step. OVERLAP: at the beginning of the next step, while layers compute that have theirs
+ * already. */
 enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
 
-/* The weights that linear layers keep which multiply in 8 or 4 bits: 16-bit parameters, which each step quantises, or
- * the quantised copies only (TransformerEngine's primary weights in FP8, Megatron-LM's --fp8-param-gather). */
+/* What is kept of the weights of linear layers that multiply in 8 or 4 bits. 16BIT: 16-bit parameters, which each step
+ * quantises. QUANTISED: only the quantised copies (TransformerEngine's primary weights in FP8, Megatron-LM's
+ * --fp8-param-gather). */
 enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
 
 /* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last
  * one (LAST; set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
-/* Whether the sharded parameters of a layer are freed after its forward, and gathered again for its backward
- * (fully_shard(), reshard_after_forward).
- *
- * root: those of embedding, final norm and head, too. PyTorch 2.8 and later free the root module's where its
- * fully_shard() was told reshard_after_forward=True, and keep them where it was told nothing. */
+/* Whether the sharded parameters of a layer are freed after its forward and gathered again for its backward
+ * (fully_shard(), reshard_after_forward). NEVER: no. ALWAYS: yes, but not those of embedding, final norm and head.
+ * ROOT: these, too. PyTorch 2.8 and later free the root module's parameters if its fully_shard() gets
+ * reshard_after_forward=True, and keep them if it gets no value. */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
-/* The memory that holds the shards of parameters between gathers. PARAMETERS_HOST: pinned host memory. AdamW updates
- * the shards there, and each gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's
+/* The memory that holds the shards of parameters between gathers. PARAMETERS_HOST: pinned host memory, where AdamW
+ * updates them; each gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's
  * offload_param). */
 enum parameters_choice { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
 
@@ -159,7 +161,8 @@ enum pipeline_choice {
     CHOICE_PIPELINE_1F1B,
     CHOICE_PIPELINE_INTERLEAVED, /* 1F1B over several chunks of layers a stage */
     CHOICE_PIPELINE_ZB_1P,       /* 1F1B with gradients of weights split off: ZB-H1 */
-    /* 1F1B with gradients of weights split off; a stage has two chunks, one on the way down and one on the way up */
+    /* 1F1B with gradients of weights split off; a stage has two chunks, one on the way down the stages and one on the
+     * way back up */
     CHOICE_PIPELINE_ZB_V,
     CHOICE_PIPELINE_TERAPIPE, /* GPipe with subsequences as units */
     CHOICE_PIPELINE_SEQ1F1B,  /* 1F1B over subsequences */
@@ -189,9 +192,9 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_SELECTIVE, /* layer inputs and what attention's core made stay */
     CHOICE_ACTIVATIONS_FULL,      /* layer inputs stay, the rest is recomputed */
     CHOICE_ACTIVATIONS_OFFLOAD,   /* layer inputs go to the host, the rest is recomputed */
-    /* like SELECTIVE, but what the core made goes to the host */
+    /* like SELECTIVE, but the results of attention's core go to the host */
     CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
-    /* like SELECTIVE, but the results of every second product stay, too */
+    /* like SELECTIVE, but the results of every second product are kept, too */
     CHOICE_ACTIVATIONS_SELECTIVE_OP,
     CHOICE_ACTIVATIONS_SELECTIVE_LAYER, /* every second layer as full, the others as keep */
     CHOICE_ACTIVATIONS_SELECTIVE_CORE,  /* all stays but what only attention's core needs */
@@ -199,8 +202,8 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
-/* The q, k and v that latent attention expanded stay for the backward, where all activations do, or are made again from
- * the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+/* Whether the q, k and v that latent attention expands are kept for the backward, where all activations are, or are
+ * made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
 /* How tokens travel between ranks with different experts. ALLTOALL: a row for each copy, to the rank of its expert.
@@ -223,8 +226,8 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
-/* What the host launches as one CUDA graph: nothing; the router and its counts; these, attention and dense feed-forward
- * parts of a layer; all micro-batches of a step. */
+/* What the host launches as one CUDA graph. NONE: nothing. ROUTER: the router and its counts. LAYER: these, and the
+ * attention and dense feed-forward parts of a layer. STEP: all micro-batches of a step. */
 enum cuda_graphs {
     CUDA_GRAPHS_NONE,
     CUDA_GRAPHS_ROUTER,
@@ -236,14 +239,14 @@ enum cuda_graphs {
  * each rank then makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
-/* Whether attention drops scores: as the profile has it, or as asked. */
+/* Whether attention drops scores. MODEL: as the model does; OFF, ON: as the user asks. */
 enum dropout { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
 
-/* The part of a model that is scheduled: the training step of the whole model; the forward, recomputation and
- * backward of one layer, with the gathers and reductions of its weights and without an optimizer; or only the layer's
- * attention operator, from the projected queries, keys and values to the output and back, without positional
+/* The part of a model that is scheduled. STEP: the training step of the whole model. LAYER: the forward, recomputation
+ * and backward of one layer, with the gathers and reductions of its weights, without an optimizer. Others: only the
+ * layer's attention operator, from the projected queries, keys and values to the output and back, without positional
  * encodings and head norms. */
 enum scope {
     SCOPE_STEP,
@@ -258,7 +261,7 @@ enum scope {
     SCOPE_COUNT
 };
 
-/* How the work of a layer runs beside its matrix products and attention. */
+/* How the work of a layer other than its matrix products and attention runs. */
 enum kernels_choice {
     KERNELS_PROFILE, /* as the profile's code does */
     KERNELS_COMPILED, /* torch.compile: a chain or a merge is one kernel, and the first tile of a ring waits for
@@ -333,7 +336,7 @@ struct choices {
     uint8_t loss; /* enum loss_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    /* what the first layers save for their backward is on the host meanwhile */
+    /* the number of first layers whose saved activations are on the host until their backward */
     uint32_t host_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
@@ -370,10 +373,10 @@ struct choices {
     /* ---- pipelines ---- */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
-    /* tokens of each subsequence; NULL: equal pieces. Borrowed. */
+    /* tokens of each subsequence; NULL: all are equal. Borrowed. */
     const int64_t *subsequence_tokens;
     uint8_t length_rule; /* the request's rule for unequal lengths; 0: equal lengths */
-    /* the caller has still to compute subsequence_tokens by that rule; step_build() refuses such choices */
+    /* true: the caller must still compute subsequence_tokens by length_rule; step_build() refuses such choices */
     bool needs_subsequence_tokens;
     struct shared_units shared_units;
 
@@ -381,12 +384,14 @@ struct choices {
     int64_t seq;                       /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
-    /* of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */
+    /* the documents of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */
     const struct documents *documents;
-    /* the copies that experts get (schedule/ir/routing.h); NULL: each gets equally many. The caller's memory. */
+    /* the routing of copies to experts (schedule/ir/routing.h); NULL: each expert gets equally many. The caller's
+     * memory. */
     const struct routing *routing;
-    /* routing is even, but the schedule has a list of equal shares: the copies that a rank deals do not divide over the
-     * experts, so that some get one copy more, or copies have a capacity or another exchange than one all-to-all */
+    /* Routing is even, but the schedule has a list of equal shares, because a rank's copies do not divide evenly over
+     * the experts, so that some get one more, or because copies have a capacity or another exchange than one
+     * all-to-all. */
     bool routing_has_remainders;
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 
@@ -394,7 +399,7 @@ struct choices {
      * offload_hidden_bytes is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h).
      */
     double offload_ratio, offload_hidden_bytes;
-    /* offload_hidden_bytes of each subsequence; NULL: the same for all. The caller's memory. */
+    /* the offload_hidden_bytes of each subsequence; NULL: all have the same. The caller's memory. */
     const double *offload_hidden_bytes_of;
 
     /* ---- chunks of the sequence (fpdt) ---- */
@@ -402,9 +407,9 @@ struct choices {
     uint32_t chunk_count; /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
 };
 
-/* What the user asks for. A field that the user leaves open is NULL if it is a pointer, 0 if it is a number, and -1 if
- * it is one of the five choices that the strategy makes. Every other choice is then 0, the first value of its enum: the
- * default, or, if its name ends in _PROFILE, what the profile's code does. */
+/* What the user asks for. A member that the user leaves open is NULL if it is a pointer, 0 if it is a number, and -1 if
+ * it is one of the five choices that the strategy makes. Any other choice is then 0, the first value of its enum: the
+ * default or, if the value's name ends in _PROFILE, what the profile's code does. */
 struct request {
 #define COPIED(member) int member;
     COPIED_CHOICES(COPIED)
@@ -412,7 +417,7 @@ struct request {
 
     const struct transformer *model; /* never NULL */
     const char *strategy, *profile;  /* names; NULL: ulysses, published */
-    /* name of the implementation that `published` selects; NULL: the strategy's own default */
+    /* the implementation that profile `published` stands for; NULL: the strategy's own */
     const char *impl;
 
     int weights;        /* enum weights_choice; -1: the strategy's */
@@ -443,10 +448,10 @@ struct request {
 
     int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
     int64_t virtual_stages, subsequences;
-    /* tokens of each subsequence; NULL: by length_rule. Borrowed. */
+    /* tokens of each subsequence; NULL: length_rule decides. Borrowed. */
     const int64_t *subsequence_tokens;
-    /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
-     * caller, who fills them in before building the schedule; resolve_choices() does not need them. */
+    /* How the lengths of subsequences are chosen if subsequence_tokens is NULL. 0: they are equal. Above 0: by a rule
+     * of the caller, which sets them before it builds the schedule; resolve_choices() does not need them. */
     int length_rule;
     const struct shared_units *shared_units; /* NULL: SHARED_ALL of both. Borrowed. */
     bool shared_units_open; /* the caller computes shared_units from costs before building */
@@ -455,14 +460,16 @@ struct request {
     /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
      * each sequence is one document. The caller's memory, to which struct choices points too. */
     const struct documents *documents;
-    /* The copies that experts get; NULL, or 0 experts: each gets equally many. As `documents`. */
+    /* the routing of copies to experts; NULL, or one of 0 experts: each expert gets equally many. The caller's memory,
+     * as for `documents`. */
     const struct routing *routing;
     int64_t loss_chunks, ffn_chunks;
 
     double offload_ratio; /* 0: all activations are offloaded */
-    /* bytes to the host that a unit's computation hides; 0: offload_ratio decides */
+    /* the bytes that can be copied to the host while a unit computes, and that are offloaded; 0: offload_ratio
+     * decides */
     double offload_hidden_bytes;
-    /* offload_hidden_bytes of each subsequence; NULL: the same for all. Borrowed. */
+    /* the offload_hidden_bytes of each subsequence; NULL: all have the same. Borrowed. */
     const double *offload_hidden_bytes_of;
     bool offload_adaptive; /* the caller computes offload_hidden_bytes from costs before building */
 
@@ -471,13 +478,13 @@ struct request {
     /* ---- the cluster's device ---- */
     int sm; /* compute capability times ten; 0: not known */
     int64_t gpus_per_node;
-    /* if attention_impl is open: 1 + the only enum attention_impl of which the device has costs; 0: it has costs of
-     * several, or of none */
+    /* if attention_impl is open: 1 + the enum attention_impl, if the device has costs of only one; 0: it has costs of
+     * several or of none */
     int single_attention_impl;
 };
 
-/* Returns the attention kernels of a request: those it asks for, else the only ones that its device has costs of, else
- * `otherwise`. */
+/* Returns the attention kernels of a request: those that it asks for; else, if the device has costs of only one
+ * implementation, that one; else `otherwise`. */
 static inline enum attention_impl request_attention(const struct request *r,
                                                     enum attention_impl otherwise)
 {

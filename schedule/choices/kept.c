@@ -62,7 +62,7 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
      * input. */
     if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)
         return kept;
-    /* Without a row in kept.def all columns stay 0: the layer keeps only what ops read. */
+    /* A layer without a row in kept.def keeps only what the schedule's ops read: all columns stay 0. */
     kept.code = (uint8_t)code;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)

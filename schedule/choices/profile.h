@@ -47,21 +47,21 @@ struct profile {
     uint8_t tensor_plan; /* enum tensor_plan; 0: as Megatron */
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;
-    /* compiled layers pass SDPA a mask in place of is_causal, so that its kernels compute masked pairs, too */
+    /* compiled layers pass a mask to SDPA in place of is_causal, so that its kernels compute masked pairs, too */
     bool compiled_layers_pass_mask;
     /* seconds of the framework between backward and optimizer, on every rank */
     double host_per_step_s;
-    /* the host's time for a product as a multiple of that of torch.nn.Linear: what a module of the framework adds; 0:
-     * 1 */
+    /* the host's time for a product, over that for torch.nn.Linear, because the framework has a module of its own;
+     * 0: 1 */
     double host_product_factor;
-    /* seconds that the host takes beside that for each product of tensor ranks, whose operands are DTensors, unless the
-     * layers are compiled */
+    /* seconds that the host takes in addition for each product of tensor ranks, since its operands are DTensors; not in
+     * compiled layers */
     double host_dtensor_product_s;
 
     /* ---- attention's core and its all-to-alls ---- */
     uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
     uint8_t attention_impl_90; /* enum attention_impl on Hopper GPUs and later ones */
-    /* attention kernels read sinks as an operand; false: a separate pass rescales the result for them */
+    /* attention kernels read sinks as an operand; false: a pass after them rescales the result */
     bool core_takes_sinks;
     uint8_t kv_replication; /* enum kv_replication */
     /* number of layout passes over a tensor before, and after, its all-to-all */
@@ -72,7 +72,7 @@ struct profile {
     /* in the forward, the host waits for the device before and after attention's core */
     bool host_waits_around_core;
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
-    /* a table of cosines and sines for the whole sequence stays on every rank */
+    /* every rank keeps a table of cosines and sines for the whole sequence */
     bool keeps_rotary_tables;
 
     /* ---- rings: messages of keys and values ---- */
@@ -94,13 +94,13 @@ struct profile {
     double host_per_tensor_list_s;
 
     /* ---- chunks of a sequence, and pieces of the feed-forward part ---- */
-    /* chunks of a sequence: copies in both directions share one stream, and copies whose end is not awaited soon have
-     * another; else there is one stream per direction */
+    /* with chunks of a sequence: copies in both directions share one stream, except copies whose end is not awaited
+     * soon, which have another; false: each direction has a stream */
     bool chunk_copies_share_stream;
-    /* for chunks of a sequence, the host waits after every tile, and at a barrier after all-to-alls */
+    /* with chunks of a sequence: the host waits after every tile, and at a barrier after all-to-alls */
     bool chunk_tile_sync;
-    /* all tensors of a query chunk are fetched again before each of its tiles, and the gradient of its queries is
-     * copied to the host after each tile */
+    /* with chunks of a sequence: all tensors of a query chunk are fetched again before each of its tiles, and the
+     * gradient of its queries is copied to the host after each tile */
     bool chunk_refetches_queries;
     bool chunk_offloads_norm; /* the normed input of a chunk is offloaded too */
     /* the outputs of chunks are collected in a list, and then copied into one tensor */
@@ -110,7 +110,7 @@ struct profile {
     bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
 
     /* ---- subsequences and pipelines ---- */
-    /* in a plain pipeline the host waits for every message, and only then posts the receive of the next action */
+    /* in a plain pipeline the host waits for every message before it posts the receive of the next action */
     bool pipeline_messages_sync;
     /* for each subsequence, the keys and values of the earlier ones are copied */
     bool prefix_keys_copied;
@@ -128,19 +128,20 @@ struct profile {
     bool tensor_comm_after_compute;
     /* products keep their gathered input for the backward, which gathers it no more */
     bool keeps_gathered_input;
-    /* all gathers of tensor ranks write one buffer, which is kept during the whole step */
+    /* all gathers of tensor ranks write the same buffer, which is kept during the whole step */
     bool tensor_gathers_share_buffer;
     /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
     int64_t vocabulary_row_unit;
 
     /* ---- experts ---- */
-    /* before it launches more, the host waits for the numbers of rows that each expert gets */
+    /* the host waits for the numbers of rows that each expert gets before it launches more */
     bool host_waits_for_expert_counts;
     /* the router's scores, weights and counts are operators of their own */
     bool router_by_operators;
     bool call_per_expert; /* a product in groups is a call of cuBLAS for each expert */
-    /* an expert's second bias is no part of its product: operators of their own add it, expert by expert, times the
-     * weights of copies in fp32 (docs/costs.md, "Biases of experts"); the gradient of the first is part of a product */
+    /* An expert's second bias is not part of its product: separate operators add it, expert by expert, times the
+     * weights of copies in fp32 (docs/costs.md, "Biases of experts"). The gradient of the first bias is part of a
+     * product. */
     bool expert_bias_by_operators;
     uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
 
@@ -151,18 +152,20 @@ struct profile {
     bool loss_copies_logits;
     /* the backward of each piece of the loss computes the piece's logits again */
     bool loss_recomputes_logits;
-    /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
+    /* with the loss in pieces, its input goes to the host and back by blocking copies of pageable memory */
     bool loss_offloads_input;
 
     /* ---- what is recomputed, quantised or copied to the host ---- */
     /* recomputation repeats the whole layer, also ops whose result no backward op reads */
     bool recomputes_whole_layer;
-    /* with --products: the backward quantises the input of a product again, and reads no copy that the forward made */
+    /* with --products: the backward quantises the input of a product again, and does not read the copy of the
+     * forward */
     bool backward_quantises_again;
     bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
-    /* with --activations ratio, copies and computation wait for each other unit by unit */
+    /* with --activations ratio: in each unit, copies and computation wait for each other */
     bool offload_waits_per_unit;
-    /* with --activations ratio, smaller tensors stay on the device, and bytes are rounded up to a multiple of it */
+    /* with --activations ratio: tensors of fewer bytes stay on the device, and offloaded bytes are rounded up to a
+     * multiple of this */
     int64_t offload_grain_bytes;
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
     double host_per_checkpoint_s;
@@ -175,23 +178,23 @@ struct profile {
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool has_root_unit;
-    /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it
+    /* if --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward, and gathers it
      * again */
     bool frees_root_unit;
-    /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
+    /* the loss is part of the root unit's forward, so the backward begins with the root's gather */
     bool loss_in_root_unit;
     /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
     bool gathers_to_flat_buffer;
     /* The buffer that an all-gather of parameters writes is allocated on a stream of its own, and so in a memory pool
      * of its own. */
     bool gathers_in_own_pool;
-    /* gathers start after attention's core; false: when the layer begins */
+    /* a layer's gathers start after its attention's core; false: when the layer begins */
     bool gathers_after_core;
     /* gathered parameters are kept if they are read again within this many elements */
     int64_t reuse_within_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
     uint32_t prefetch_layers;
-    /* without prefetched layers: the thread that issues computation also starts each gather and each reduction of
+    /* if no layers are prefetched: the thread that issues computation also starts each gather and each reduction of
      * weights, and waits for it */
     bool collectives_block_issue;
 
@@ -203,18 +206,18 @@ struct profile {
     /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype with --states bf16, too; a
      * rank's part of the sum is cast to bf16 (reduce_dtype) */
     bool reduces_grad_dtype_always;
-    /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
-     * cast back */
+    /* if ranks share a sequence: gradients are cast to fp32 before they are reduced to shards, and the sums are cast
+     * back */
     bool reduces_f32;
     /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
      * without any */
     bool grads_to_none;
     /* The backward of a linear layer adds to the gradient itself, and returns to autograd a 16-bit tensor of the
-     * weight's shape that is never written and kept throughout, one for each shape. */
+     * weight's shape that is never written; one such tensor for each shape is kept throughout. */
     bool placeholder_gradients;
     /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
     bool grad_zero_and_check_passes;
-    /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
+    /* in each micro-batch, whole gradients are copied to a flat tensor and divided before they are reduced, in two
      * passes over memory */
     bool flattens_gradients;
     /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
@@ -229,7 +232,7 @@ struct profile {
     bool reduces_in_place;
     /* gradients that are reduced once a step are reduced after the whole backward */
     bool reduces_after_backward;
-    /* also without stages, sharded gradients accumulate whole until the last micro-batch */
+    /* sharded gradients accumulate whole until the last micro-batch, even without pipeline stages */
     bool grads_accumulate_whole;
     /* computation waits for the reductions at the end of each micro-batch's backward */
     bool waits_for_reductions;
@@ -244,7 +247,8 @@ struct profile {
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to
      * the device before the next part is updated */
     bool host_params_pageable;
-    /* bytes of host memory that passes of their own around AdamW on the host read and write per parameter */
+    /* with the optimizer on the host: bytes of host memory that separate passes before and after AdamW read and write
+     * for each parameter */
     uint8_t host_pass_bytes;
     /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
     bool expandable_segments;

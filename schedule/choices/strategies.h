@@ -27,9 +27,10 @@ const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
 /* Checks that a strategy and a profile of these names exist; a name that is NULL is not checked. */
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
-/* sends_once: a token travels once to each rank, and once to each node. waits_for_row_counts: where the profile has the
- * host wait, it waits for the numbers of rows. exchange_sms: the multiprocessors that an exchange takes (Megatron-LM,
- * transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms); 0: those of the library's collectives. */
+/* sends_once: a token is sent once to each rank, and once to each node. waits_for_row_counts: if the profile makes the
+ * host wait, it waits for the numbers of rows. exchange_sms: the multiprocessors that an exchange occupies
+ * (Megatron-LM, transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms); 0: as many as the library's
+ * collectives. */
 struct dispatcher_facts {
     bool sends_once, waits_for_row_counts;
     int64_t exchange_sms;

@@ -12,8 +12,8 @@
 /* True if tensor-parallel layers are PyTorch's DTensor, in any of its plans, and not Megatron-LM's own. */
 bool tensor_uses_dtensor(const struct choices *choices);
 
-/* True if tp ranks can share the layers of a model: tp divides heads and ffn; and it divides key and value heads, or
- * these are copied. */
+/* True if tp ranks can share the layers of a model: tp divides heads and ffn, and either divides the key and value
+ * heads or these can be copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
 /* Returns the transformer that one of tp ranks has. Heads (of keys and values at least one), feed-forward width and
  * vocabulary are divided by tp. unit: the vocabulary is first rounded up to a multiple of tp * unit rows; 0: it is not
@@ -25,8 +25,8 @@ int64_t tensor_vocabulary_unit(const struct choices *choices);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
-/* How a tensor of the whole model, named as in a layer ("wqkv.weight"), is cut: by blocks of rows, each divided over
- * all tensor ranks or only over those that hold no copies; or by columns. */
+/* How a tensor of the whole model, named as in a layer ("wqkv.weight"), is cut: in blocks of rows, each of which is
+ * divided over all tensor ranks or only over those without copies; or by columns. */
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;
@@ -41,8 +41,8 @@ struct tensor_cut {
     bool is_vocabulary; /* the share's rows times tp are the rows of all ranks, padding included */
 };
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
-/* Returns whether every tensor rank has the whole tensor and the whole gradient of it, as for an embedding or a head
- * that is not cut. */
+/* True if every tensor rank has the whole tensor and its whole gradient, as of an embedding or a head that is not
+ * cut. */
 bool tensor_is_complete(const struct choices *choices, const char *name);
 
 #endif

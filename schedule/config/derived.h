@@ -12,9 +12,9 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
 bool weights_shard_params(const struct choices *choices);
-/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: that of --gradients where it is
- * given. Otherwise it is the profile's, except that --states bf16 makes it the dtype of compute, unless FSDP reduces in
- * fp32 with these states too. */
+/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: that of --gradients, if given;
+ * else the profile's. With --states bf16 it is the dtype of compute instead, unless FSDP reduces in fp32 with these
+ * states, too. */
 uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, since no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP if several ranks share the weights, unless gradients accumulate whole (GRAD_SYNC_LAST). */
@@ -32,8 +32,8 @@ bool weights_have_root_unit(const struct choices *choices);
 bool weights_allocate_gradients_in_backward(const struct choices *c);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
-/* True if each sequence is cut over the ranks in a way of its own, by its documents or as it is dealt, so that
- * positions are bound for each sequence. */
+/* True if each sequence is cut over the ranks in its own way, by its documents or because it is dealt; then positions
+ * are bound for each sequence. */
 bool derived_binds_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
@@ -41,7 +41,7 @@ bool fpdt_offloads(const struct choices *choices);
 /* True if latents are sent among head ranks, or stored on the host, and keys and values are made from them afterwards:
  * mla_exchange chooses latents, and there are several head ranks or chunks on the host. */
 bool derived_sends_latents(const struct choices *choices);
-/* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
+/* True if one rank of the head group stores and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_one_rank_fetches(const struct choices *choices);
 
 #endif

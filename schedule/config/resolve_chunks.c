@@ -3,7 +3,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/config/resolve_degrees.h"
 
-/* The tokens of a chunk by default (FPDT, section 5.1); a sequence that is shorter is one chunk. */
+/* The default number of tokens of a chunk (FPDT, section 5.1). A shorter sequence is one chunk. */
 enum { CHUNK_TOKENS = 65536 };
 
 /* The number of pieces per chunk in which DeepSpeed computes the loss (FPDT_LogitsLoss) and the feed-forward part

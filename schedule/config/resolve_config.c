@@ -94,7 +94,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
-/* Checks that documents make up every sequence; where each sequence is one document, none are kept. */
+/* Checks that the documents fill every sequence. If each sequence is one document, it sets no documents. */
 static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
@@ -557,9 +557,9 @@ static void fill_sharding(struct choices *c, const struct request *r)
                                                          : RESHARD_ALWAYS);
 }
 
-/* True if attention is SDPA's, which compiled code of the profile gives a mask. SDPA is what runs if the request names
- * no kernel, or cuDNN's, which transformers reaches through SDPA only; with a mask SDPA cannot choose flash-attention.
- * Ranks that share a sequence take the mask away (accelerate, context_parallel), and packed documents have kernels of
+/* True if attention is SDPA's and the profile's compiled code gives it a mask. SDPA runs if the request names no
+ * kernel, or cuDNN's, which transformers reaches only through SDPA; with a mask SDPA cannot choose flash-attention. If
+ * ranks share a sequence, the mask is taken away (accelerate, context_parallel), and packed documents have kernels of
  * their own. */
 static bool attention_gets_mask(const struct choices *c, const struct request *r)
 {
@@ -581,7 +581,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     c->strategy = (uint8_t)row;
     if (strategy->fills_subsequences)
         sppo_fill_degrees(r);
-    /* "published" selects the implementation that the request names, or else the strategy's own */
+    /* "published" stands for the implementation that the request names, or else for the strategy's own */
     bool published = r->profile == NULL || strcmp(r->profile, "published") == 0;
     const char *implementation = r->impl ? r->impl : strategy->profile;
     row = find_profile(published ? implementation : r->profile, !published, diag);

@@ -110,7 +110,8 @@ struct degree_split {
     int64_t cp, hp;
 };
 
-/* Fills the splits of `ranks` that fit, those with most head ranks first; returns how many. */
+/* Fills split[] with the splits of `ranks` into context and head ranks that fit, those with most head ranks first, and
+ * returns their number. */
 static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
                        struct degree_split split[SPLITS_MAX])
 {
@@ -143,9 +144,9 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* Finds a legal split of `ranks` into context and head ranks that has the degrees that the user gave. It
- * takes the one with most head ranks; if both degrees are open, with most that fit in a node, so that their all-to-alls
- * stay there (LoongTrain, section 4.4), or, if none fits, with fewest. */
+/* Sets *s to a legal split of `ranks` into context and head ranks with the degrees that the user gave; returns false if
+ * there is none. It is the split with most head ranks. If both degrees are open, it is the one with most head ranks
+ * that fit in a node, so that their all-to-alls stay there (LoongTrain, section 4.4), or, if none fits, with fewest. */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct degree_split *s)
 {
@@ -167,8 +168,8 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
 
 /* ---- the degrees ---- */
 
-/* Fills the open degrees with the legal split over most ranks. If there is none, it fills them so that a message can
- * say what is wrong; a degree that cannot be filled stays 0. */
+/* Sets the open degrees to the legal split over most ranks. If there is none, it sets them so that a message can say
+ * what is wrong; a degree for which there is no value stays 0. */
 static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
                          struct degree_split *s)
 {
@@ -277,9 +278,9 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     return STATUS_OK;
 }
 
-/* Resolves whether windows are interleaved. They may be if the ranks of a ring are neighbours that fill whole nodes or
- * lie in one node, and the even ones in a node make whole windows of several ranks. Unless the user chose, the profile
- * decides, and interleaves only with context-first placement. */
+/* Resolves whether windows are interleaved. That is possible if the ranks of a ring are neighbours that fill whole
+ * nodes or are in one node, and if the even ones in a node form whole windows of several ranks. Unless the user chose,
+ * the profile decides, and only context-first placement is interleaved. */
 static enum status resolve_interleaving(struct choices *c, const struct request *r,
                                         struct diag *diag)
 {
@@ -348,8 +349,8 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
     return STATUS_BAD_INPUT;
 }
 
-/* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
- * not divide over 8 or 16". Appends nothing if the user asked for fewer. */
+/* Appends why fewer ranks share a sequence than there are, if the cause is not its length: ": 12 heads (12 kv) do not
+ * divide over 8 or 16". Appends nothing if the user asked for fewer. */
 static void put_why_fewer_ranks_share(struct text *out, const struct request *r,
                                       struct attention_axes axes, struct degree_split s)
 {
@@ -410,8 +411,8 @@ static int64_t length_unit_over(const struct request *r, struct attention_axes a
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
-/* Returns the number of ranks that would share the sequence if its length divided over them; 0: no more than share it
- * now. */
+/* Returns the number of ranks that could share the sequence if its length were divisible by that number; 0 if it is no
+ * larger than now. */
 static int64_t ranks_with_other_length(const struct request *r, struct attention_axes axes,
                                        struct degree_split s)
 {

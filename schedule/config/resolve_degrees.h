@@ -11,8 +11,8 @@
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
 /* Appends the 16 largest divisors of n that also divide `other` (0: the 16 largest divisors of n). */
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
-/* Appends the two multiples of `unit` next to n, which is not one itself: "8 or 16"; only the larger one if the other
- * is 0. */
+/* Appends the two multiples of `unit` nearest to n, which is not a multiple: "8 or 16"; only the larger one if the
+ * smaller is 0. */
 void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 
 /* Reports "OPTION: error: WHAT" to diag. */
@@ -30,14 +30,14 @@ struct rule {
 };
 enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag);
 
-/* Fills and checks the degree of tensor parallelism. It sets *inside to the request that remains for each tensor
- * rank: the transformer of its share (*share), on the ranks divided by tp. */
+/* Fills in and checks the degree of tensor parallelism. Sets *share to the part of the model that a tensor rank has,
+ * and *inside to the request for one tensor rank: with that model, on the ranks divided by tp. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
 
-/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave and that fits into
- * a node, so that its collectives stay there. tokens: tp must also divide the sequence. */
+/* Returns the largest tp that the model allows, that divides the ranks left by the given degrees, and that fits in a
+ * node, so that its collectives stay there. tokens: tp must also divide the sequence. */
 int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens);
 
 /* Fills and checks the degrees of a sequence, and placement, layout and window. If a degree is 1, the attention
@@ -58,8 +58,8 @@ int64_t resolve_liger_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 
-/* Fills in how the loss is computed. It also sets pieces->loss_pieces for a loss that decides the number of its pieces.
- * rows: those of a unit of a rank. */
+/* Fills in how the loss is computed. If that decides the number of the loss's pieces, it also sets pieces->loss_pieces.
+ * rows: the rows of a unit on a rank. */
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
                          struct resolve_pieces *pieces, struct diag *diag);
 

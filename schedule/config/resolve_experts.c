@@ -13,7 +13,7 @@ static bool neighbours_can_differ(const struct choices *c, int64_t ep)
            mesh_parts_allow_run(c, ep / c->tp);
 }
 
-/* Returns whether experts may be spread over ep ranks. The ranks that share one copy of the other weights must be whole
+/* True if experts may be spread over ep ranks: the ranks that share one copy of the other weights must form whole
  * groups of ep ranks. */
 static bool ep_fits(const struct choices *c, int64_t ep)
 {

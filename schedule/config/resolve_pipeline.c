@@ -119,7 +119,8 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
-/* Checks that the units form groups of P, which interleaved pipelines take through the chunks together. */
+/* Checks that the number of units is a multiple of the number of stages: interleaved pipelines take groups of that many
+ * units through the chunks together. */
 static enum status check_groups(const struct choices *c, struct diag *diag)
 {
     uint32_t units = pipeline_unit_count(c), each = c->subsequences, batches = 1;
@@ -138,7 +139,8 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
         c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
 }
 
-/* Resolves which subsequences stages share. If there are none, the pipeline becomes one whose stages cannot share. */
+/* Resolves which subsequences stages share. If they share none, the pipeline becomes the one whose stages cannot
+ * share. */
 static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};

@@ -19,9 +19,9 @@ static int64_t most_tensor_ranks(const struct request *r)
     return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
-/* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
- * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones (of at least
- * SPPO_TOKENS_MIN tokens) if there would be fewer than stages. With a pipeline that takes no subsequences it is 1. */
+/* Returns the number of subsequences such that they have SPPO_TOKENS tokens on average. It is smaller if equal lengths
+ * must divide the sequence, or if a step would have too many units; it is larger, with at least SPPO_TOKENS_MIN tokens
+ * each, if there would be fewer subsequences than stages. It is 1 for a pipeline without subsequences. */
 static int64_t count_subsequences(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given_degree(r->hp);

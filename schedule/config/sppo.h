@@ -12,8 +12,8 @@
 /* Mean tokens of a subsequence: the bounds of section 5.3, and what is filled in. */
 enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
 
-/* Fills in the numbers of tensor ranks, stages and subsequences that are open. Does nothing if the number of ranks
- * or the length is unset, or if there would be one subsequence: the sequence is too short for two, the pipeline takes
+/* Sets the numbers of tensor ranks, stages and subsequences that are open. Does nothing if the number of ranks or the
+ * length is unset, or if there would be one subsequence: because the sequence is too short for two, the pipeline has
  * none, or the user gave 1. Given values stay, even if they do not fit. */
 void sppo_fill_degrees(struct request *request);
 

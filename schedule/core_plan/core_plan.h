@@ -50,8 +50,8 @@ struct core_plan {
     size_t sequence_count, capacity;
 };
 
-/* Reads a plan. Fails at the first row that cannot be read; whether rows fit each other is for core_plan_check() to say
- * (schedule/core_plan/coverage.h). name stands for the text in messages. */
+/* Reads a plan. Fails at the first row that cannot be read; core_plan_check() checks whether the rows fit together
+ * (schedule/core_plan/coverage.h). name: the text's name in messages. */
 enum status core_plan_parse(struct core_plan *plan, const char *name, const char *data, size_t size,
                             struct diag *diag);
 void core_plan_print(struct text *out, const struct core_plan *plan);

@@ -106,8 +106,8 @@ static int64_t first_key(const struct plan_mask *s, int64_t query)
     return s->window > 0 && query - s->window + 1 > begin ? query - s->window + 1 : begin;
 }
 
-/* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. The first key that a query
- * sees never falls from query to query. */
+/* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. It relies on this: from
+ * one query to the next, the first key that is seen never moves back. */
 static bool find_visible_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k,
                               int64_t k_end, int64_t *query, int64_t *key)
 {
@@ -301,7 +301,8 @@ static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run 
     return count;
 }
 
-/* Adds the visible part of the queries [q, q_end) by the keys [k, k_end): pairs, and the rows that it reads. */
+/* Adds to *load the visible pairs of queries [q, q_end) and keys [k, k_end), and to *queries and *keys the rows that
+ * these pairs read. */
 static void add_tile(struct coverage_load *load, struct row_ranges *queries,
                      struct row_ranges *keys, const struct plan_mask *s, int64_t q, int64_t q_end,
                      int64_t k, int64_t k_end)

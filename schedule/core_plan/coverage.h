@@ -11,36 +11,38 @@
 /* Adds a message for the first fault of each sequence, of ten sequences at most. Returns STATUS_NO if there is one. */
 enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag);
 
-/* One rank's part of a sequence. Rows count once, in however many rounds they are used. */
+/* One rank's part of a sequence. A row counts once, in whatever number of rounds it is used. */
 struct coverage_load {
     double visible_pairs;
     int64_t own_tokens;    /* tokens that it owns */
     int64_t received_keys; /* rows of keys and values that it receives */
-    /* rows of queries that it receives, and whose results it sends back */
+    /* rows of queries that the rank receives; it sends back their results */
     int64_t received_queries;
 };
 /* Fills load[ranks] for a sequence of a plan that core_plan_check() has found right. */
 void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
 
-/* The fewest rows of keys that ranks receive if each of R ranks owns S / R tokens and computes their queries: the sum
- * over all ranks, and those of the rank that receives the most. */
+/* The fewest rows of keys that ranks receive if each of R ranks owns S / R of the S tokens and computes their queries:
+ * the sum over all ranks, and the rows of the rank that receives the most. */
 struct coverage_fewest {
     double all_ranks, fullest_rank;
 };
-/* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), where the
- * first place is 1. This query sees p(i) keys, so the rank receives p(i) - a(i) or more. In the order of their last
- * tokens the first i ranks own all tokens up to p(i) and perhaps later ones of their own: p(i) >= a(1) + ... + a(i).
- * So rank i receives at least a(1) + ... + a(i-1), and the last one n - own. The sum over the m ranks of a document is
- * (m-1) a(1) + (m-2) a(2) + ... + a(m-1), least if m = ceil(n / own) and only the first rank owns fewer than `own`, the
- * remainder r: (m-1) r + own (m-1) (m-2) / 2. Ranks that own neighbouring tokens receive just that. With a window only
- * the pairs bound it: P pairs of q own queries take P / own keys, so all ranks receive at least P / own - S.
+/* Returns that bound. Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last
+ * of them at place p(i), counted from 1. The query at that place sees p(i) keys, so the rank receives at least p(i) -
+ * a(i). If ranks are sorted by their last tokens, the first i ranks own all tokens up to p(i), and perhaps later ones:
+ * p(i) >= a(1) + ... + a(i). So rank i receives at least a(1) + ... + a(i-1), and the last one n - own. The sum over
+ * the m ranks of a document is (m-1) a(1) + (m-2) a(2) + ... + a(m-1). It is least if m = ceil(n / own) and only the
+ * first rank owns fewer than `own`, namely the remainder r; then it is (m-1) r + own (m-1) (m-2) / 2. Ranks that own
+ * neighbouring tokens receive exactly this. With a window, only the pairs give a bound: P pairs of `own` queries need P
+ * / own keys, so all ranks together receive at least P / own - S.
  *
- * pairs: the visible ones of all ranks. */
+ * pairs: the visible pairs of all ranks. */
 struct coverage_fewest coverage_fewest_keys(const struct document_list *documents, int64_t window,
                                             uint32_t ranks, double pairs);
 
-/* Returns bytes that some rank must at least receive and send in a forward, whoever computes which tile: P pairs need q
- * queries and k keys with q k >= P, of which it owns `own` each. pairs: of all ranks. moves: queries may travel. */
+/* Returns the bytes that some rank must at least receive and send in a forward, whatever rank computes each tile: a
+ * rank's P pairs need q queries and k keys with q k >= P, of which it owns `own` each. pairs: those of all ranks
+ * together. moves: queries may be sent to other ranks. */
 double coverage_fewest_bytes(double pairs, uint32_t ranks, double own,
                              const struct row_bytes *bytes, bool moves);
 

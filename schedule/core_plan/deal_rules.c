@@ -13,7 +13,8 @@ const char *const deal_rule_names[DEAL_RULE_COUNT] = {
     "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-/* owners: the rule by which tokens are dealt. parameter: its number when none is given; 0: it has none. */
+/* By rule: the rule by which its tokens are dealt (owners), and its parameter if none is given; 0: it has no
+ * parameter. */
 static const struct {
     enum deal_rule owners;
     int64_t parameter;
@@ -144,7 +145,7 @@ struct dealt_chunk {
     double pairs;
 };
 
-/* Orders chunks by falling pairs, and equal ones by their place in the sequence. */
+/* Sorts chunks by the number of their pairs, most first; equal ones by their place in the sequence. */
 static int compare_chunks(const void *left, const void *right)
 {
     const struct dealt_chunk *a = left, *b = right;
@@ -208,15 +209,15 @@ static void add_degree_run(struct degree_state *d, int64_t begin, int64_t rows, 
     d->pairs_of_rank[owner] += deal_visible_pairs(d->documents, d->windows, begin, begin + rows);
 }
 
-/* Returns the tokens of slice i of a document of n tokens in 2 `count` slices, of which the first ones have one more.
- */
+/* Returns the tokens of slice i if a document of n tokens is cut into 2 `count` slices; if they do not divide evenly,
+ * the first slices have one token more. */
 static int64_t slice_rows(int64_t n, uint32_t count, int64_t i)
 {
     return n / (2 * count) + (i < n % (2 * count));
 }
 
-/* Returns the first rank of the least loaded set of `count` ranks that have room for their slices of a document of n
- * tokens; UINT32_MAX: no set has. */
+/* Returns the first rank of the least loaded set of `count` ranks that all have room for their slices of a document of
+ * n tokens; UINT32_MAX if no set has. A set is `count` consecutive ranks, from a multiple of `count` on. */
 static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ranks, uint32_t count,
                                       int64_t n)
 {
@@ -269,7 +270,7 @@ static void deal_document(struct degree_state *d, uint32_t ranks, int64_t own, i
     }
 }
 
-/* Orders documents by falling length, and equal ones by their place. */
+/* Sorts documents by their length, longest first; equal ones by their place in the sequence. */
 static int compare_documents(const void *left, const void *right)
 {
     const struct degree_run *a = left, *b = right;

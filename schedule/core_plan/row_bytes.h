@@ -4,8 +4,8 @@
 
 #include "models/transformer.h"
 
-/* Bytes of a row that travels in one direction: of a key with its value; of a query to the rank that computes it; of
- * its result back. */
+/* Bytes of a row that is sent: key: a key with its value; query: a query, to the rank that computes it; result: the
+ * result of a query, back to its owner. */
 struct row_bytes {
     double key, query, result;
 };

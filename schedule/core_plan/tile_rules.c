@@ -89,14 +89,14 @@ static const struct ring_row {
     {DEAL_BURST, owners_if_keys_move, owners_if_queries_move, false},
 };
 
-/* ---- queries that move to less loaded ranks ---- */
+/* ---- queries that move from loaded ranks to less loaded ones ---- */
 
 enum {
     ROUND_SHARES = 16, /* a round brings a rank at most about 16 times as many keys as it owns */
     MOVES_A_RANK = 16  /* at most 16 slices of queries move for each rank */
 };
 
-/* Queries of one document that a rank computes; they see keys from `first` on. */
+/* Queries [q, end) of one document that `rank` computes. They see keys from position `first` on. */
 struct query_range {
     int64_t q, end, first;
     uint32_t rank;
@@ -108,7 +108,7 @@ struct move_state {
     struct deal_windows windows;
     struct row_bytes bytes;
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
-    /* ranks that exceed the mean by no more than this share of it keep their queries */
+    /* ranks that exceed the mean of pairs by no more than this share of it give no queries away */
     double tolerance;
     struct query_range *item;
     size_t item_count, capacity;
@@ -155,7 +155,7 @@ static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64
                     (deal_rows_below(m->deal, rank, end) - deal_rows_below(m->deal, rank, begin)));
 }
 
-/* A slice of an item that might move: its first or its last queries. */
+/* The first or the last queries [q, end) of an item, which might move to another rank. */
 struct query_slice {
     size_t item;
     int64_t q, end;
@@ -186,9 +186,9 @@ static struct query_slice shortest_slice(const struct move_state *m, size_t numb
                                 tail ? item->end : item->q + rows, 0};
 }
 
-/* Finds the slice that costs a rank the fewest bytes for each pair. Its giver exceeds the mean by at least half of what
- * the most loaded rank does, so that few items are compared, and moving it makes neither rank more loaded than the
- * giver was. Returns false if there is none. */
+/* Finds the slice that costs `rank` the fewest bytes for each pair. The rank that gives it exceeds the mean by at least
+ * half of what the most loaded rank `most` does, so that few items are compared; and after the move neither rank is
+ * more loaded than the giver was. Returns false if there is none. */
 static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint32_t most,
                                 struct query_slice *best)
 {

@@ -11,12 +11,13 @@
 #include "schedule/core_plan/deal_rules.h"
 #include "schedule/core_plan/row_bytes.h"
 
-/* No more tiles than these are made of a sequence: a prediction with as many takes about a minute. */
+/* The most tiles that are made of a sequence; a prediction with as many takes about a minute. */
 enum { TILE_RULE_MOST = 1 << 22 };
 
-/* Returns about how many tiles a rule makes of a sequence of one document; of several there are fewer. In each step of
- * a ring a rank has two slices of queries and two of keys, of which half are visible. move and blocks cut every run of
- * queries by the owners of the keys before it. 0: the rule has no tiles. */
+/* Returns about how many tiles a rule makes of a sequence of one document (of several documents there are fewer); 0 if
+ * the rule has no tiles. In each step of a ring a rank has two slices of queries and two of keys, and half of their
+ * pairs of slices are visible. The rules `move` and `blocks` cut every run of queries by the owners of the keys before
+ * it. */
 double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens);
 
 /* Returns the tiles of a sequence whose tokens were dealt by the choice's rule; NULL: the rule has no tiles. windows:

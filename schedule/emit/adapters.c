@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* The targets of one product. */
+/* The adapter targets of one product of the schedule. */
 struct targets {
     enum adapter_target first;
     uint32_t count;

@@ -14,13 +14,13 @@
 
 #include "schedule/emit/emit.h"
 
-/* Adds the adapters of the targets first..first+count-1 that the layer has to y[rows, columns of all targets]. x[rows,
- * inputs] is what all of them read. Fills *saved with what the backward reads. */
+/* Adds to y[rows, columns of all targets] the adapters of targets first .. first + count - 1 that the layer has. All of
+ * them read x[rows, inputs]. Sets *saved to what the backward reads. */
 void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
                       struct view x, struct view y, int64_t rows, struct adapters_saved *saved);
 
-/* Emits the gradients of these adapters, and adds to dx[rows, inputs], which already holds that through W, their
- * gradients of x. */
+/* Emits the gradients of these adapters, and adds their gradients of x to dx[rows, inputs], which already has the
+ * gradient through the layer's own weight. */
 void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
                        struct view dy, struct view x, struct view dx, int64_t rows,
                        const struct adapters_saved *saved);

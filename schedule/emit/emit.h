@@ -48,7 +48,7 @@ static inline bool weight_is_of_adapter(enum weight weight)
 struct model_part {
     uint32_t bundle;        /* IR_NONE: this stage does not have the part */
     uint64_t first_element; /* first element of the part in its bundle */
-    /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
+    /* the bundle of the part's experts, if they are spread over ranks; IR_NONE: they are in `bundle` */
     uint32_t experts_bundle;
     uint64_t experts_first_element; /* the first element of the part's experts in that bundle */
     /* the bundle of the part's adapters, and their first element in it; IR_NONE: the part has no adapters */
@@ -79,7 +79,7 @@ struct weight_ranks {
 
 struct bundle_state {
     uint16_t ir_row; /* row of ir.bundle */
-    /* it has the experts of a part whose experts are spread over ranks */
+    /* the bundle has the experts of a part, which are spread over ranks */
     bool has_spread_experts;
     bool has_adapters;                /* it has the adapters of layers, and nothing else */
     bool is_frozen;                   /* it has neither gradients nor states */
@@ -98,7 +98,7 @@ struct bundle_state {
      * empty: there is no such gradient */
     struct view other_ranks_grad;
     buffer_id master, moment1, moment2;
-    /* its linear layers have quantised weights only (--primary-weights) */
+    /* its linear layers have only quantised weights (--primary-weights) */
     bool quantised;
     /* the bundle's weights in 8 or 4 bits and their scales, in the order of the ranks' parts; IR_NONE: each weight is
      * quantised when the first product reads it */
@@ -118,7 +118,7 @@ struct latent_saved {
     struct view kv, kv_norm, kv_stats, kv_norm_gathered;
 };
 
-/* The most linear layers of which one product consists. */
+/* The most linear layers that one product of the schedule computes. */
 enum { ADAPTERS_OF_PRODUCT = 3 };
 
 /* What the backward of a product's adapters reads. x: the adapter's own copy of the input, if it has one. narrow: x
@@ -241,7 +241,7 @@ struct tensor_ranks {
     uint16_t copy_group;
     uint32_t copy_axes;
     uint8_t comm_stream; /* stream */
-    /* the one buffer into which an implementation gathers; IR_NONE: it has none */
+    /* the one buffer into which an implementation gathers all parameters; IR_NONE: it has none */
     buffer_id gather_buffer;
 };
 
@@ -262,7 +262,7 @@ struct lent_grad {
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct unit_stages shared;
-    /* the sum over the stages, which is still to be added; IR_NONE: the gradient is already in its place */
+    /* the gradient's sum over the stages, while it must still be added to the gradient; IR_NONE: there is none */
     buffer_id pending_sum;
 };
 
@@ -296,10 +296,10 @@ struct emit_streams {
     uint8_t shared_comm; /* messages between stages that share a unit */
 };
 
-/* Process groups; masks of mesh axes. A group that has one rank, or does not exist, is IR_NONE16. */
+/* Process groups, and masks of mesh axes. IR_NONE16: the group has one rank, or does not exist. */
 struct emit_groups {
     uint16_t hp; /* ranks that share a sequence by heads */
-    /* the context ranks, inner_ring.size * outer_ring.size of them */
+    /* the rings of the context ranks, of which there are inner_ring.size * outer_ring.size */
     struct ring inner_ring, outer_ring;
     /* for each step and tile of a ring, whether any key is visible: cached answers of schedule/attention/ring.c */
     uint8_t *ring_visibility;
@@ -319,7 +319,7 @@ struct emit_groups {
 struct emit_unit {
     int64_t tokens; /* local tokens of one sequence, of all tensor ranks together */
     int64_t rows;   /* micro_batch * tokens */
-    /* tokens and rows of one tensor rank, for ops outside the pairs of products */
+    /* tokens and rows of one tensor rank, for ops that each tensor rank does on its own rows */
     int64_t own_tokens, own_rows;
     /* index of the unit's first token among the rank's tokens of a sequence */
     int64_t first_token;
@@ -391,7 +391,7 @@ struct emit {
     const struct transformer *whole_model; /* the whole model */
     struct repeats repeats; /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
-    /* the bytes that layers keep in addition to what ops read */
+    /* the bytes that layers keep besides what the schedule's ops read */
     struct kept_bytes_row kept_extra_bytes;
 
     uint16_t role;  /* the role that is emitted: stage `stage` of the pipeline, or all ranks */
@@ -446,7 +446,7 @@ buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, 
 /* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_whole(const struct emit *e, buffer_id buffer);
-/* Returns the whole of a new buffer; d1 = 0: it has one dimension. */
+/* Returns a view of a whole new buffer of shape [d0, d1], or [d0] if d1 is 0. */
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                         int64_t d0, int64_t d1);
 /* Does what emit_tensor() does, in the dtype of computation. */
@@ -460,7 +460,7 @@ buffer_id emit_bound_buffer(struct emit *e, const char *stem, struct binding bin
                             enum category category, enum dtype dtype, int64_t count);
 enum dtype dtype_of_view(const struct emit *e, struct view x);
 int64_t bytes_of_view(const struct emit *e, struct view x);
-/* Returns the empty view, which stands for an operand that is not there. */
+/* Returns the empty view, which means that there is no such operand. */
 static inline struct view view_none(void)
 {
     return (struct view){{IR_NONE}, 0, 0};
@@ -500,14 +500,15 @@ struct view emit_zeros(struct emit *e, struct view x);
 op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y);
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
-/* Returns x in another dtype, in a new buffer of one dimension; x itself when it has that dtype. */
+/* Returns x if it has that dtype; else emits a cast to a new buffer of one dimension and returns that. */
 struct view emit_in_dtype(struct emit *e, struct view x, enum dtype dtype, const char *stem,
                           enum category category);
-/* Emits a PACK, which writes x[rows, parts width] to y as [parts, rows, width], or an UNPACK, its inverse, and returns
- * y. With parts = 1 it is a copy. */
+/* Emits a PACK, which writes x[rows, parts * width] to y as [parts, rows, width], or an UNPACK, its inverse, and
+ * returns y. With parts = 1 it is a copy. */
 struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
                       int64_t rows, int64_t parts, int64_t width);
-/* Sends x to the rank of the same place `by` stages after this one (before it: negative), or receives x from it. */
+/* Sends x to the rank with the same other coordinates `by` stages after this one (negative: before it), or receives x
+ * from there. */
 op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
                    int64_t channel);
 
@@ -520,8 +521,8 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
 struct expert_rows {
     int64_t capacity_rows, route, dealt, kept;
 };
-/* Emits emit_matmul() in as many groups of rows as the rank has experts, each with its own matrix, and its own row of
- * the bias (models/work.h). */
+/* Does what emit_matmul() does, in as many groups of rows as the rank has experts. Each group has its own matrix and
+ * its own row of the bias (models/work.h). */
 void emit_grouped_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                          struct view bias, struct view y, struct expert_rows rows, int64_t n,
                          int64_t k);
@@ -541,7 +542,8 @@ void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, str
                        struct view y, int64_t m, int64_t n, int64_t k);
 void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                      struct view x, int64_t m, int64_t n, int64_t k);
-/* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
+/* Emits db[cols] = the column sums of dy[rows, cols], added to what the gradient has; nothing if the model has no such
+ * bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
 /* Does the same for the bias of each expert, over the expert's rows: db[experts, cols]. */
@@ -569,30 +571,31 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 /* Makes the buffer of the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. It has room for
  * `beside` more bytes, which an implementation keeps for the norm's backward (schedule/choices/kept.h). */
 struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
-/* Makes a residual stream [rows, hidden]. Its buffer has room for the bytes that a framework with a wider stream
- * takes. */
+/* Makes a tensor of the residual stream, [rows, hidden]. If a framework's stream is wider than 16 bits, its buffer has
+ * room for as many bytes. */
 struct view emit_residual_stream(struct emit *e);
 /* Returns the rows of a residual stream. */
 struct view view_of_residual(const struct emit *e, buffer_id x);
 
-/* Products in 8 or 4 bits (schedule/emit/narrow.c). emit_narrow_operands(): if the product is one of a linear layer
- * that multiplies in 8 or 4 bits, replaces read[0] and read[1] by their copies, and appends the scales of both after
- * the `reads` operands; read[] must have room for two more. Returns the number of operands.
- * emit_narrow_forget_copies(): forgets the copies of a buffer, since an op writes it. emit_narrow_reset(): forgets all
- * copies, before another role is emitted.
+/* Products in 8 or 4 bits (schedule/emit/narrow.c).
  *
- * emit_narrow_gathers_in_8_bits(): returns whether tensor ranks gather the operands of such products in 8 bits, here:
- * with one scale for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
+ * emit_narrow_operands(): if the product is one of a linear layer that multiplies in 8 or 4 bits, replaces read[0] and
+ * read[1] by their copies, and appends the scales of both after the `reads` operands, for which read[] must have room.
+ * Returns the number of operands. emit_narrow_forget_copies(): forgets the copies of a buffer, since an op writes it.
+ * emit_narrow_reset(): forgets all copies, before another role is emitted.
+ *
+ * emit_narrow_gathers_in_8_bits(): true if tensor ranks gather the operands of such products in 8 bits, here with one
+ * scale for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
  * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_copy_of_own_rows(): returns the 8-bit copy of this
- * rank's rows of an input, or of a gradient; the largest element is that of all ranks of the group, which communicate
- * on the stream. emit_narrow_set_gathered_copy(): says that data is the copy of the rows y of all ranks, which was
- * gathered from those of part. y itself is never written.
+ * rank's rows of an input or of a gradient. Its scale follows from the largest element on all ranks of the group, which
+ * communicate on the stream. emit_narrow_set_gathered_copy(): records that `data`, which was gathered from the copies
+ * `part`, is the copy of the rows y of all ranks. y itself is never written.
  *
- * emit_narrow_rescales_result(): returns whether products of the backward write a result that a pass of its own
- * multiplies by the scales of rows, here. torchao multiplies them by the kernel for one scale
- * (torchao/float8/float8_ops.py, addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation,
- * which gradients do not use (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the
- * product applies the scales, and a cast stands for the pass. */
+ * emit_narrow_rescales_result(): true if products of the backward write a result that a pass of its own multiplies by
+ * the scales of rows. torchao does so, with the kernel for one scale (torchao/float8/float8_ops.py,
+ * addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation, which gradients do not use
+ * (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the product applies the scales,
+ * and a cast takes the time of the pass. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
 void emit_narrow_forget_copies(struct emit *e, buffer_id buffer);
 bool emit_narrow_gathers_in_8_bits(const struct emit *e);

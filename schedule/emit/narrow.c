@@ -305,7 +305,7 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     read[1] =
         narrow_copy(e, (enum operand_role)roles[form].b, read[1], b, b_turned, &read[reads + 1]);
     work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->weight_scaling;
-    /* k, the axis that is summed over, is innermost in both operands */
+    /* the sum is over k, which must be the innermost axis of both operands */
     if (products_need_transposed_copies(c) && form == MATMUL_TN && groups > 1)
         work->matmul.turned = 1;
     else if (products_need_transposed_copies(c))

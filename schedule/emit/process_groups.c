@@ -38,7 +38,7 @@ static void add_axis(struct ir *ir, struct mesh_axes *axes, const struct mesh_pa
     axes->part[axes->count++] = *part;
 }
 
-/* Adds a group over axes, those of lower order first; returns IR_NONE16 if it would have one rank. */
+/* Adds the group of the axes in `mask`, sorted by their order; returns IR_NONE16 if it would have one rank. */
 static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axes *axes,
                           uint32_t mask)
 {

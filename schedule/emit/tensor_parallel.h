@@ -46,8 +46,8 @@ void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
 void tensor_reduce_unread(struct emit *e, struct view x);
 /* Does what tensor_gather() does, into y, which has room for all rows. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
-/* Returns this rank's part of x, which is the same on all tensor ranks; parts are equal. An op names the same operand
- * on every rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
+/* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op has the same operand on every
+ * rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
 struct view tensor_own_part(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
 void tensor_reduce_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);

@@ -24,7 +24,7 @@ struct token_deal {
     const uint32_t *first_run;
 };
 
-/* One step of dealing: the next `rows` tokens of the sequence go to `owner`. */
+/* One share of a deal: the next row_count tokens of the sequence go to `owner`. */
 struct token_share {
     int64_t row_count;
     uint32_t owner;
@@ -35,7 +35,7 @@ struct token_share {
  * arena. */
 struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
                                          const struct token_share *share, uint32_t count);
-/* A run of tokens and its owner. */
+/* A run of tokens, and the rank that owns it. */
 struct owned_run {
     const struct token_run *run;
     uint32_t owner;

@@ -52,7 +52,7 @@ void documents_set_lengths(struct documents *documents, struct arena *arena, uin
 void documents_set_list(struct documents *documents, struct arena *arena, uint32_t sequence,
                         struct document_list list);
 
-/* Copies all lists; their deals and tiles are shared, not copied. */
+/* Copies all lists to the arena; the deals and tiles to which they point are not copied. */
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
 /* Returns the list of a sequence; NULL: the sequence is one document. */
@@ -62,7 +62,7 @@ const struct document_list *documents_of_sequence(const struct documents *docume
 /* True if every sequence is set and is a single document. */
 bool documents_are_single(const struct documents *documents);
 
-/* True if a list deals the tokens of its sequence. */
+/* True if some list deals the tokens of its sequence. */
 bool documents_are_dealt(const struct documents *documents);
 /* True if a list says who computes which tile. */
 bool documents_have_tiles(const struct documents *documents);
@@ -79,7 +79,8 @@ bool documents_equal_on_ranks(const struct documents *documents, uint32_t ranks)
 uint32_t documents_first_equal_sequence(const struct documents *documents, uint32_t sequence,
                                         uint32_t ranks);
 
-/* Returns the number of the document that a position lies in; document_begin() returns where a document begins. */
+/* document_at() returns the number of the document that has the position; document_begin() returns the first position
+ * of a document. */
 uint32_t document_at(const struct document_list *list, int64_t position);
 static inline int64_t document_begin(const struct document_list *list, uint32_t document)
 {

@@ -95,7 +95,7 @@ struct view {
     uint64_t begin, count;
 };
 
-/* An element range without its buffer, as it is stored: many buffers share few ranges. */
+/* A range of elements without its buffer. It is stored separately, since many buffers share few ranges. */
 struct ir_extent {
     uint64_t begin, count;
 };
@@ -121,11 +121,11 @@ struct tensor {
     int64_t padded_rows;    /* 0: no padding */
 };
 
-/* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */
+/* Consecutive tensors in one buffer, of which each rank holds its own slices; there may be padding at the end. */
 struct bundle {
     const char *name;
     uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
-    /* elements of one rank before flat sharding, padding included */
+    /* the elements that one rank holds if the bundle is not sharded, padding included */
     uint64_t elements;
 };
 
@@ -160,7 +160,7 @@ struct binding {
     uint32_t partial_axes;
 };
 
-/* A growing column set: `count` rows in use, room for `capacity`. */
+/* A table of columns that grows: `count` rows are in use, and there is room for `capacity`. */
 struct buffer_table {
     uint32_t count, capacity;
     uint8_t *memory, *dtype, *category;
@@ -169,7 +169,7 @@ struct buffer_table {
     uint16_t *layer;   /* the layer that reports name; IR_NONE16: none */
     uint16_t *binding; /* IR_NONE16: none */
     uint32_t *dims;    /* row of ir.dims */
-    /* the name: text `stem` and a decimal number (IR_NONE: only the stem) */
+    /* the name consists of the text `stem` and a decimal number; number IR_NONE: only of the stem */
     uint32_t *stem, *number;
     /* The ops that must have completed before the memory is free: see ir_free_set(). Nearly every buffer has one. */
     /* The op; if the buffer has several, the row of ir.free_op[] at which they begin. */
@@ -252,7 +252,7 @@ struct ir {
     op_id *free_op; /* the free sets that have several ops */
     uint32_t free_op_count, free_op_capacity;
 
-    /* Planned size of each memory's arena, for the role with the largest one; 0 until it is planned. */
+    /* The planned bytes of each memory's arena, in the role with the largest; 0 before it is planned. */
     uint64_t planned_bytes[MEMORY_COUNT];
 
     struct repeats repeats; /* what a short list leaves out; all-zero: the list is whole */
@@ -285,7 +285,7 @@ uint16_t ir_add_binding(struct ir *ir, struct binding binding);
 /* The tables whose rows have names. */
 enum ir_table { IR_GROUP, IR_ROLE, IR_STREAM, IR_TENSOR, IR_BUNDLE, IR_WORD, IR_TABLE_COUNT };
 const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row);
-/* Returns the row with that name; IR_NONE: there is none. */
+/* Returns the row of the table with that name; IR_NONE if there is none. */
 uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *name, size_t size);
 
 /* ---- tables with many rows ---- */
@@ -338,7 +338,8 @@ void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t
 /* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
-/* Return a row of ir.extent, and a new row of ir.range, for passes that write operands themselves. */
+/* Return the row of an extent in ir.extent, and a new row of ir.range. They are for passes that write operands
+ * themselves. */
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 
@@ -418,7 +419,7 @@ uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
 /* Returns the role to which an op belongs. */
 uint32_t ir_role_of_op(const struct ir *ir, uint32_t op);
 
-/* True if the op holds the host until it ends (HOST_SYNC, BARRIER, blocking copies). */
+/* True if the host issues nothing more until the op ends (HOST_SYNC, BARRIER, blocking copies). */
 static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];

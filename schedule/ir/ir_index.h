@@ -8,7 +8,7 @@
 enum { IR_RECENT_RANGES = 4096 };
 
 struct ir_index {
-    /* Maps that find equal rows while rows are added; for tables whose rows have names, they find the names. */
+    /* Maps by which a row that is added finds an equal one; for tables whose rows have names, they are by name. */
     struct id_map shape, dims, extent, name[IR_TABLE_COUNT];
 
     /* Names of buffers. Only code that reads text looks buffers up by name, so the first look-up fills the map; it

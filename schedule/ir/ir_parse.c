@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most characters of a word that a message quotes. */
+/* A message quotes at most this many characters of a word. */
 enum { QUOTED = 60 };
 
 static int quoted_length(struct word word)
@@ -309,7 +309,8 @@ static bool check_pending_free_ops(struct parser *p)
     return true;
 }
 
-/* Reports the first NUL. This comes first because a NUL would end a message that quotes the word around it. */
+/* Reports the first NUL in the text. It is checked before all else, because a NUL in a quoted word would end the
+ * message. */
 static bool check_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);

@@ -16,7 +16,7 @@ struct word {
     size_t size;
 };
 
-/* An op that a free set names; it is checked when all ops are known. */
+/* An op in a free set, which can be checked only when all ops are known. */
 struct pending_free_op {
     uint32_t line, column, op;
 };
@@ -41,8 +41,8 @@ struct parser {
 enum clause { CLAUSE_READS, CLAUSE_WRITES, CLAUSE_WAITS, CLAUSE_GUARD, CLAUSE_COUNT };
 extern const char *const clause_names[CLAUSE_COUNT];
 
-/* Parses the rest of a statement whose first word was read. This and every function below that returns a bool and gets
- * the parser returns false once it has reported a fault. */
+/* Parses the rest of a statement whose first word has been read. Returns false after a message if it has a fault, as
+ * every function below does that returns a bool and gets the parser. */
 typedef bool parse_function(struct parser *p);
 
 /* Reads the statement of the line at the cursor. */
@@ -86,7 +86,7 @@ struct word word_cut_at(struct word *word, char c);
 /* Moves the part before the first `c` from *rest to *item; returns false if *rest is empty (its `at` is NULL). */
 bool word_take_item(struct word *rest, char c, struct word *item);
 
-/* Parses a decimal in low..high; what: its name in messages, such as "layer". */
+/* Parses a whole decimal number from low to high. what: the number's name in messages, such as "layer". */
 bool parse_number(struct parser *p, struct word word, const char *what, int64_t low, int64_t high,
                   int64_t *value);
 

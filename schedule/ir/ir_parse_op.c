@@ -8,7 +8,7 @@
 
 enum { OPERANDS_MAX = 8 }; /* the most reads, or writes, that any kind has */
 
-/* The keys that label an op; other keys are parameters of its kind. */
+/* The keys of an op's labels; other keys are parameters of its kind. */
 enum { PHASE, REGION, LAYER, CHUNK, STEP, MICRO, TAGS };
 static const char *const tag_names[TAGS] = {"phase", "region", "layer", "chunk", "step", "micro"};
 

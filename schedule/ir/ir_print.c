@@ -135,7 +135,7 @@ static void put_documents(struct text *out, const struct ir *ir)
     }
 }
 
-/* Appends one line for each list of shares; if all layers have the same list, the line names no layers. */
+/* Appends one line for each list of shares. If all layers have the same list, the line does not name layers. */
 static void put_routing(struct text *out, const struct ir *ir)
 {
     const struct routing *r = &ir->routing;

@@ -75,8 +75,8 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                       layout->sequence_tokens);
 }
 
-/* Returns the number of tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of
- * every chunk; *before: the tokens of all chunks before it. */
+/* Returns the number of tokens of the chunk that has position p, if each of `ranks` ranks has an equal part of every
+ * chunk. Sets *before to the tokens of all chunks before it. */
 static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int64_t p,
                           int64_t *before)
 {
@@ -217,8 +217,8 @@ static int64_t clamp_to_zero_and(int64_t value, int64_t most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Returns the number of positions below `position` that lie in slices c and 2 cp - 1 - c; slices begin at position
- * 0. */
+/* Returns how many positions below `position` are in slices c and 2 cp - 1 - c of `slice` tokens each, the first of
+ * which begins at position 0. */
 static int64_t positions_in_slices_below(const struct token_layout *layout, uint32_t c,
                                          int64_t slice, int64_t position)
 {

@@ -46,7 +46,7 @@ struct token_layout {
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];
 
-/* Checks that the sizes divide as the layout requires; the message names lengths that do. */
+/* Checks that the sizes are divisible as the layout requires; the message names lengths that are. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
 /* Returns the global position of local position p on the rank with context index c and head index h. documents: the

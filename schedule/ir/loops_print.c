@@ -14,7 +14,7 @@
 
 enum { DEPTH_MAX = 8 };
 
-/* A loop as it is printed. The loops of one top-level node have consecutive rows, an outer one before its inner
+/* A loop to be printed. The loops inside one top-level node have consecutive rows, an outer loop before its inner
  * ones. */
 struct named_loop {
     uint32_t parent; /* row; UINT32_MAX: none */
@@ -175,7 +175,7 @@ static void name_all_loops(struct loops_printer *p)
     p->loops_before_node[l->count] = p->named_count;
 }
 
-/* ---- the place of an op ---- */
+/* ---- where an op is in the loops ---- */
 
 struct op_place {
     uint32_t depth; /* number of loops around the op; 0: it is a top-level line */
@@ -257,8 +257,8 @@ static void put_expression(struct loops_printer *p, const struct enclosing_loops
         text_putc(p->out, '0');
 }
 
-/* Splits a number, given by its value in the first iterations and its strides, into a constant plus a sum of factors
- * times loop variables; returns the constant. */
+/* Writes a number as a constant plus multiples of loop variables: sets factor[] to the multiples and returns the
+ * constant. first: its value in the first iterations; stride: what it grows by in each loop. */
 static int64_t split_constant(const struct loops_printer *p, const struct enclosing_loops *a,
                               int64_t first, const int64_t *stride, int64_t *factor)
 {

@@ -43,7 +43,7 @@ struct loop {
     uint32_t first_item; /* the first item of its body; IR_NONE: none */
     /* number of ops before it: in an iteration of the enclosing loop, or, if there is none, in the schedule */
     uint64_t ops_before;
-    /* number of ops and lines of an iteration, with its inner loops unrolled */
+    /* number of ops and of lines in an iteration, if its inner loops are unrolled */
     uint64_t ops_per_iteration, lines_per_iteration;
     /* [row_capacity] by number of a row: the ops of one iteration before that row; UINT64_MAX: there is no row with
      * this number */
@@ -51,7 +51,7 @@ struct loop {
     uint32_t row_count, row_capacity;
 };
 
-/* Another name of a loop's op, or the number that the text gives to an op outside loops. */
+/* A further name of an op in a loop, or the number that the text gives to an op outside loops. */
 struct alias {
     uint32_t loop, row; /* loop IR_NONE: the op is outside loops */
     /* value of the loop's variable; for an op outside loops, its number in the text */
@@ -188,7 +188,7 @@ static void add_alias(struct reader *r, struct alias alias)
     r->alias[r->alias_count++] = alias;
 }
 
-/* Returns the first alias with that name; NULL: there is none. */
+/* Returns the first alias with that loop, row and value; NULL if there is none. */
 static const struct alias *find_alias(const struct reader *r, uint32_t loop, uint32_t row,
                                       int64_t value)
 {
@@ -372,9 +372,9 @@ static bool find_op_of_alias(struct reader *r, const struct alias *alias, const 
     return found;
 }
 
-/* Finds the number of the op that is a row of a loop in one iteration. value[0 .. depth]: the values of the variables
- * of the loops around the row, the loop's own last. If that value is outside the loop's range, an alias names the op.
- * aliased: the name itself is in an alias, which may not refer to another alias. */
+/* Finds the number of the op that is row `row` of a loop in one iteration. value[0 .. depth]: the values of the
+ * variables of the loops around the row, that of `loop` last. If the last value is outside the loop's range, an alias
+ * must name the op. aliased: the name itself is in an alias, which must not refer to another alias. */
 static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
                                  const int64_t *value, bool aliased, uint64_t *op)
 {

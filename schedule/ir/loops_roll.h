@@ -23,9 +23,9 @@ struct loops_shape {
     uint32_t *body;       /* the shapes of an iteration, in order */
     uint32_t body_length; /* length of body */
     uint32_t trip_count;  /* number of iterations, at least 2 */
-    /* [numbers of an iteration] by how much the number changes from one iteration to the next */
+    /* [number_count] by how much each number changes from one iteration to the next */
     int64_t *stride;
-    /* number of numbers of a node: those of a line, or of a loop's first iteration */
+    /* how many numbers a node has: those of a line, or those of a loop's first iteration */
     uint32_t number_count;
     uint32_t op_line_count; /* number of op lines of a node, all iterations together */
     uint32_t loop_count;    /* number of loops of a node, itself included */

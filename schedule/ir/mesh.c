@@ -44,7 +44,7 @@ static uint32_t axis_set_size(const struct mesh *mesh, const struct axis_set *se
     return set->count ? set->count : mesh->axis[set->axis].size;
 }
 
-/* Finds the index of a coordinate in the set; returns false if it is not in it. */
+/* Sets *place to the index of a coordinate in the set; returns false if the set does not have it. */
 static bool axis_set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
 {
     if (set->count == 0) {

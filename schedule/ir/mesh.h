@@ -62,7 +62,8 @@ uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AX
 
 /* Returns the bit mask of the axes that a group lists. */
 uint32_t group_axis_mask(const struct group *group);
-/* Return the ranks in one instance, and the number of instances (the mesh without the group's axes). */
+/* group_rank_count() returns the number of ranks in one instance of a group; group_instance_count() the number of its
+ * instances, which are the parts of the mesh that the group's axes span. */
 uint32_t group_rank_count(const struct mesh *mesh, const struct group *group);
 uint32_t group_instance_count(const struct mesh *mesh, const struct group *group);
 /* Finds the instance of a rank and its index there. False when the rank is in no instance (an explicit set leaves

@@ -89,7 +89,7 @@ int64_t needed_rows_of_owner(const struct needed_tokens *n, uint32_t owner)
     return rows;
 }
 
-/* A bound of a range of positions that a rank needs; sign: 1 at its end, -1 at its begin. */
+/* One end of a range of positions that a rank needs. sign: -1 at its begin, 1 at its end. */
 struct needed_bound {
     int64_t position, sign;
     uint32_t context;
@@ -195,7 +195,7 @@ static int64_t reads_before_position(const struct token_reads *r, size_t count, 
                    : 0;
 }
 
-/* Returns how often all ranks read rows of one rank; each rank reads all of its own. */
+/* Returns the number of reads of one rank's rows by all ranks; a rank reads each of its own rows once. */
 static int64_t reads_of_rank(const struct token_reads *r, size_t count,
                              const struct token_layout *layout,
                              const struct document_list *documents, uint32_t owner)
@@ -241,8 +241,8 @@ struct needed_most needed_most(const struct token_layout *layout,
     return most;
 }
 
-/* Lists the rows that `needed` needs of a rank, in the order of positions: the owner's row of each or, with `places`,
- * its place among all needed rows. Returns their number. */
+/* Writes to `out` the rows of rank `owner` that another rank needs, in the order of positions, and returns their
+ * number: for each the owner's row, or, with `places`, its index among all needed rows. */
 static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, bool places,
                                 int64_t *out)
 {

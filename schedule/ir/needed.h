@@ -42,14 +42,14 @@ int64_t needed_rows_of_owner(const struct needed_tokens *needed, uint32_t owner)
 void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
                               const struct document_list *documents, int64_t window);
 
-/* The most rows that a rank of a sequence sends and receives. */
+/* The most rows that any rank of a sequence sends and receives. */
 struct needed_most {
     int64_t sent_rows, received_rows;
 };
 struct needed_most needed_most(const struct token_layout *layout,
                                const struct document_list *documents, int64_t window);
 
-/* The rows that a rank sends, or receives, by the order of the other ranks. */
+/* The rows that a rank sends, or those that it receives, sorted by the other rank. */
 struct needed_rows {
     int64_t *first_row_of_peer; /* [cp + 1] first row of each peer, and the number of rows; heap */
     /* [row_count] for sent rows: the rank's own row; for received rows: the index of the row by position; on the
@@ -59,7 +59,7 @@ struct needed_rows {
 /* The rows of a rank's own in a round of a plan of tiles. */
 struct own_packed_rows {
     int64_t row_count;
-    /* [row_count] the row in packed order, and the rank's own row; heap */
+    /* [row_count] for each row, its place in packed order and its row among the rank's own rows; on the heap */
     int64_t *packed_row, *own_row;
 };
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,

@@ -23,7 +23,8 @@ struct repeat_run {
     uint32_t role;
     /* first_op: of the first iteration */
     uint32_t first_op, ops_per_iteration;
-    /* copies of iteration gap - 1 come before iteration gap */
+    /* number of iterations; the gap is before iteration gap_before_iteration: there the whole list has copies of the
+     * iteration before the gap */
     uint32_t iteration_count, gap_before_iteration;
     /* the value of the first iteration, and what the value changes by from one iteration to the next, 1 or -1 */
     int32_t first_value, value_step;
@@ -51,7 +52,7 @@ struct repeat_place {
     int32_t iteration_value;
 };
 
-/* Returns the last run that begins at an op or before it; NULL: there is none. */
+/* Returns the last run that begins at this op or before it; NULL if there is none. */
 const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint32_t op);
 
 struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op);
@@ -87,7 +88,7 @@ uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, ui
  * an iteration that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
-    /* for copies: the row of the previous copy, or of the row itself, is `back` rows before this one */
+    /* for a copy: the row of the previous copy (of the first copy: the row itself) is this many rows before this one */
     uint32_t rows_back;
 };
 

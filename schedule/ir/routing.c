@@ -79,7 +79,7 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
             *rest = heap_zalloc(r->expert_count, sizeof *rest);
     bool again = true;
     memset(count, 0, r->expert_count * sizeof *count);
-    /* an expert whose part is more than all tokens takes them all, and the others share what is left */
+    /* an expert whose share would be more than all tokens gets all of them, and the others divide the rest */
     while (again) {
         again = false;
         sum = sum_of_unfilled_shares(share, count, rows, r->expert_count);
@@ -262,7 +262,7 @@ int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t row
     return most;
 }
 
-/* Returns the rows for which the work has room, of those that depend on the rank; 0: it has none. */
+/* Returns the number of rows for which the work has room, if its rows depend on the rank; else 0. */
 static int64_t row_capacity_of(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

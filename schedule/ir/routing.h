@@ -31,7 +31,8 @@ enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
-    /* the most copies that an expert takes, over the mean copies of an expert, in millionths; 0: no copy is dropped */
+    /* the most copies that an expert takes, over the mean number of copies of an expert, in millionths; 0: no copy is
+     * dropped */
     int64_t factor_millionths;
     int64_t pads;        /* 1: each expert gets as many rows as it has capacity */
     int64_t drop_policy; /* enum token_drop */
@@ -42,7 +43,7 @@ enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
 struct routing {
     struct expert_capacity capacity;
     bool is_spread; /* experts of a token are on as many ranks as by chance */
-    /* of a layer; of a token, at most `experts`. 0: routing is even */
+    /* number of experts of a layer, and of copies of a token, at most as many; 0: routing is even */
     uint32_t expert_count, copies_per_token;
     uint32_t layer_count;
     uint32_t list_count;
@@ -64,7 +65,7 @@ void routing_set_shares(struct routing *routing, struct arena *arena, uint32_t l
                         const int64_t *share);
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from);
 
-/* Returns the rows of an expert, of a rank's `rows` tokens, for which it has capacity; 0: it has no limit. */
+/* Returns the most rows that an expert takes of a rank's `rows` tokens; 0: there is no limit. */
 int64_t routing_capacity(const struct routing *routing, int64_t rows);
 /* Fills dealt[experts] with the copies of `rows` tokens that are dealt to each expert, and first[experts] with the
  * first slot of each. */
@@ -73,7 +74,8 @@ void routing_deal_copies(const struct routing *routing, uint32_t list, int64_t r
 /* Returns whether an expert with these slots keeps its slot number `index`, from 0. */
 bool routing_keeps_copy(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
                         int64_t index);
-/* Fills count[experts] with the rows that each expert gets of `rows` tokens, padding included. */
+/* Fills count[experts] with the rows that each expert gets if `rows` tokens are routed by list number `list`, padding
+ * included. */
 void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64_t rows,
                              int64_t *count);
 

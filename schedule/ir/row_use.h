@@ -27,8 +27,8 @@ uint32_t ir_place_count(const struct ir *ir);
 /* Returns the number, in the batch, of a rank's n-th sequence. */
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
 
-/* Return the documents of the n-th sequence of a rank, or of a data-parallel index; if it is one document, *whole,
- * which is filled. */
+/* Return the documents of the n-th sequence of a rank, or of a data-parallel index. If the sequence is one document,
+ * *whole is filled in and returned. */
 const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
                                             struct document_list *whole);
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
@@ -48,7 +48,8 @@ bool row_use_of_work(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that a rank has, sends and receives, over all data-parallel ranks. */
 struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use *use);
-/* Returns the most rounds of a pass of the tiles that a rank's n-th sequence has; 0: it has no tiles. */
+/* Returns the number of rounds of a pass in the tiles of each rank's n-th sequence, the most over ranks; 0: there are
+ * no tiles. */
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);
 
 /* True if the packed rows of every rank are all of its own, in their order. */

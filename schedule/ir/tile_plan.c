@@ -186,7 +186,8 @@ static void find_strips(struct strip_list *strips, const struct plan_part *keys,
     free(now);
 }
 
-/* Packs the queries of the strips, one layer after the other; returns how many rows there are. */
+/* Gives the queries of the strips their packed rows, one layer of strips after another, and returns the number of
+ * rows. */
 static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list *strips)
 {
     int64_t place = 0;

@@ -68,14 +68,14 @@ struct tile_plan {
      * hides them. */
     int64_t window;
     uint32_t rank_count, round_count[PLAN_PASS_COUNT];
-    /* the backward has tiles of its own; else it has those of the forward */
+    /* the backward has tiles of its own; false: it has those of the forward */
     bool has_backward_tiles;
     const struct plan_part *part;         /* [rounds of both passes][ranks] */
     const struct plan_capacity *capacity; /* [rounds of both passes][PLAN_OPERANDS] */
 };
 
-/* Makes the plan of a sequence that is dealt and has documents with these ends. The tiles, which are copied, must lie
- * in the sequence and have ranks of the deal. The memory comes from the arena. */
+/* Makes the plan of a sequence that is dealt, with documents that end at end[]. The tiles, which are copied, must be
+ * within the sequence and name ranks of the deal. The result is in the arena. */
 struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *deal,
                                  const int64_t *end, uint32_t documents,
                                  const struct core_tile *tile, uint32_t tiles, int64_t window);

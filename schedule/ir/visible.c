@@ -18,7 +18,7 @@ static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t
     return group_rank_of_member(&ir->mesh, &ir->group[row], instance, before);
 }
 
-/* Returns the name of the ring; if there are two, that of the inner one. */
+/* Returns the name of the ring's group; of the inner ring, if there are two. */
 static const char *ring_name(const struct ir *ir)
 {
     return ir_find_by_name(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
@@ -139,7 +139,7 @@ struct key_visibility {
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
     const struct needed_tokens *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
-    /* the tiles of a round, and the strip of queries; NULL: another mask */
+    /* for mask PLAN: the tiles of the round, and the present strip of queries; NULL: another mask */
     const struct plan_part *plan_part;
     const struct plan_strip *strip;
     int64_t document_first_position; /* first position of the document */
@@ -265,7 +265,7 @@ static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
 {
     while (from < to) {
         int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
-        /* between two neighbours of a stripe lie needed keys of all other ranks */
+        /* between two rows of a stripe there are needed keys of all other ranks, so a run is one row */
         if (s->needed != NULL && s->layout->kind == LAYOUT_STRIPED)
             run = from + 1;
         if (run > to)
@@ -354,8 +354,8 @@ void visible_release(struct visible_pieces *pieces)
 
 /* ---- the fullest rank ---- */
 
-/* Returns the sum of the positions' distances from the begin of their document, plus 1, but at most `window`, over
- * `rows` positions that begin at `first` and are `stride` apart. */
+/* Returns the visible pairs of `rows` queries: the sum, over positions that begin at `first` and are `stride` apart, of
+ * the position's distance from the begin of its document plus 1, but at most `window`. */
 static double pairs_of_rows(int64_t first, int64_t stride, int64_t rows, int64_t window)
 {
     int64_t ascending = rows; /* rows that do not see a whole window */
@@ -407,7 +407,8 @@ static double pairs_of_round(const struct ir *ir, const struct work *work,
     return pairs;
 }
 
-/* Adds to the places the pairs of a shape that runs `times` times; its keys are those of all ranks, or of tiles. */
+/* Adds to pairs[] of each place the pairs of a shape that runs `times` times. Its keys are those of all ranks, or of
+ * tiles. */
 static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
 {
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
@@ -430,7 +431,7 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
-    /* Each run of an attention operator has one tile of a rank's own keys, or all rounds of a plan. */
+    /* In each run of an attention operator one tile has a rank's own keys, or the ops are all rounds of a plan. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_has_documents(work) &&

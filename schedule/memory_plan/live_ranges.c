@@ -36,9 +36,9 @@ struct first_use {
     const uint32_t *clock;
 };
 
-/* The first uses of one stream, in list order: clocks do not fall along the list. Buffers whose live range starts
- * before their first touch (schedule/analysis/first_uses.h) form a class of their own. Clocks might fall along that
- * class, so each is lowered to the least clock of the first uses after it. */
+/* The first uses of one stream, in list order; from one to the next, no clock decreases. Buffers whose live range
+ * starts before their first op (schedule/analysis/first_uses.h) form a class of their own. There clocks might decrease,
+ * so each is lowered to the least clock of the first uses after it. */
 struct class
 {
     uint32_t begin, count; /* rows of survey.first_use */
@@ -101,7 +101,7 @@ static void lower_clocks(struct live_range_survey *s, const struct class *class)
             first_uses_lower_clock(clock, row[k + 1].clock, width);
         row[k].clock = clock;
     }
-    /* First uses by the same op are not distinguished: they all get the lowest clock among them. */
+    /* first uses by the same op all get the lowest clock of them */
     for (uint32_t k = 1; k < class->count; k++)
         if (row[k].op == row[k - 1].op)
             row[k].clock = row[k - 1].clock;

@@ -46,8 +46,8 @@ void live_ranges_release(struct live_ranges *live_ranges);
 /* Makes room for `rows` rows, except for their ends; room never shrinks. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
-/* Fills the rows with the buffers of one role in one memory that ops touch and that are not persistent. Sizes are
- * those of live_ranges_aligned_bytes(). */
+/* Fills the rows with the buffers of one role in one memory that are not persistent and that some op uses.
+ * live_ranges_aligned_bytes() gives their sizes. */
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory);
 

@@ -21,7 +21,7 @@ struct hole_list {
     uint32_t placed_ranges;  /* number of live ranges placed since holes were last joined */
 };
 
-/* Adds the bytes of live range i as a hole, which other live ranges may take once its free set has ended. */
+/* Adds the bytes of live range i as a hole, which other live ranges may use after its free set has ended. */
 static void add_hole(struct hole_list *h, uint32_t i)
 {
     uint64_t begin = h->t->offset_bytes[i];
@@ -66,8 +66,8 @@ struct free_run {
     size_t hole; /* the first hole of the run */
 };
 
-/* Returns the run of bytes that live range i takes. If no run is large enough, it returns the one below the top, which
- * may be empty. */
+/* Returns the run of free bytes that live range i is to use. If no run is large enough, it returns the free bytes just
+ * below the top of the arena, which may be none; the arena then grows. */
 static struct free_run find_free_run(const struct hole_list *h, uint32_t i, enum pack_fit fit)
 {
     uint64_t size = h->t->bytes[i], least = UINT64_MAX;

@@ -90,7 +90,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
     return stands;
 }
 
-/* ---- one role after the other ---- */
+/* ---- roles, one after another ---- */
 
 static uint32_t largest_role(const struct offsets_figures *of, uint32_t roles, int memory)
 {

@@ -16,10 +16,10 @@ struct order;
 /* Bytes of each memory, for the role with the largest arena. */
 struct offsets_figures {
     uint64_t planned_bytes[MEMORY_COUNT];
-    /* most bytes live at once if ops run one after the other in list order */
+    /* the most bytes live at once if ops ran one after another in list order */
     uint64_t live_bytes[MEMORY_COUNT];
-    /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set, a lower
-     * bound of the arena. max_live_bytes - live_bytes cannot be reused in time because ops are not ordered;
+    /* A lower bound of the arena: the most bytes live at once if a buffer lives until some later first use is ordered
+     * after its free set. max_live_bytes - live_bytes cannot be reused in time, because ops are not ordered;
      * planned_bytes - max_live_bytes are wasted by the planner. */
     uint64_t max_live_bytes[MEMORY_COUNT];
 };

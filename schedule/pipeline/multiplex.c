@@ -180,9 +180,9 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
     free(g.ended_at);
 }
 
-/* Adds the actions of a stage for a task. Forward: the forward, and the message (sent or received here) with the keys
- * and values that earlier stages will need. Backward: the backward, and the message with the sums of gradients that
- * earlier stages return and the next tasks will need. */
+/* Adds what a stage does for a task. Forward: the forward, if it takes part, and the message that sends or receives the
+ * keys and values that earlier stages will need. Backward: the backward, and the message with the sums of gradients
+ * that earlier stages return and that the next tasks will need. */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct chunk_task *t, uint32_t unit, bool forward)
 {

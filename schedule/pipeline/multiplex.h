@@ -31,11 +31,11 @@ uint32_t multiplex_back_begin(const struct choices *choices, uint32_t chunk);
 /* True if a stage has a part of some subsequence of a chunk. */
 bool multiplex_stage_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
 
-/* Appends the conditions that keep stages from sharing subsequences; nothing if they can. lengths: the lengths in
- * `choices` are final. */
+/* Appends the conditions that the choices do not meet and without which stages cannot share subsequences; nothing if
+ * they can share. lengths: the lengths in `choices` are final. */
 void multiplex_put_conditions(struct text *out, const struct choices *choices, bool lengths);
 
-/* A subsequence on its way through a chunk. */
+/* What a pipeline does with one subsequence in one chunk of layers. */
 struct chunk_task {
     uint32_t chunk, subsequence;
 };

@@ -26,9 +26,9 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
     return j / k * k + (k - 1 - j % k);
 }
 
-/* Orders actions as GPipe does (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; as TeraPipe does
- * (Li et al., arXiv 2102.07988) over subsequences: all forwards, then all backwards. Without a pipeline, micro-batches
- * do so one after the other. */
+/* Adds the actions of a stage with all forwards before all backwards: over micro-batches, GPipe (Huang et al., arXiv
+ * 1811.06965, figure 2c); over subsequences, TeraPipe (Li et al., arXiv 2102.07988). Without a pipeline, each
+ * micro-batch does so by itself, one after another. */
 void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
     (void)stage;

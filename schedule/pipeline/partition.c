@@ -7,7 +7,7 @@
 
 const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
 
-/* Returns the number of tokens in whose prefix i / N of the flops lie. */
+/* Returns the number of first tokens that have the share i / N of the flops, where N is the number of pieces. */
 static double flops_boundary(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
@@ -62,7 +62,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     return find_root(piece_over_target, &search, begin, all);
 }
 
-/* Returns the seconds by which the last piece takes longer than the others if each of these takes target_s. */
+/* Returns by how many seconds the last piece exceeds target_s if each of the others takes target_s. */
 static double last_over_target(double target_s, void *context)
 {
     const struct partition_search *search = context;

@@ -73,7 +73,7 @@ uint32_t pipeline_chunk_count_of_stage(const struct choices *choices);
 uint32_t pipeline_chunk_of_stage(const struct choices *choices, uint32_t stage, uint32_t v);
 uint32_t pipeline_stage_of_chunk(const struct choices *choices, uint32_t chunk);
 
-/* True if the first and the last stage both hold a tied embedding. */
+/* True if embedding and head are tied, and the first and the last stage both hold them. */
 bool pipeline_ends_share_embedding(const struct choices *choices);
 
 /* True if there are several stages, every unit passes each of them once, and a stage does a unit's whole forward or

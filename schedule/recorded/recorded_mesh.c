@@ -156,8 +156,9 @@ static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axi
     return ir_add_group(m->ir, name, axes, count);
 }
 
-/* Returns a group of the schedule with these axes that another recording added and that no group of the current
- * recording before g is mapped to. A group with the name of group g is preferred. IR_NONE16: there is none. */
+/* Returns a group of the schedule with these axes that another recording added and to which no earlier group of the
+ * present recording (before g) is mapped; one with the name of group g is preferred. Returns IR_NONE16 if there is
+ * none. */
 static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
                            uint32_t count, uint32_t groups_before)
 {

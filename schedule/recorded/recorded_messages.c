@@ -106,8 +106,8 @@ static bool same_group(const struct step_group *a, const struct step_group *b)
            memcmp(a->ranks, b->ranks, a->rank_count * sizeof *a->ranks) == 0;
 }
 
-/* Returns the next event from `from` on that is a message of the queue of a rank and a group; r->events: there is
- * none. */
+/* Returns the next event, from `from` on, that is a message in the queue with rank `peer` in a group; r->events if
+ * there is none. */
 static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
                                    uint32_t peer, const struct step_group *group)
 {

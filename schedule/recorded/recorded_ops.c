@@ -35,7 +35,7 @@ struct program_stream {
     uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
     int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
     struct clock clock;
-    /* 1 + the number of the batch that has the last message of the queue; 0: that message was sent alone */
+    /* 1 + the number of the batch with the queue's last message; 0: that message was in no batch */
     int64_t batch;
     struct clock clock_before; /* the clock before that batch, or that message */
 };
@@ -163,8 +163,8 @@ static bool is_in_module(const struct recorded_maker *m, const struct step_event
     return strstr(m->recording->module[event->module], word) != NULL;
 }
 
-/* Returns the part of the model to which an event belongs. Collectives that c10d issues outside of modules move
- * parameters and gradients; functional ones, which DTensor issues, move activations. */
+/* Returns the part of the model to which an event belongs. Collectives that c10d issues outside of modules are for
+ * parameters and gradients; functional collectives, which DTensor issues, are for activations. */
 static enum region region_of(const struct recorded_maker *m, const struct step_event *event)
 {
     if (event->phase == STEP_OPTIMIZER)
@@ -206,7 +206,8 @@ struct operands {
     uint8_t read_count, write_count;
 };
 
-/* Adds an op that waits for a clock, and returns its id. Waits that an op before it on its stream had are left out. */
+/* Adds an op that waits for what a clock names, and returns its id. A wait that an earlier op on its stream has is left
+ * out. */
 static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
                        struct operands operands, struct op_tags tags, const struct clock *clock)
 {
@@ -301,7 +302,7 @@ static void join_collective(struct recorded_maker *m, const struct step_event *e
                  m->streams->pending_collective[x->storage] - 1);
 }
 
-/* The work of a collective or a copy, and its stream of the schedule. */
+/* A collective or copy of the program: its work, and its stream in the schedule. */
 struct recorded_move {
     struct work work;
     uint8_t stream;
@@ -321,7 +322,7 @@ static bool is_message_of_stages(const struct work *work)
     return work->kind == WORK_SEND || work->kind == WORK_RECV;
 }
 
-/* Adds what a message between stages comes after in its queue to its clock. */
+/* Adds to *clock what a message between stages must wait for because of its queue. */
 static void wait_in_queue(struct recorded_maker *m, const struct step_event *event,
                           struct clock *clock)
 {
@@ -341,7 +342,8 @@ static bool is_collective_or_copy(const struct recorded_maker *m, uint32_t numbe
                                           : copy_kind_of(m, event) != WORK_OPAQUE;
 }
 
-/* A collective of c10d is in the order of its stream, unless it is asynchronous; all others are queued. */
+/* Reads event `number`, a collective or a copy. A collective that c10d issues runs in its stream unless it is
+ * asynchronous; all others are queued. */
 static enum status read_move(struct recorded_maker *m, uint32_t number, struct recorded_move *move)
 {
     const struct step_event *event = &m->recording->event[number];
@@ -410,8 +412,8 @@ static struct operands operands_of_move(struct recorded_maker *m, uint32_t numbe
     return (struct operands){&view[0], &view[1], 1, 1};
 }
 
-/* Makes the buffers that stand for what collectives and copies move. Ops without cost, before all others, write what is
- * read of them. */
+/* Makes the buffers for the bytes that collectives and copies move. What is read of them is first written by ops
+ * without cost, which come before all others. */
 static enum status add_wires(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;

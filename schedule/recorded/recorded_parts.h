@@ -51,8 +51,8 @@ uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
 /* ---- memory ---- */
 void recorded_memory_open(struct recorded_maker *m);
 void recorded_memory_close(struct recorded_maker *m);
-/* Makes the buffers of the storages whose first event is `number` or an earlier one. Fills *with_op with those, at most
- * `room`, that the event's own op is to write; ops without cost write the others. */
+/* Makes the buffers of the storages whose first event is number `number` or an earlier one. Sets *with_op to those, at
+ * most `room`, that the op of that event is to write; ops without cost write the others. */
 void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
                                  struct recorded_first_writes *with_op, uint8_t room);
 /* Records that `op` writes these storages first. */
@@ -78,7 +78,7 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
 enum status recorded_make_mesh(struct recorded_maker *m);
 /* Adds the groups of the current recording that no recording before it has. */
 void recorded_add_groups(struct recorded_maker *m);
-/* Adds the role of the current recording: the ranks for which it stands. One recording stands for all. */
+/* Adds the role of the present recording: the ranks that it represents. A single recording represents all ranks. */
 void recorded_add_role(struct recorded_maker *m);
 
 /* ---- messages (recorded_messages.c) ---- */
@@ -88,8 +88,8 @@ bool recorded_is_send(const struct step_event *event);
 bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
 int64_t recorded_index_in(const struct step_group *group, int64_t rank);
-/* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has its
- * receive. */
+/* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive
+ * there. */
 enum status recorded_match_messages(struct recorded_maker *m);
 /* Returns the work of a message. */
 enum status recorded_message_work(const struct recorded_maker *m, uint32_t event,
@@ -99,8 +99,8 @@ enum status recorded_message_work(const struct recorded_maker *m, uint32_t event
 enum status recorded_operator_work(const struct recorded_maker *m, uint32_t event,
                                    struct work *work);
 
-/* Returns the event with which a send and a receive of one batch are one shift around a ring; IR_NONE: there is
- * none. */
+/* Returns the other event of a send and a receive of one batch that together are one shift in a ring; IR_NONE if there
+ * is none. */
 uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
 
 /* Returns the work of a collective. */
@@ -115,7 +115,7 @@ enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct s
 /* True if the event only joins the stream with a collective that was issued before. */
 bool recorded_is_join(const struct step_event *event);
 
-/* Return the i-th tensor that an event reads, or writes; NULL: it has fewer. */
+/* Return the i-th tensor that an event reads, or that it writes; NULL if it has fewer. */
 const struct step_tensor *recorded_read_tensor(const struct recorded_maker *m,
                                                const struct step_event *event, uint32_t i);
 const struct step_tensor *recorded_written_tensor(const struct recorded_maker *m,

@@ -326,7 +326,7 @@ enum status recorded_collective_work(const struct recorded_maker *m, uint32_t nu
         bytes = ranks * llround(event->most_sent_bytes);
     if (work->kind == WORK_ALL_GATHER) /* `full` is what all members gather, and ours is one part */
         bytes = (bytes + ranks - 1) / ranks;
-    /* whole elements, and equal pieces of them for the members */
+    /* bytes are rounded to whole elements, which divide evenly over the members */
     const bool cut = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL;
     const int64_t piece =
         (int64_t)dtype_bytes(recorded_dtype_of_move(m, event, (enum work_kind)work->kind)) *

@@ -54,7 +54,7 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare_row = row + 1;
 }
 
-/* ---- free blocks, by falling size, then by falling address ---- */
+/* ---- free blocks, sorted by size and then by address, both falling ---- */
 
 /* Returns the number of a pool's free blocks that come before (size, address) in the list, which falls by size. In
  * steps with many units most free blocks are large; in a rising list each small block that is added or removed would
@@ -81,7 +81,8 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     uint32_t at = find_free_position(a, list, b->size, b->address);
     b->is_used = false;
     list->row = heap_grow(list->row, &list->capacity, list->count + (size_t)1, sizeof *list->row);
-    /* A loop: the address sanitizer's memmove() goes byte by byte, for a quarter of a search's time. */
+    /* This is a loop because the address sanitizer's memmove() copies byte by byte, which takes a quarter of a search's
+     * time. */
     for (uint32_t i = list->count; i > at; i--)
         list->row[i] = list->row[i - 1];
     list->row[at] = row;
@@ -104,7 +105,7 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
     remove_free_at(list, at);
 }
 
-/* Removes and returns the first of the smallest free blocks that are large enough; NONE: there is none. */
+/* Removes the first of the smallest free blocks that are large enough, and returns it; NONE if there is none. */
 static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];

@@ -27,7 +27,7 @@
 
 enum caching_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
 
-/* The small pool of a stream has the number 2 x stream, and its large pool the next number. */
+/* Each stream has a pool of small blocks, with number 2 x stream, and a pool of large blocks, with the next number. */
 enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
 
 struct caching_block {
@@ -51,14 +51,14 @@ struct caching_allocator {
         size_t capacity;
     } free[CACHING_POOL_COUNT];
     uint64_t next_address[CACHING_POOL_COUNT];
-    /* If is_expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
+    /* if is_expandable: by pool, 1 + the last block of the segment that grows; 0: the pool has no such segment */
     uint32_t end_block[CACHING_POOL_COUNT];
 
     uint64_t reserved_bytes, used_bytes;           /* bytes of all segments; of all blocks in use */
     uint64_t reserved_peak_bytes, used_peak_bytes; /* the largest value that each has had */
     uint64_t released_bytes;                       /* bytes given back under pressure */
     bool has_exceeded_limit; /* a segment was needed that the limit does not allow */
-    /* the reserved bytes, that segment included, when this happened first */
+    /* the reserved bytes when the limit was exceeded for the first time, with the segment that exceeded it */
     uint64_t exceeded_at_bytes;
 };
 
@@ -72,8 +72,8 @@ uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stre
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
-/* caching_rounded_bytes() returns the size of the block for an allocation of `bytes` (rounded); caching_segment_bytes()
- * returns the size of the segment that is made for it if no free block is large enough. */
+/* caching_rounded_bytes() returns the size of the block for an allocation of `bytes` bytes. caching_segment_bytes()
+ * returns the size of the segment that is made for such a block if no free block is large enough. */
 uint64_t caching_rounded_bytes(uint64_t bytes);
 uint64_t caching_segment_bytes(uint64_t rounded);
 

@@ -72,7 +72,7 @@ static bool is_moment(const struct ir *ir, uint32_t b)
            (binding == IR_NONE16 || ir->binding[binding].kind != BINDING_MASTER);
 }
 
-/* Returns the first op that touches a moment; IR_NONE: none does. */
+/* Returns the first op that uses a moment; IR_NONE if none does. */
 static uint32_t first_op_of_moments(const struct buffers_by_first_op *c)
 {
     uint32_t first = IR_NONE;
@@ -101,8 +101,8 @@ static void add_persistent(struct replay *r, const struct buffers_by_first_op *c
     }
 }
 
-/* Returns for each buffer from c->first_op on the bundle whose tensors it holds, each allocated by itself; IR_NONE16:
- * it is one block. */
+/* Returns an array with an element for each buffer from c->first_op on: the bundle of the buffer, if each tensor of it
+ * is allocated by itself; IR_NONE16 if the buffer is one block. */
 static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
@@ -245,7 +245,8 @@ struct replay_pass {
     uint32_t next_run; /* number of the run of the short list whose copies come next */
     struct repeated_copies copies;
     uint32_t next_copy_op; /* the op with which the next copy begins; IR_NONE: there is none */
-    /* the states at the last boundaries of this run; boundary n is at n modulo STATES */
+    /* the allocator's states at the last boundaries between copies of this run; that of boundary n is at n modulo
+     * STATES */
     uint64_t boundary_state[STATES];
 };
 

@@ -15,8 +15,8 @@
 
 /* ---- constants ---- */
 
-/* Buffers of one direction of one connection of one channel, as NCCL allocates them since version 2.19: in pages of 2
- * MiB. */
+/* Bytes of the buffers of one connection on one channel, in each direction, as NCCL allocates them since version 2.19:
+ * in pages of 2 MiB. */
 #define CONNECTION_RECEIVE (10 * MIB)
 #define CONNECTION_SEND (2 * MIB)
 enum {
@@ -27,7 +27,7 @@ enum {
     CONNECTIONS_RING_TREE = 3,
     /* channels per peer for send and receive, in a communicator inside a fabric */
     PEER_CHANNELS_FABRIC = 8,
-    /* channels per peer for send and receive, in a communicator that spans nodes */
+    /* number of channels for each peer of sends and receives, in a communicator that spans nodes */
     PEER_CHANNELS_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */

@@ -42,14 +42,14 @@ enum reserved_part {
 struct reserved {
     uint64_t bytes[RESERVED_PART_COUNT];
     uint64_t total_bytes; /* bytes of all parts */
-    /* device memory without what the driver keeps; UINT64_MAX: infinite */
+    /* device memory except what the driver keeps; UINT64_MAX: infinite */
     uint64_t available_bytes;
     /* no segment was refused; before it refuses one, the allocator gives free segments back to the device */
     bool fits;
     bool is_tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
     uint32_t communicator_count;
-    /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and keeps freed blocks for later ones of
-     * the same size */
+    /* pinned host memory of a rank: PyTorch rounds a pinned block up to a power of two, and keeps freed blocks for
+     * later ones of the same size */
     uint64_t pinned_bytes;
 };
 

@@ -70,8 +70,8 @@ static void make_inputs(struct emit *e)
         e->loss = make_input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
-/* Adds the streams of a ring: a ring of several ranks has one communicator for keys and values, and one for their
- * gradients, or, with the switch ring_one_stream, one for both. */
+/* Adds the streams of a ring of several ranks: one communicator for keys and values and one for their gradients; with
+ * the switch ring_one_stream, one for both. */
 static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
 {
     if (ring->size == 1)
@@ -132,7 +132,7 @@ static struct token_layout token_layout_of(const struct choices *c)
     return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
 }
 
-/* Upper limits of the number of ops that emission and passes make, per layer and micro-batch. */
+/* Upper limits of the ops that emission and passes make in each layer and each micro-batch. */
 enum {
     OPS_PER_LAYER_MAX = 160,
     OPS_PER_CHUNK_MAX = 20,

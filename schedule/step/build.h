@@ -19,8 +19,8 @@
 /* Returns the bytes that the profile's framework holds throughout the step beyond the schedule's buffers: a gradient
  * bucket, and a placeholder of each shape for the gradients of a layer's products. 0: it holds nothing more. */
 int64_t step_bucket_bytes(const struct choices *choices);
-/* Fills the bytes of the rotary tables that the framework holds throughout the step, each in a block of its own:
- * angles in fp32 if it keeps them, cosine, sine. */
+/* Sets the bytes of the rotary tables that the framework holds throughout the step, each in a block of its own: angles
+ * in fp32, if it keeps them; cosines; sines. */
 enum { STEP_ROTARY_TABLES = 3 };
 void step_rotary_tables(const struct choices *choices, uint64_t block[STEP_ROTARY_TABLES]);
 
@@ -32,14 +32,13 @@ double step_attention_slowdown(const struct choices *choices);
  * for no token. */
 void step_redundant_product_shares(const struct choices *choices, double *layers, double *head);
 
-/* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
- * empty. Too large a schedule is an error: 2e8 ops per rank, since ids of ops, operands and waits
- * have 32 bits, or 65000 layers, since those of layers have 16. */
+/* Builds the finished schedule, with waits, free sets and arena offsets. *ir must be empty. Too large a schedule is an
+ * error: more than 2e8 ops per rank, since ids of ops, operands and waits have 32 bits, or 65000 layers, since those of
+ * layers have 16. */
 enum status step_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* Does the same as step_build(), but plans the arenas of some memories only, for a prediction that does not need the
- * others. Bit m of `memories` selects memory m. Buffers in the other memories have no offset, and the arenas of these
- * have 0 bytes. */
+/* Does what step_build() does, but plans only the arenas of those memories whose bit is set in `memories`, for a
+ * prediction that does not need the others. Buffers in the others get no offset, and their arenas have 0 bytes. */
 enum status step_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
                                struct diag *diag);
 

@@ -6,7 +6,8 @@
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* Returns the group over whose ranks the embedding, or the head, is divided, as work has it; 0: it is whole. */
+/* Returns the parameter `part` of work on the embedding, or on the head: 1 + the group over which it is divided; 0: it
+ * is whole. */
 static int64_t vocabulary_part_of(const struct emit *e, bool head)
 {
     bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
@@ -49,7 +50,7 @@ static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const 
     return y;
 }
 
-/* Emits the look-up of rows of one table; index holds the table row of each. */
+/* Emits the look-up of `rows` rows of one table; index has the number of the table's row for each. */
 static void table_forward(struct emit *e, enum weight weight, int64_t part, struct view index,
                           struct view to, int64_t rows)
 {
@@ -174,8 +175,8 @@ static int64_t counted_tokens(const struct emit *e)
     return e->choices->global_batch * (e->choices->seq - 1);
 }
 
-/* Emits the loss of a piece of rows, and adds it to that of earlier pieces. softmax, logarithm: tensors that the kernel
- * also writes, unless they are empty. Returns the op. */
+/* Emits the loss of a piece of rows, added to that of earlier pieces, and returns the op. softmax, logarithm: tensors
+ * that the kernel writes, too, unless they are empty. */
 static op_id loss_forward(struct emit *e, struct view logits, struct view labels,
                           struct view softmax, struct view logarithm)
 {
@@ -310,7 +311,8 @@ static struct view loss_of_piece(struct emit *e, struct view logits, struct view
     return cast_gradient_if_wide(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
-/* Returns a tensor in which an op of the loss writes `count` fp32 numbers for each logit beside its result. */
+/* Returns a tensor for `count` further fp32 numbers for each logit, which an op of the loss writes besides its
+ * result. */
 static struct view new_extra_logits(struct emit *e, struct view labels, int64_t count)
 {
     return emit_tensor(e, "loss_temporary", CATEGORY_LOGITS, DTYPE_U8,
@@ -349,7 +351,7 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
                            written, parallel ? 2 : 1);
     if (parallel)
         emit_extend_lifetime(e, logits.buffer, summed);
-    /* loss_parallel() reduces the maximum, the sum and the logit of the label one after the other */
+    /* loss_parallel() reduces the maximum, the sum and the label's logit in three collectives: two here, and the gather */
     for (int i = 1; parallel && i < 3; i++)
         tensor_reduce_unread(e, view_part(own, 0, rows));
     tensor_gather_to(e, own, all);
@@ -417,8 +419,8 @@ static bool is_fpdt_loss(const struct emit *e)
            e->choices->profile->loss_recomputes_logits;
 }
 
-/* True if the loss saves only its input, as cut cross entropy and FPDT's do: the forward of all pieces comes first, and
- * the backward of each piece computes its logits and its softmax again. */
+/* True if the loss saves only its input, as in cut cross entropy and in FPDT: the forward of all pieces comes first,
+ * and the backward of each piece computes its logits and its softmax again. */
 static bool recomputes_logits(const struct emit *e)
 {
     return is_fpdt_loss(e) || e->choices->loss == LOSS_CUT;
@@ -441,8 +443,7 @@ static struct view loss_with_recomputed_logits(struct emit *e, struct view x, st
     return cast_gradient_if_wide(e, logits, labels);
 }
 
-/* Emits a copy on the current stream, which starts after all earlier work of that stream; the host waits for its
- * end. */
+/* Emits a copy on the current stream, after all earlier work of that stream; the host waits until it ends. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
     op_id last = e->last_compute;

@@ -34,7 +34,7 @@ struct role_writer {
     uint32_t *next_number; /* [stems] the number of the next buffer */
 };
 
-/* Swaps the members of two irs that come before `buffer`; finalize_tables() writes those from `buffer` on anew. */
+/* Swaps the members of two irs that are declared before `buffer`; finalize_tables() writes the others. */
 static void swap_shared_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;
@@ -69,7 +69,7 @@ static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 
 /* ---- operands and waits ---- */
 
-/* Returns the operand with its new id, and fills *touch with the elements that it touches. */
+/* Returns the operand with its new id, and sets *touch to the elements that it reads or writes. */
 static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand,
                                          struct touch *touch)
 {

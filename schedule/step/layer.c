@@ -278,10 +278,10 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
     e->tags.chunk = IR_NONE16;
 }
 
-/* ---- one layer ---- */
+/* ---- norms, attention and the feed-forward part of one layer ---- */
 
-/* Returns the bytes per element that an implementation keeps in addition to the input of a norm and to its result; both
- * have as many elements. */
+/* Returns the bytes per element that an implementation keeps of a norm besides its input and its result, which have as
+ * many elements. */
 static int64_t kept_extra_bytes_of_norm(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;

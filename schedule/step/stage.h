@@ -38,7 +38,7 @@ struct stage {
     struct layer_saved **saved_of_unit; /* [units] what its layers keep */
     struct layer_saved **spare_saved;   /* a stack of the rows of units that are done */
     uint32_t spare_count;
-    /* [micro-batches] one row for each layer; NULL: there are no subsequences */
+    /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
     uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
@@ -63,7 +63,8 @@ void stage_make_streams(struct stage *s);
 /* Begins a unit in a chunk (numbered over all stages): ops that are emitted from now on are of this stage's part of
  * it. */
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
-/* Posts the receives of the data that an action needs from other stages; they start after all compute so far. */
+/* Posts the receives of what an action needs from other stages. They start after all computation that was emitted so
+ * far. */
 void stage_receive(struct stage *s, const struct action *action);
 /* Returns the input of an action, whose unit must have been set. */
 buffer_id stage_input(struct stage *s, const struct action *action);

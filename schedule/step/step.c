@@ -164,8 +164,8 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     return a;
 }
 
-/* Notes that action i has been emitted, from op `begin` on. Its first compute op waits for the messages whose arrival
- * its input proves; the wait costs nothing. */
+/* Notes that action i has been emitted, from op `begin` on. If its input proves that messages have arrived, its first
+ * compute op waits for them, which costs nothing. */
 static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
 {
     const struct ir *ir = s->e->ir;

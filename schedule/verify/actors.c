@@ -74,7 +74,7 @@ static bool rank_passes_guard(const struct rank_sets *ranks, uint16_t guard, uin
             1);
 }
 
-/* ---- components of ranks that messages connect ---- */
+/* ---- ranks that messages connect, directly or indirectly: components ---- */
 
 struct message_route {
     int64_t group, by;

@@ -48,7 +48,7 @@ static const char *live_range_text(struct verifier *v, uint32_t buffer)
                         ir_free_set(ir, buffer)[count - 1].i, count > 1 ? " and others" : "");
 }
 
-/* Checks that `buffer` may take bytes that `other` had. */
+/* Checks that `buffer` may use bytes that `other` had before. */
 static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
 {
     struct verifier *v = w->v;
@@ -112,7 +112,7 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
     m->count += count + first - last;
 }
 
-/* Checks that a buffer has a place inside the arena, and claims its bytes. */
+/* Checks that a buffer is inside the arena, and records that its bytes are in use. */
 static void place_buffer(struct overlap_walk *w, uint32_t buffer)
 {
     struct verifier *v = w->v;

@@ -35,8 +35,8 @@ static const char *mask_text(const struct work *work)
                                                  : "documents";
 }
 
-/* Why the parameters of each shape do not fit the schedule. A shape is asked for once: the rows that ranks need of each
- * other take long to count. */
+/* By shape, why its parameters do not fit the schedule. The answers are kept, since counting the rows that ranks need
+ * of each other takes long. */
 struct unfit_shapes {
     bool *is_known;      /* [shapes] */
     const char **reason; /* [shapes] NULL: the shape fits */

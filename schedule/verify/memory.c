@@ -33,7 +33,7 @@ static struct view views_intersection(struct view a, struct view b)
 struct access {
     uint32_t op;
     uint32_t ranks; /* the set of ranks for which the access is kept */
-    /* the next older access of the same pile: of one stream, reading or writing */
+    /* the next older access in the same pile; a pile has the reads, or the writes, of a slot on one stream */
     uint32_t older_access;
     uint32_t next; /* for the top of a pile: the top of the slot's next pile */
     bool is_write;
@@ -62,7 +62,7 @@ static uint32_t new_access(struct race_walk *w)
     return w->count++;
 }
 
-/* Returns the elements that a view shares with an operand of the other op with which it can conflict. */
+/* Returns those elements of a view that it shares with an operand of another op with which it may conflict. */
 static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
                                    bool other_writes)
 {
@@ -92,8 +92,8 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
 /* The walk over a pile ends after this many accesses that are ordered before the new one. */
 enum { LATEST = 4 };
 
-/* Reports races between the new access and the accesses of a pile, and drops from the pile those that the new one
- * replaces. Returns the pile's top; IR_NONE: the pile is empty. */
+/* Reports races between a new access and the accesses of a pile, and drops those that the new one replaces. Returns the
+ * pile's new top; IR_NONE if it is empty. */
 static uint32_t check_pile_for_races(struct race_walk *w, uint32_t top, struct access new,
                                      struct view view)
 {
@@ -132,7 +132,7 @@ static void check_slot_for_races(struct race_walk *w, uint32_t slot, struct acce
                                  struct view view)
 {
     uint8_t stream = w->order->stream_of_op[new.op - w->order->first_op];
-    /* the top of the op's own pile, and the top of the pile before it */
+    /* the top of the pile to which the op's access belongs, and the top of the pile before it in the slot's list */
     uint32_t own = IR_NONE, before_own = IR_NONE;
     uint32_t before = IR_NONE, top = w->first_pile_of_slot[slot];
     while (top != IR_NONE) {
@@ -167,8 +167,8 @@ static void check_slot_for_races(struct race_walk *w, uint32_t slot, struct acce
     *link = a;
 }
 
-/* Checks that an op works in place only if its kind can, and on the same elements: with a partial overlap, the result
- * would depend on how the kernel is written. */
+/* Checks that an op works in place only if its kind can, and then on exactly the same elements: with a partial overlap,
+ * the result would depend on how the kernel is written. */
 static void check_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;
@@ -313,15 +313,15 @@ void check_written(struct verifier *v)
 
 /* ---- pageable-copy ---- */
 
-/* The ops of a role so far that write pageable memory and may not have ended when the host issues the next op. D2H
- * copies are not among them: CUDA returns from such a copy when it has ended. */
+/* Ops of a role that write pageable memory and may not have ended when the host issues the next op. D2H copies are not
+ * among them: CUDA returns from such a copy only when it has ended. */
 struct pending_writers {
     uint32_t *op, count;
     size_t capacity;
 };
 
-/* Removes the writers that have ended when op `held`, the last op that blocked the host, has ended (IR_NONE: there is
- * none). */
+/* Removes the writers that have certainly ended once op `held` has ended, the last op that blocked the host; IR_NONE:
+ * there is no such op. */
 static void drop_ended_writers(struct pending_writers *w, const struct order *order, uint32_t held)
 {
     uint32_t kept = 0;

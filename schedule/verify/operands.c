@@ -11,7 +11,7 @@ static uint32_t group_members_of(const struct ir *ir, const struct work *work)
     return group >= 0 ? group_rank_count(&ir->mesh, &ir->group[group]) : 1;
 }
 
-/* Returns the fault of a collective that distributes pieces of its bytes; NULL: there is none. */
+/* Returns the fault of a collective that distributes equal pieces of its bytes; NULL if it has none. */
 static const char *fault_of_pieces(struct verifier *v, const struct work *work, uint32_t members)
 {
     int64_t bytes = work_payload_bytes(work);

@@ -115,7 +115,7 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
     return kind;
 }
 
-/* Returns the number of members over which the content is divided or gathered; 0: there is no such group. */
+/* Returns the number of members over which a buffer's content is divided or gathered; 0 if there is no such group. */
 static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
                                    uint16_t group)
 {
@@ -128,8 +128,8 @@ static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const st
     return 0;
 }
 
-/* Returns the number of elements of a rank's buffer that is bound to `parameters` parameters of a bundle; a moment in
- * 8 bits also holds its scales. */
+/* Returns the number of elements that a rank's buffer needs if it is bound to `parameters` parameters of a bundle. A
+ * moment in 8 bits has room for its scales, too. */
 static uint64_t required_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
                                   uint64_t parameters)
 {

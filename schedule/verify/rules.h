@@ -53,7 +53,7 @@ struct verifier {
     struct buffer_slots slots;
     struct rank_sets ranks;
     struct exchange exchange;
-    /* some wait names an op that is not an earlier one; known once check_waits() has run */
+    /* some op waits for an op that does not come before it in its role; known after check_waits() has run */
     bool has_forward_waits;
 };
 
@@ -76,8 +76,7 @@ static inline bool touched_by_earlier_operand(const struct ir *ir, uint32_t op, 
     return false;
 }
 
-/* Finds the buffer that an operand (an entry of ir.operand) names, and its slots *from .. *to - 1 that the operand
- * touches. */
+/* Finds the buffer of an operand (an entry of ir.operand), and its slots *from .. *to - 1 that the operand covers. */
 void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
               uint32_t *buffer, uint32_t *from, uint32_t *to);
 
@@ -87,7 +86,7 @@ uint32_t ranks_running(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_intersection(struct verifier *v, uint32_t a, uint32_t b);
-/* the members with that index, of all instances of the group */
+/* Returns the set of the ranks that have that index in their instance of the group. */
 uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index);
 /* the lowest rank of a set; IR_NONE: the set is empty */
 uint32_t ranks_lowest(struct verifier *v, uint32_t set);
@@ -104,7 +103,7 @@ struct operand_needs {
 /* Returns the needs of all shapes, in an array on the heap. */
 struct operand_needs *needs_of_all_shapes(struct verifier *v);
 
-/* Return texts for messages, in v->arena. */
+/* These return texts for messages, in v->arena. */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */
 const char *buffer_text(struct verifier *v, uint32_t buffer); /* "kv1" */
 const char *view_text(struct verifier *v, struct view view);  /* "kv1[0:64]", "kv1" when whole */

@@ -52,7 +52,7 @@ static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uin
     return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
 
-/* Makes the parties of a group: the actors that share an instance of the group form one party. */
+/* Makes the parties of a group: a party is the actors that share an instance of the group. */
 static void find_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;

@@ -46,7 +46,7 @@ void run_begin(struct untimed_run *run, struct verifier *v, const struct exchang
                const struct actors *actors, const struct op_lists *lanes);
 void run_release(struct untimed_run *run);
 
-/* Runs as far as possible; returns an actor that has not reached its end, or IR_NONE. */
+/* Runs the schedule as far as possible. Returns an actor that has not reached its end; IR_NONE if all have. */
 uint32_t run_until_blocked(struct untimed_run *run);
 
 /* ---- the state of an actor ---- */
@@ -58,7 +58,7 @@ uint32_t run_list_of_op(const struct ir *ir, uint32_t op);
 uint32_t run_op_blocking_host(const struct untimed_run *run, uint32_t actor);
 /* Returns the op at the head of a stream; IR_NONE: all ops have ended. */
 uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
-/* Returns the first op that `op` waits for and that has not ended; IR_NONE: there is none. */
+/* Returns the first op for which `op` waits and that has not ended; IR_NONE if there is none. */
 uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);
 /* Returns the row of a send or receive in run->actors->message. */
 uint32_t run_message_row(const struct untimed_run *run, uint32_t actor, uint32_t op);

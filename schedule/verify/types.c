@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The ops that compute in another dtype than the schedule's. */
+/* The ops that compute in another dtype than that of the schedule. */
 struct other_dtype {
     /* the number of these ops; the first of them, and the number of its operand with that dtype */
     uint32_t op_count, first_op, first_operand;
@@ -86,7 +86,7 @@ void check_types(struct verifier *v)
     struct other_dtype other = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op_types(v, op, &all[ir->op.shape[op]], &other);
-    /* without a line 'tokens' in the text, all of these are 0 */
+    /* without a line 'tokens' in the text, all four of these are 0 */
     bool said =
         ir->layout.sequence_tokens > 0 || ir->global_batch > 0 || ir->micro_batch > 0 || ir->dtype;
     if (other.op_count > 0 && said)

@@ -57,7 +57,7 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
     struct buffer_slots *s = &v->slots;
     if (s->first_slot)
         return s;
-    /* The edges of each buffer: 0, and both ends of each range. */
+    /* the edges of a buffer: element 0, and both ends of each range that is used */
     uint32_t buffers = ir->buffer.count;
     uint64_t *first_edge = heap_zalloc((size_t)buffers + 1, sizeof *first_edge);
     for (uint32_t b = 0; b < buffers; b++)
@@ -76,8 +76,8 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
         row[filled[range.buffer.i]++] = range.begin;
         row[filled[range.buffer.i]++] = range.begin + range.count;
     }
-    /* The edges of each buffer are sorted, each kept once, and the one at the buffer's end dropped: those left are the
-     * slots' first elements. */
+    /* The edges of each buffer are sorted, duplicates removed, and the edge at the buffer's end dropped. The rest are
+     * the first elements of the slots. */
     s->first_slot = heap_alloc((size_t)buffers + 1, sizeof *s->first_slot);
     for (uint32_t b = 0; b < buffers; b++) {
         uint64_t *row = edge + first_edge[b];

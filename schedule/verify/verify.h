@@ -34,13 +34,15 @@ struct verify_report {
     struct verify_result result[VERIFY_RULES]; /* in the order of verify_rule_name() */
 };
 
-/* Return the name and the guarantee of a rule, in the order in which rules run; rule < VERIFY_RULES. */
+/* verify_rule_name() returns the name of a rule, verify_rule_guarantee() what it guarantees, in the order in which
+ * rules run; rule < VERIFY_RULES. */
 const char *verify_rule_name(size_t rule);
 const char *verify_rule_guarantee(size_t rule);
 
-/* Runs all rules. Returns STATUS_NO if one fails: diag then has a message per failure, "name: error: rule: what", at
- * most VERIFY_SHOWN per rule, and a note with the number of further ones. name stands for the schedule in messages.
- * limits, report and diag may be NULL. The schedule is not changed, except for the look-up tables of its names. */
+/* Runs all rules. Returns STATUS_NO if one fails: then diag has a message for each failure, "name: error: rule: what",
+ * at most VERIFY_SHOWN for each rule, and a note with the number of further failures. name: the schedule's name in
+ * messages. limits, report and diag may be NULL. The schedule does not change, except for the look-up tables of its
+ * names. */
 enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
                    struct verify_report *report, struct diag *diag);
 

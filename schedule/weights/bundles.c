@@ -348,8 +348,8 @@ static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
            e->weights.bundle[b].ranks->shard_size > 1;
 }
 
-/* True if autocast casts the parameters where products read them: they are whole and fp32, and AdamW updates them where
- * they are. */
+/* True if autocast casts the parameters wherever products read them: the parameters are whole and fp32, and AdamW
+ * updates them in place. */
 static bool casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -567,7 +567,7 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
                          buffer_id from, buffer_id to)
 {
     struct view x = view_whole(e, from), y = view_whole(e, to);
-    /* all collectives have these two parameters first */
+    /* group and bytes are the first two parameters of every collective */
     struct work work = {.kind = (uint8_t)kind, .p = {group, bytes_of_view(e, x)}};
     return emit_op(e, stream, &work, &x, 1, &y, 1);
 }

@@ -14,7 +14,7 @@ bool weights_params_are_masters(const struct choices *choices);
 void weights_make_bundles(struct emit *e);
 /* Makes backward ops that follow add to the gradients of micro-batch `micro`. */
 void weights_begin_micro_batch(struct emit *e, uint32_t micro);
-/* Emits a collective from one whole buffer to another; its bytes are those of `from`. */
+/* Emits a collective from one whole buffer to another; its parameter `bytes` is the size of `from`. */
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
                          buffer_id from, buffer_id to);
 /* Returns a new buffer for this rank's part of a bundle. */

@@ -29,8 +29,8 @@ static bool agrees(const struct emit *e, uint32_t b)
            quantised_expert_scales(e, b) < 2;
 }
 
-/* Emits passes that find the largest elements of the masters of bundles that the same ranks share, and an all-reduce of
- * all of them. largest[]: becomes each bundle's. */
+/* Emits passes that find the largest elements of the masters of those bundles that the same ranks share, and one
+ * all-reduce for all bundles. Sets largest[] of each bundle. */
 static void find_largest(struct emit *e, const struct weight_ranks *ranks, struct view *largest)
 {
     int64_t count = 0, next = 0;

@@ -16,7 +16,7 @@ struct work quantised_part(const struct emit *e, uint32_t bundle)
     const uint64_t parts = weight_bundle_shares_updates(e, bundle) ? state->ranks->shard_size : 1;
     const int64_t count = (int64_t)(state->elements / parts);
     const int64_t groups = quantised_expert_scales(e, bundle);
-    /* a multiple of 8 where there are parts; a row is as long as a scale's block where it can be */
+    /* with parts, `count` is a multiple of 8; a row is as long as the block of a scale, where that is possible */
     const int64_t cols = count % 16 == 0 ? 16 : count % 8 == 0 ? 8 : 1;
     return (struct work){.kind = WORK_QUANTISE,
                          .quantise = {.rows = count / cols,

@@ -5,7 +5,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* Returns the number of experts that have a scale each in a bundle, where a tensor has one; 0: it has no experts. */
+/* If a tensor has one scale, returns the number of experts in a bundle, each of which has a scale of its own; 0 if it
+ * has no experts. */
 int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle);
 /* Returns the work that quantises a rank's part of a bundle, or all of it where there are no parts. */
 struct work quantised_part(const struct emit *e, uint32_t bundle);

@@ -23,14 +23,15 @@ void shard_end_backward(struct shard *s)
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
-/* True if the first write to the gradient waits for the reduction of the one before the last. */
+/* True if the first write to a gradient waits for the reduction of the gradient two before it. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 {
     return s->gradient[row].lent_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
                                                  : weights_reduce_each_micro_batch(s->e->choices);
 }
 
-/* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
+/* Emits zeros in the padding of a gradient, if it is cut into parts when it is summed; no other op writes the
+ * padding. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
@@ -138,9 +139,9 @@ static struct view new_tensor_like(struct emit *e, const char *stem, enum dtype 
 
 /* Emits the passes over memory in which PyTorch's FSDP1 flattens gradients. FSDP1 concatenates the gradients of a
  * unit's parameters in 16 bits (4 bytes per element), casts them to fp32 (6) and divides these in place (8). Our
- * products write fp32 at once (2 less), so the rest is as many bytes as a copy in fp32 and back. FSDP1's reduction
- * stream computes on the multiprocessors that the backward uses, so here these passes stand between the backward's
- * ops. */
+ * products write fp32 at once (2 less), so the rest is as many bytes as a copy in fp32 and one back. FSDP1's reduction
+ * stream computes on the multiprocessors that the backward uses, so these passes are emitted between the ops of the
+ * backward. */
 static void emit_flatten_passes(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
@@ -211,8 +212,8 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         sum_over_replicas(s, row, part);
 }
 
-/* Returns the reduced part of a gradient in the dtype in which parts are kept. If no other reduction has been
- * added to the kept part, the result is the kept part itself. */
+/* Returns the reduced part of a gradient in the dtype of kept parts. If it is the first reduction that goes to the kept
+ * part, the result is the kept part itself. */
 static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_gradient *gradient,
                                        buffer_id kept)
 {

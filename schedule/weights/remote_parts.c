@@ -50,7 +50,7 @@ static uint64_t part_elements(const struct emit *e, const struct remote_part *pa
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
-/* Returns `count` parts of a bundle, beginning with that of stage `index` of those that share it. */
+/* Returns `count` parts of a bundle in the buffer `whole`, from the part of stage `index` among those that share it. */
 static struct view parts_from_stage(const struct emit *e, const struct remote_part *part,
                                     buffer_id whole, uint32_t index, uint32_t count)
 {

@@ -34,22 +34,24 @@ struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, u
 struct remote_task remote_task_of(const struct emit *e, uint32_t op);
 /* From now on gradients are the stage's own again. */
 void remote_end_unit(struct emit *e);
-/* Sends a bundle's parameters from the owner to all stages of a shared task, or, if these hold parts by now, gathers
- * the parts. Every stage receives them in a new buffer, the owner too, because its other units read its own parameters
- * in the meantime. *op: the op that sends or gathers. If the parameters come for the first time and stages hold parts,
- * the stage stores its part of them. */
+/* Sends a bundle's parameters from the owner to all stages of a shared task; if these stages hold parts already,
+ * gathers the parts instead. Every stage receives the parameters in a new buffer, which it returns; the owner does,
+ * too, because its other units read its own parameters meanwhile. Sets *op to the op that sends or gathers. If stages
+ * hold parts and the parameters come for the first time, the stage stores its part. */
 buffer_id remote_receive_params(struct emit *e, struct remote_task task, uint32_t bundle,
                                 op_id *op);
 /* Emits the sum of a shared task's gradients over its stages. */
 op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad);
 /* Adds that sum (lent_grad->sum) to the gradient that the stage has. */
 void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad);
-/* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share. */
+/* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share with other
+ * stages. */
 void remote_return_parts(struct emit *e, op_id alone);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
-/* Returns the least common multiple of `parts` and of the numbers of stages that share a unit of the chunk, if stages
- * hold parts of weights: a bundle cut into that many parts can be divided evenly among any of these groups. */
+/* Returns the least common multiple of `parts` and, if stages hold parts of weights, of all numbers of stages that
+ * share a unit of the chunk. A bundle cut into that many parts can be divided evenly over any of these groups of
+ * stages. */
 uint64_t remote_part_divisor(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
@@ -60,8 +62,8 @@ op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad);
 /* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
 
-/* Makes backward ops add to the unit's gradients from now on: to the stage's own, or, if the unit is shared, to those
- * that the sharing stages will sum. */
+/* From now on backward ops add to the unit's gradients: the stage's own, or, if the unit is shared, those that the
+ * sharing stages will sum. */
 void weights_begin_unit(struct emit *e);
 
 #endif

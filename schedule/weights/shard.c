@@ -41,9 +41,9 @@ static bool has_torch_stages(const struct emit *e)
     return e->choices->pp > 1 && e->choices->profile->stages_reduce_at_end;
 }
 
-/* True if an op is part of the root module's forward. Where the loss is part of it and comes in pieces, each with its
- * forward and its backward, all of these are: Liger's fused loss and chunked ones multiply by the head for gradients,
- * too, before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
+/* True if an op is part of the root module's forward. If the loss is part of it and comes in pieces, each with a
+ * forward and a backward, all of these ops are: Liger's fused loss and chunked losses multiply by the head for
+ * gradients, too, before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
 static bool is_in_root_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;
@@ -52,9 +52,9 @@ static bool is_in_root_forward(const struct shard *s, uint32_t op)
     return pieces || s->ir->op.phase[op] == PHASE_FORWARD;
 }
 
-/* True if `op`, which reads a bundle right after op `before`, begins a backward for which the bundle is gathered anew:
- * of a layer, that of another micro-batch, since a stage of PyTorch has freed the layer; of the root, any, where it is
- * freed after a forward. */
+/* True if `op`, which reads a bundle right after op `before`, begins a backward for which the bundle is gathered again.
+ * For a layer: it is the backward of another micro-batch, because a stage of PyTorch has freed the layer. For the root:
+ * any backward, if the root is freed after the forward. */
 static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t before,
                                 uint32_t op)
 {
@@ -101,7 +101,8 @@ static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
     return count == 0 ? r : IR_NONE;
 }
 
-/* True if the run after r is of the same layer: one of them is of its experts, the bundle after that of the others. */
+/* True if the run after run r is of the same layer: one of the two reads the layer's experts, and the other the
+ * rest. */
 static bool layer_continues(const struct shard *s, uint32_t r)
 {
     uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
@@ -117,8 +118,9 @@ static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
     return r;
 }
 
-/* Returns the position of the first op that waits for the gather of a new run of the bundle, which reads it at position
- * i first: where the loss is part of the root's forward, the root's backward begins with that of the loss. */
+/* Returns the position of the first op that waits for the gather of a new run of the bundle. It is i, where an op reads
+ * the bundle first; but if the loss is part of the root's forward, the root's backward begins earlier, with that of the
+ * loss. */
 static uint32_t first_waiting_position(const struct shard *s, const struct op_list *list,
                                        uint32_t bundle, uint32_t i)
 {
@@ -192,8 +194,8 @@ static void find_use_runs(struct shard *s, const struct op_list *list)
     }
 }
 
-/* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered in
- * between. */
+/* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered between
+ * them. */
 static bool runs_share_root(const struct shard *s, const struct op_list *list, uint32_t before,
                             uint32_t r)
 {
@@ -207,9 +209,10 @@ static bool runs_share_root(const struct shard *s, const struct op_list *list, u
                s->ir->op.micro[list->op[b->first_position]];
 }
 
-/* True if a run uses what the bundle's run before it gathered: without reshard_after_forward that of a forward, and on
- * stages of torch.distributed.pipelining that of a backward, too (set_reshard_after_backward(False)). Without --reshard
- * root the root is freed after no forward, so a stage gathers it once a step. */
+/* True if a run uses what the bundle's previous run, `before`, gathered. Without reshard_after_forward a forward's
+ * gather is used again; on stages of torch.distributed.pipelining a backward's is, too
+ * (set_reshard_after_backward(False)). Without --reshard root the root is never freed after a forward, so a stage
+ * gathers it once a step. */
 static bool stays_gathered(const struct shard *s, const struct op_list *list, uint32_t before)
 {
     const struct choices *c = s->e->choices;
@@ -221,15 +224,16 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     return stage;
 }
 
-/* Finds the runs that use the gathered copy of an earlier run: a bundle stays gathered if it is read again before
- * `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This
+/* Finds the runs that use the gathered copy of an earlier run. A bundle stays gathered if it is read again before
+ * `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance); this
  * concerns the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch, or
- * for its forward and its backward each. */
+ * for its forward and for its backward. */
 static void find_kept_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_within_elements, read = 0;
-    /* per bundle: the number of its last run, from 1 on, and the elements read up to the end of that run */
+    /* [bundles] the number of the bundle's last run, from 1 on; and the elements of all bundles that were read up to
+     * its end */
     uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
     uint64_t *then = arena_array(&s->arena, e->weights.bundle_count, sizeof *then);
     for (uint32_t r = 0; r < s->run_count; r++) {
@@ -255,9 +259,9 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
     return to.buffer;
 }
 
-/* Gathers the parameters of a run before the op at position i, unless those of an earlier run are still gathered; the
- * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue it
- * waits for the op before that position. */
+/* Gathers the parameters of run r before the op at position i, unless those of an earlier run are still gathered. The
+ * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue,
+ * the host waits for it before that op. */
 static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
@@ -298,8 +302,9 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         emit_add_dependency(e, op, (op_id){in->op[s->run[before].end_position - 1]});
 }
 
-/* Copies the parameters of a run out of the buffer that they were gathered into. In the forward that buffer lives until
- * the next run's copy, so that the copy and the next gather may overlap (FSDPParamGroup.wait_for_unshard()). */
+/* Copies the parameters of a run out of the flat buffer into which they were gathered. In the forward that buffer
+ * lives until the copy of the next run, so that a copy and the next gather may overlap
+ * (FSDPParamGroup.wait_for_unshard()). */
 static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, uint32_t op)
 {
     if (run->flat_buffer.i == IR_NONE)
@@ -363,7 +368,7 @@ static void finish_step(struct shard *s)
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
         if (!e->weights.bundle[b].is_borrowed)
             bundle[count++] = b;
-    /* in the order in which gradients become final: that of a tied embedding, which two stages hold, is the last */
+    /* in the order in which gradients become final; that of a tied embedding, which two stages hold, is the last */
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
@@ -425,8 +430,9 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         find_kept_gathers(s, list);
 }
 
-/* Begins the gradients, from *next on, that the op at position i is the first to write: adds the reduced parts of the
- * gradients before the previous one to the kept parts, fills padding, and adds waits for reductions. */
+/* Begins those gradients, from *next on, that the op at position i is the first to write: adds the reduced parts of
+ * earlier gradients, up to the one before the previous, to the kept parts; zeroes padding; and adds waits for
+ * reductions. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {

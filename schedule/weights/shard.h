@@ -14,7 +14,8 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     /* the earlier run whose gathered copy is still there, or IR_NONE */
     uint32_t earlier_gather_run;
     buffer_id gathered_buffer;
-    /* with the profile's gathers_to_flat_buffer: what is to be copied to `gathered_buffer`; IR_NONE: nothing */
+    /* with the profile's gathers_to_flat_buffer: the buffer from which parameters must be copied to `gathered_buffer`;
+     * IR_NONE: there is none */
     buffer_id flat_buffer;
 };
 
@@ -54,7 +55,7 @@ struct shard {
     size_t gradient_capacity;
     struct weight_buffer *buffer; /* [buffer_count] of the first buffers; later ones are neither */
     uint32_t buffer_count;
-    /* rows of e->weights.lent_grad that have been summed last; IR_NONE: none */
+    /* rows of e->weights.lent_grad that were summed last; IR_NONE: none were */
     uint32_t last_summed[2];
     uint32_t next_gradient_to_add; /* gradients before it are added */
     /* per bundle: gradients that are reduced, and still to be */
@@ -71,13 +72,14 @@ op_id shard_list_emitted(struct shard *s);
  * (host_per_step_s): it waits for the last reduction, to read the norm of all gradients, and then all ranks meet in a
  * barrier. */
 void shard_end_backward(struct shard *s);
-/* True if the first write to the gradient waits for the reduction of the one before the last. */
+/* True if the first write to a gradient waits for the reduction of the gradient two before it. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
-/* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
+/* Emits zeros in the padding of a gradient, if it is cut into parts when it is summed; no other op writes the
+ * padding. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);
-/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
- * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
- * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
+/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, for those gradients whose
+ * last op comes before position i of the list. After the last part of a bundle, the kept part is summed over the
+ * replicas. A tied embedding's gradient begins first and ends last, so it must not delay any other. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
@@ -85,11 +87,11 @@ void shard_reduce_tied_embedding(struct shard *s);
 /* Adds the sum of the gradient in row last_summed[k] to the stage's own gradient, once computation need not wait for
  * it. */
 void shard_add_lent_sum(struct shard *s, uint32_t k);
-/* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
+/* Returns the last op that adds to a gradient that this stage computes by itself, which leaves out shared units;
  * IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
-/* Reduces the gradients that the op at position i was the last to add to, unless all are reduced at the end; the op may
- * write several parts of one. The gradient of a shared unit is summed over the unit's stages. */
+/* Reduces the gradients to which the op at position i was the last to add, unless all are reduced at the end. One op
+ * may write several parts of a gradient. The gradient of a shared unit is first summed over the unit's stages. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
  * in different orders, and add to gradients until the end. */

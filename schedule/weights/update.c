@@ -14,8 +14,8 @@ static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory m
     return host;
 }
 
-/* Emits AdamW on this rank's part of a bundle, with the gradient scaled by `norm` if there is one, and copies the new
- * parameters to the buffers from which they are read. */
+/* Emits AdamW on this rank's part of a bundle, and copies the new parameters to the buffers from which they are read.
+ * norm: the buffer by which AdamW scales the gradient; IR_NONE: it does not scale. */
 static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];

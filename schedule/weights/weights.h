@@ -8,10 +8,10 @@
 #include "schedule/emit/op_list.h"
 
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
-/* Emits the clipping of the bundles' gradients, which are those that this stage updates, in the order in which it
- * updates them. It computes one number, the sum of the squares of all gradients' elements on all ranks and stages. If
- * the profile scales gradients in a pass of its own, that pass is emitted too. Returns the buffer by which AdamW must
- * scale, in the optimizer's memory; IR_NONE: AdamW does not scale. */
+/* Emits the clipping of the gradients of bundle[count], those that this stage updates, in the order of its updates. It
+ * computes one number, the sum of squares of all elements of gradients on all ranks and stages. If the profile scales
+ * gradients in a pass of its own, that pass is emitted, too. Returns the buffer by which AdamW must scale, in the
+ * optimizer's memory; IR_NONE: AdamW does not scale. */
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
