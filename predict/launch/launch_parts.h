@@ -1,5 +1,6 @@
-/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks and
- * options (launch_remarks.c), settings into fields (launch_take.c, launch_field.c), frameworks (launch_frameworks.c). */
+/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks
+ * and options (launch_remarks.c), settings into fields (launch_take.c, launch_field.c), frameworks
+ * (launch_frameworks.c). */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 

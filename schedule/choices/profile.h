@@ -147,8 +147,8 @@ struct profile {
 
     /* ---- the loss ---- */
     uint8_t loss; /* enum loss_choice */
-    /* fp32 logits less their maximum are a tensor of their own, into which the softmax is written; the logits stay until
-     * the forward ends */
+    /* fp32 logits less their maximum are a tensor of their own, into which the softmax is written; the logits stay
+     * until the forward ends */
     bool loss_copies_logits;
     /* the backward of each piece of the loss computes the piece's logits again */
     bool loss_recomputes_logits;

@@ -316,8 +316,8 @@ static bool has_too_many_axes(const struct choices *c)
     return mesh_parts_of_choices(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
-/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other; or
- * if a chunk before the last has none where layers are divided by cost: the last may have the head only. */
+/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other;
+ * or if a chunk before the last has none where layers are divided by cost: the last may have the head only. */
 static bool has_chunk_without_layers(const struct choices *c)
 {
     if (c->stage_layers == STAGE_LAYERS_COST && c->model->layers >= pipeline_chunk_count(c) - 1) {

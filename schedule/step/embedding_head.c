@@ -351,7 +351,8 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
                            written, parallel ? 2 : 1);
     if (parallel)
         emit_extend_lifetime(e, logits.buffer, summed);
-    /* loss_parallel() reduces the maximum, the sum and the label's logit in three collectives: two here, and the gather */
+    /* loss_parallel() reduces the maximum, the sum and the label's logit in three collectives: two here, and the
+     * gather */
     for (int i = 1; parallel && i < 3; i++)
         tensor_reduce_unread(e, view_part(own, 0, rows));
     tensor_gather_to(e, own, all);

@@ -1,3 +1,5 @@
+/* Finds the peaks of live bytes, of each class of ranks and of the host memory of nodes, and lists the changes of one
+ * rank. memory_changes.h makes the changes that are read here. */
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_changes.h"
 #include "sim/memory/memory_gaps.h"
@@ -51,37 +53,39 @@ static void add_gap_growth(const struct memory_gap *gap, uint64_t live[MEMORY_CO
         }
 }
 
-/* Finds the peaks of one rank, or of the sum over the ranks of a node, from its changes of live bytes in order of time, and
- * from the gaps of a short list. */
+/* Raises peak[] to the most live bytes of each memory, of one rank or of the sum over the ranks of a node. The changes
+ * are sorted by time. gap[gap_count]: the periods that a short list leaves out, in the order of their change_row; the
+ * bytes and dates after a gap include what its copies add. A peak is compared only after a buffer starts, since only
+ * that can raise the live bytes. */
 static void find_peaks(const struct memory_changes *c, const struct live_buffers *live_buffers,
-                       const struct memory_gap *gap, uint32_t gaps,
+                       const struct memory_gap *gap, uint32_t gap_count,
                        struct sim_peak peak[MEMORY_COUNT])
 {
     uint64_t live[MEMORY_COUNT] = {0}, category[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
-    size_t at[MEMORY_COUNT] = {0};
+    size_t change_of_peak[MEMORY_COUNT] = {0};
     double shift_s = 0;
     for (size_t i = 0; i < c->count; i++) {
-        for (; gaps > 0 && gap->change_row == i; gap++, gaps--) {
+        for (; gap_count > 0 && gap->change_row == i; gap++, gap_count--) {
             add_gap_growth(gap, live, category);
             shift_s += gap->shift_s;
         }
         const struct memory_change *change = &c->row[i];
-        const struct live_buffer *of = &live_buffers->row[change->row];
+        const struct live_buffer *buffer = &live_buffers->row[change->row];
         int64_t bytes = memory_change_bytes(change, live_buffers);
-        uint8_t m = of->memory;
+        uint8_t m = buffer->memory;
         live[m] += (uint64_t)bytes;
-        category[m][of->category] += (uint64_t)bytes;
+        category[m][buffer->category] += (uint64_t)bytes;
         if (live[m] <= peak[m].bytes || bytes <= 0)
             continue;
         peak[m].bytes = live[m];
         peak[m].time_s = change->time_s + shift_s;
         peak[m].op = change->op;
         memcpy(peak[m].category_bytes, category[m], sizeof category[m]);
-        at[m] = i;
+        change_of_peak[m] = i;
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (peak[m].bytes > 0)
-            find_top_buffers(c, live_buffers, at[m], (uint8_t)m, &peak[m]);
+            find_top_buffers(c, live_buffers, change_of_peak[m], (uint8_t)m, &peak[m]);
 }
 
 /* ---- host memory over the ranks of a node ---- */
@@ -92,34 +96,39 @@ struct host_changes {
     struct memory_changes *changes_of_class;
 };
 
-/* Adds the changes and the buffers of a class to *sum and *all, once for each of `times` ranks. */
-static void add_rank_changes(struct memory_changes *sum, struct live_buffers *all,
-                             const struct memory_changes *of, const struct live_buffers *own,
-                             uint32_t times)
+/* Appends the changes and the buffers of a class to those of its node. The ranks of a class change their memory at the
+ * same times, so one change with the bytes of all `ranks` ranks represents them. */
+static void add_class_changes(struct memory_changes *node_changes,
+                              struct live_buffers *node_buffers,
+                              const struct memory_changes *changes,
+                              const struct live_buffers *buffers, uint32_t ranks)
 {
-    uint32_t first = all->count;
-    memory_changes_reserve(sum, sum->count + of->count);
-    all->row = heap_realloc(all->row, first + own->count + 1u, sizeof *all->row);
-    for (size_t i = 0; i < of->count; i++) {
-        struct memory_change *change = &sum->row[sum->count++];
-        *change = of->row[i];
+    uint32_t first = node_buffers->count;
+    memory_changes_reserve(node_changes, node_changes->count + changes->count);
+    node_buffers->row =
+        heap_realloc(node_buffers->row, first + buffers->count + 1u, sizeof *node_buffers->row);
+    for (size_t i = 0; i < changes->count; i++) {
+        struct memory_change *change = &node_changes->row[node_changes->count++];
+        *change = changes->row[i];
         change->row = (change->row + first) & MEMORY_CHANGE_ROW_MAX;
     }
-    for (uint32_t i = 0; i < own->count; i++) {
-        all->row[all->count] = own->row[i];
-        all->row[all->count++].bytes *= times;
+    for (uint32_t i = 0; i < buffers->count; i++) {
+        node_buffers->row[node_buffers->count] = buffers->row[i];
+        node_buffers->row[node_buffers->count++].bytes *= ranks;
     }
 }
 
 static struct live_buffers select_host_buffers(const struct live_buffers *all)
 {
-    struct live_buffers own = {.row = heap_alloc(all->count + 1u, sizeof *own.row)};
+    struct live_buffers host = {.row = heap_alloc(all->count + 1u, sizeof *host.row)};
     for (uint32_t i = 0; i < all->count; i++)
         if (all->row[i].memory != MEMORY_HBM)
-            own.row[own.count++] = all->row[i];
-    return own;
+            host.row[host.count++] = all->row[i];
+    return host;
 }
 
+/* Returns the number of ranks on a node, which is less than a node's GPUs on the last one, and sets *first to the
+ * lowest of them. */
 static uint32_t node_rank_count(const struct cluster *cluster, const struct sim_result *result,
                                 uint32_t node, uint32_t *first)
 {
@@ -141,45 +150,49 @@ static bool nodes_have_same_classes(const struct cluster *cluster, const struct 
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
-/* Returns false if the changes of a node do not repeat around the periods that a short list leaves out. */
+/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->host_peak to them. Returns
+ * false, with the peaks unchanged, if the changes do not repeat around the periods that a short list leaves out. */
 static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
                             struct sim_result *result, uint32_t node,
                             const struct host_changes *host)
 {
-    const struct sim_class *any = NULL;
+    const struct sim_class *timed_class = NULL; /* the class whose times say where the gaps are */
     uint32_t first, ranks = node_rank_count(cluster, result, node, &first);
-    uint32_t *times = heap_zalloc(result->class_count + 1u, sizeof *times);
-    struct memory_changes sum = {0};
-    struct live_buffers all = {0};
+    uint32_t *ranks_of_class = heap_zalloc(result->class_count + 1u, sizeof *ranks_of_class);
+    struct memory_changes changes = {0};
+    struct live_buffers buffers = {0};
     for (uint32_t r = first; r < first + ranks; r++)
-        times[result->class_of_rank[r]]++;
+        ranks_of_class[result->class_of_rank[r]]++;
     for (uint32_t c = 0; c < result->class_count; c++) {
-        const struct memory_changes *of = &host->changes_of_class[c];
-        if (times[c] == 0 || of->count == 0)
+        const struct memory_changes *class_changes = &host->changes_of_class[c];
+        if (ranks_of_class[c] == 0 || class_changes->count == 0)
             continue;
-        any = &result->classes[c];
-        add_rank_changes(&sum, &all, of, &host->live_buffers[c], times[c]);
+        timed_class = &result->classes[c];
+        add_class_changes(&changes, &buffers, class_changes, &host->live_buffers[c],
+                          ranks_of_class[c]);
     }
-    memory_changes_sort(&sum, result);
+    memory_changes_sort(&changes, result);
     struct memory_gap *gap = NULL;
-    uint32_t gaps = 0;
-    bool repeats = any == NULL || memory_gaps_find(&sum, &all, ir, result, any, &gap, &gaps);
+    uint32_t gap_count = 0;
+    bool repeats = timed_class == NULL ||
+                   memory_gaps_find(&changes, &buffers, ir, result, timed_class, &gap, &gap_count);
     struct sim_peak peak[MEMORY_COUNT] = {{0}};
     if (repeats)
-        find_peaks(&sum, &all, gap, gaps, peak);
+        find_peaks(&changes, &buffers, gap, gap_count, peak);
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (m != MEMORY_HBM && peak[m].bytes > result->host_peak[m].bytes)
             result->host_peak[m] = (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
     free(gap);
-    free(sum.row);
-    free(all.row);
-    free(times);
+    free(changes.row);
+    free(buffers.row);
+    free(ranks_of_class);
     return repeats;
 }
 
-/* Finds the peaks of the memory of each host; false as of find_node_peaks(). */
+/* Fills result->host_peak with the highest peaks of any node. A node with the classes of an earlier one is skipped,
+ * since its peaks are the same. Returns false if find_node_peaks() does. */
 static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
-                            const struct live_buffers *of_role, struct sim_result *result)
+                            const struct live_buffers *buffers_of_role, struct sim_result *result)
 {
     struct host_changes host = {
         heap_zalloc(result->class_count + 1u, sizeof *host.live_buffers),
@@ -189,7 +202,7 @@ static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
         const struct sim_class *class = &result->classes[c];
         if (class->role == IR_NONE)
             continue;
-        host.live_buffers[c] = select_host_buffers(&of_role[class->role]);
+        host.live_buffers[c] = select_host_buffers(&buffers_of_role[class->role]);
         if (host.live_buffers[c].count > 0)
             memory_changes_of_class(&host.changes_of_class[c], ir, result, &host.live_buffers[c],
                                     class);
@@ -222,16 +235,16 @@ bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,
     for (uint32_t c = 0; repeats && c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         struct memory_gap *gap;
-        uint32_t gaps;
+        uint32_t gap_count;
         for (int m = 0; m < MEMORY_COUNT; m++)
             result->peak[c][m] = (struct sim_peak){.op = IR_NONE};
         if (class->role == IR_NONE)
             continue;
-        const struct live_buffers *of = &live_buffers[class->role];
-        memory_changes_of_class(&changes, ir, result, of, class);
-        repeats = memory_gaps_find(&changes, of, ir, result, class, &gap, &gaps);
+        const struct live_buffers *buffers = &live_buffers[class->role];
+        memory_changes_of_class(&changes, ir, result, buffers, class);
+        repeats = memory_gaps_find(&changes, buffers, ir, result, class, &gap, &gap_count);
         if (repeats)
-            find_peaks(&changes, of, gap, gaps, result->peak[c]);
+            find_peaks(&changes, buffers, gap, gap_count, result->peak[c]);
         free(gap);
     }
     repeats = repeats && find_host_peaks(ir, cluster, live_buffers, result);
@@ -253,17 +266,18 @@ void memory_add_trace_rows(const struct ir *ir, const struct sim_result *result,
     live_buffers_init(&live_buffers, ir, class->role);
     memory_changes_of_class(&changes, ir, result, &live_buffers, class);
     uint64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
-    bool touched[MEMORY_COUNT][CATEGORY_COUNT] = {{false}};
+    bool has_changed[MEMORY_COUNT][CATEGORY_COUNT] = {{false}};
     for (size_t i = 0; i < changes.count; i++) {
         const struct memory_change *change = &changes.row[i];
-        const struct live_buffer *of = &live_buffers.row[change->row];
-        live[of->memory][of->category] += (uint64_t)memory_change_bytes(change, &live_buffers);
-        touched[of->memory][of->category] = true;
+        const struct live_buffer *buffer = &live_buffers.row[change->row];
+        live[buffer->memory][buffer->category] +=
+            (uint64_t)memory_change_bytes(change, &live_buffers);
+        has_changed[buffer->memory][buffer->category] = true;
         if (i + 1 < changes.count && changes.row[i + 1].time_s == change->time_s)
             continue; /* the trace has one row per date */
         for (int m = 0; m < MEMORY_COUNT; m++)
             for (int k = 0; k < CATEGORY_COUNT; k++) {
-                if (!touched[m][k])
+                if (!has_changed[m][k])
                     continue;
                 size_t row = trace_add_memory(trace);
                 trace->memory.time_s[row] = change->time_s;
@@ -271,7 +285,7 @@ void memory_add_trace_rows(const struct ir *ir, const struct sim_result *result,
                 trace->memory.memory[row] = trace_label_id(trace, memory_names[m]);
                 trace->memory.category[row] = trace_label_id(trace, category_names[k]);
                 trace->memory.bytes[row] = (double)live[m][k];
-                touched[m][k] = false;
+                has_changed[m][k] = false;
             }
     }
     free(changes.row);

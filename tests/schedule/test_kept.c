@@ -385,8 +385,8 @@ static void stages_keep_a_residual_in_fp32(void)
 }
 
 /* nanotron's layer, by its code: q, a view of a copy of all three, keeps it where there is a key head for each query
- * head; the product after attention of several sequences reads a copy; tensor ranks keep gathered inputs. h 640, q 512, k
- * and v 512 or 128, f 1792: for one sequence 8h + 4q + 4kv + 8f + 4 heads + 8, to which 4kv and 2q come. */
+ * head; the product after attention of several sequences reads a copy; tensor ranks keep gathered inputs. h 640, q 512,
+ * k and v 512 or 128, f 1792: for one sequence 8h + 4q + 4kv + 8f + 4 heads + 8, to which 4kv and 2q come. */
 static void nanotrons_layers_keep_views_and_gathered_inputs(void)
 {
     static const struct {
