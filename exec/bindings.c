@@ -1,6 +1,7 @@
 #include "exec/bindings.h"
 
 #include "exec/number.h"
+#include "models/frozen_storage.h"
 #include "models/states.h"
 #include "schedule/ir/visible.h"
 
@@ -420,7 +421,9 @@ static bool holds_tokens(enum binding_kind kind)
 enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct bindings *b = user;
-    if (holds_tensors(buffer->binding->kind))
+    if (stored_tensors_are_in(buffer))
+        stored_tensors_fill(b->stored, buffer);
+    else if (holds_tensors(buffer->binding->kind))
         return fill_tensors(b, buffer);
     if (holds_tokens(buffer->binding->kind))
         return fill_tokens(b, buffer, diag);
@@ -489,6 +492,8 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
         clear_collected(b);
         b->next_step = buffer->step + 1;
     }
+    if (stored_tensors_are_in(buffer))
+        return STATUS_OK; /* no op writes them */
     if (holds_tensors(buffer->binding->kind)) {
         collect_tensors(b, buffer);
     } else if (buffer->binding->kind == BINDING_LOSS &&
@@ -522,12 +527,14 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
         uint64_t elements = ir_buffer_elements(ir, (buffer_id){i}), want = elements;
         char buffer[64];
         ir_buffer_name(ir, (buffer_id){i}, buffer, sizeof buffer);
-        if (holds_tensors(binding->kind)) {
+        if (holds_tensors(binding->kind) || binding->kind == BINDING_SCALES) {
             uint32_t parts = binding->shard_group == IR_NONE16
                                  ? 1
                                  : group_rank_count(&ir->mesh, &ir->group[binding->shard_group]);
             want = ir->bundle[binding->bundle].elements / parts;
-            if (ir->buffer.dtype[i] == DTYPE_U8) /* a moment with its scales */
+            if (ir->bundle[binding->bundle].storage != FROZEN_STORAGE_16BIT)
+                want = ir_stored_bytes(ir, binding, want);
+            else if (ir->buffer.dtype[i] == DTYPE_U8) /* a moment with its scales */
                 want = states_moment_elements(STATES_8BIT, want);
         } else if (holds_tokens(binding->kind)) {
             int64_t of_one = bound_token_count(ir, binding);

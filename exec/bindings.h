@@ -15,6 +15,7 @@
 
 #include "base/diag.h"
 #include "exec/exec_options.h"
+#include "exec/stored_tensors.h"
 #include "schedule/ir/ir.h"
 
 #include <stdint.h>
@@ -36,11 +37,12 @@ uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffe
 struct bindings {
     const struct ir *ir;
     /* Values that fill buffers. */
-    const double *const *params;  /* parameters, and their masters */
-    const double *const *moment1; /* NULL: zero */
-    const double *const *moment2; /* NULL: zero */
-    const int32_t *tokens;        /* (ir.global_batch, ir.layout.sequence_tokens) */
-    const int32_t *labels;        /* the same shape; NULL: tokens shifted by one, the last one -1 */
+    const double *const *params;        /* parameters, and their masters */
+    const double *const *moment1;       /* NULL: zero */
+    const double *const *moment2;       /* NULL: zero */
+    const struct stored_tensor *stored; /* codes and scales of stored weights */
+    const int32_t *tokens;              /* (ir.global_batch, ir.layout.sequence_tokens) */
+    const int32_t *labels; /* the same shape; NULL: tokens shifted by one, the last one -1 */
     /* Arrays into which buffers are collected, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
     double *const *collected[BINDING_KIND_COUNT];
     double loss; /* loss of the step read last */

@@ -310,7 +310,10 @@ static void build_schedule(struct bench *b)
     const struct work *work = &b->bench_case->work;
     int64_t cols = work->kind == WORK_SQUARE_SUM ? work->square_sum.count : 1;
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = cols});
-    uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, (uint64_t)cols});
+    uint16_t bundle = ir_add_bundle(ir, (struct bundle){.name = "random",
+                                                        .tensor_begin = tensor,
+                                                        .tensor_count = 1,
+                                                        .elements = (uint64_t)cols});
     struct binding binding = {BINDING_PARAM, bundle, IR_NONE16, IR_NONE16, 0};
     b->input_binding = ir_add_binding(ir, binding);
     binding = (struct binding){BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};

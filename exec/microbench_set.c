@@ -2,6 +2,8 @@
  * model (docs/measuring.md). */
 #include "exec/microbench_list.h"
 
+#include "models/frozen_storage.h"
+
 #include <string.h>
 
 /* Adds matrix products: large and small sides, large and small k, each form, and one that memory bandwidth limits. */
@@ -102,6 +104,7 @@ void microbench_add_memory_bound_cases(struct microbench_list *set, int64_t coun
         {.kind = WORK_SQUARE_SUM, .square_sum = {count, 0, 0}},
         {.kind = WORK_CLIP, .elements = {count}},
         {.kind = WORK_QUANTISE, .quantise = {rows, COLS, SCALING_TENSOR, 0, 1, 1}},
+        {.kind = WORK_DEQUANTISE, .dequantise = {rows, COLS, FROZEN_STORAGE_NF4}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         if (!host || works[i].kind == WORK_ADAMW)

@@ -46,6 +46,37 @@ static enum dtype moment_dtype(const struct ir *ir)
     return DTYPE_F32;
 }
 
+/* Fills the codes and scales of stored weights: of the reference's values, or, without one, of any of the usual size. */
+static void encode_stored(struct training *t)
+{
+    for (uint32_t i = 0; t->stored != NULL && i < t->ir->tensor_count; i++) {
+        const struct tensor *tensor = &t->ir->tensor[i];
+        const size_t count = (size_t)(tensor->rows * tensor->cols);
+        double *drawn = NULL;
+        if (t->stored[i].codes == NULL)
+            continue;
+        if (t->reference == NULL) {
+            drawn = heap_alloc(count, sizeof *drawn);
+            for (size_t k = 0; k < count; k++)
+                drawn[k] =
+                    (2 * uniform_number(t->options.seed + i, k) - 1) / sqrt((double)tensor->cols);
+        }
+        stored_tensors_encode(&t->stored[i], tensor,
+                              drawn != NULL ? drawn : t->initial_values[0][i]);
+        free(drawn);
+    }
+    t->bindings.stored = t->stored;
+}
+
+/* Sets the reference's stored weights to what their codes and scales stand for. */
+static void decode_stored(const struct training *t, struct reference *r)
+{
+    for (uint32_t i = 0; t->bindings.stored != NULL && i < t->ir->tensor_count; i++)
+        if (t->stored[i].codes != NULL)
+            stored_tensors_decode(&t->stored[i], &t->ir->tensor[i],
+                                  training_find_tensor(r, t->ir->tensor[i].name)->param);
+}
+
 /* Sets the reference's weights, rounded to the schedule's dtype, and the moments of a run in progress. */
 static void set_initial_values(const struct training *t, struct reference *r)
 {
@@ -63,6 +94,7 @@ static void set_initial_values(const struct training *t, struct reference *r)
             tensor->v[i] = round_to_dtype(moments, TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
         }
     }
+    decode_stored(t, r);
 }
 
 /* ---- the schedule's tensors in the model ---- */
@@ -221,13 +253,22 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
     assert(options->with_reference || !options->collects_tensors);
     *t = (struct training){.ir = ir, .name = name, .options = *options, .bindings = {.ir = ir}};
     enum status status = bindings_check(&t->bindings, name, diag);
-    if (status != STATUS_OK || !options->with_reference)
+    if (status != STATUS_OK)
         return status;
+    t->stored = stored_tensors_new(ir);
+    if (!options->with_reference) {
+        encode_stored(t);
+        return status;
+    }
     t->reference = reference_new(model);
     struct reference_eight_bit_products products;
     if (training_find_products(ir, &products) == TRAINING_PRODUCTS_SAME)
         t->reference->eight_bit_products = products;
     status = match_tensors(t, diag);
+    if (status == STATUS_OK && t->stored != NULL) {
+        set_initial_values(t, t->reference);
+        encode_stored(t);
+    }
     if (status == STATUS_OK && options->collects_tensors)
         set_collection_targets(t);
     return status;
@@ -242,6 +283,7 @@ void training_release(struct training *t)
     }
     for (int k = 0; k < 3; k++)
         free((void *)t->initial_values[k]);
+    stored_tensors_free(t->stored, t->ir);
     reference_free(t->reference);
     free(t->losses);
     *t = (struct training){0};
@@ -291,7 +333,8 @@ bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_dra
 {
     struct tensor_draw drawing = {user, block, context};
     enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
-    if (drawing.training->reference != NULL || kind > BINDING_MOMENT2)
+    if (drawing.training->reference != NULL || kind > BINDING_MOMENT2 ||
+        stored_tensors_are_in(buffer))
         return false;
     if (kind == BINDING_PARAM || kind == BINDING_MASTER)
         bindings_for_each_block(buffer, draw_weights, &drawing);

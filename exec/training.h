@@ -45,6 +45,7 @@ struct training {
     struct training_options options;
     struct reference *reference; /* NULL: without */
     struct bindings bindings;
+    struct stored_tensor *stored;     /* of the ir's tensors; NULL: none is stored */
     const double **initial_values[3]; /* parameters and moments, (tensors) */
     /* (tensors) of (rows, cols); NULL where nothing is bound */
     double **collected[BINDING_KIND_COUNT];

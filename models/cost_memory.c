@@ -22,6 +22,7 @@ CLASS(scatter);
 /* NULL: memory does not limit the kind. */
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
     [WORK_QUANTISE] = &stream,
+    [WORK_DEQUANTISE] = &stream,
     [WORK_MERGE] = &stream,
     [WORK_SINK] = &stream,
     [WORK_SINK_BACKWARD] = &reduce,

@@ -34,6 +34,7 @@ struct kind_cost {
 static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
     [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},
+    [WORK_DEQUANTISE] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_ATTENTION] = {cost_attention_s, ISSUE_OP, 2, 1},
     [WORK_ATTENTION_BACKWARD] = {cost_attention_s, ISSUE_OP, 2, 4},
     [WORK_MERGE] = {cost_memory_s, ISSUE_OP, 5, 5},

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/saturating.h"
+#include "models/frozen_storage.h"
 #include "models/states.h"
 
 #include <assert.h>
@@ -44,6 +45,7 @@ static const struct {
 #undef VALUES
         {"states", states_names, STATES_COUNT},
     {"scaling", scaling_names, SCALING_COUNT},
+    {"storage", frozen_storage_names, FROZEN_STORAGE_COUNT},
     {"dtype", dtype_names, DTYPE_COUNT},
 };
 

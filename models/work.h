@@ -149,6 +149,9 @@ struct work {
             int64_t groups, route, dealt;
         } quantise;
         struct {
+            int64_t rows, cols, storage; /* enum frozen_storage */
+        } dequantise;
+        struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
             /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first row of q, and
              * of k and v, among the rows of the sequence that a context rank holds. away, away_out: k and v come from

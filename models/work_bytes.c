@@ -1,6 +1,7 @@
 /* How many bytes of memory work moves, and how many it needs beside its operands. */
 #include "models/work.h"
 
+#include "models/frozen_storage.h"
 #include "models/states.h"
 
 #include <assert.h>
@@ -232,6 +233,16 @@ static double element_bytes(const struct work *work, struct element_sizes e)
     }
 }
 
+static double dequantise_bytes(const struct work *work, struct element_sizes e)
+{
+    const enum frozen_storage storage = (enum frozen_storage)work->dequantise.storage;
+    const int64_t rows = work->dequantise.rows, cols = work->dequantise.cols;
+    const double count = (double)rows * (double)cols;
+    return (double)frozen_storage_code_bytes(storage, (uint64_t)count) +
+           (double)frozen_storage_scale_bytes(storage, rows, cols) +
+           count * e.written_element_bytes;
+}
+
 static double pack_bytes(const struct work *work, struct element_sizes e)
 {
     double width = (double)work->pack.w[0] + (double)work->pack.w[1] + (double)work->pack.w[2];
@@ -310,6 +321,7 @@ static double no_bytes(const struct work *work, struct element_sizes e)
 static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = matmul_bytes,
     [WORK_QUANTISE] = quantise_bytes,
+    [WORK_DEQUANTISE] = dequantise_bytes,
     [WORK_ATTENTION] = attention_bytes,
     [WORK_ATTENTION_BACKWARD] = attention_bytes,
     [WORK_MERGE] = merge_bytes,

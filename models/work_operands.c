@@ -1,6 +1,7 @@
 #include "models/work_operands.h"
 
 #include "base/arena.h"
+#include "models/frozen_storage.h"
 #include "models/states.h"
 
 #include <assert.h>
@@ -26,6 +27,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_QUANTISE] = {"rows*cols:float 1:f32?given",
                        "rows*cols:narrow?!finds scales:scale?!finds rows*cols:narrow?both "
                        "scales_turned:scale?both 1:f32?finds"},
+    [WORK_DEQUANTISE] = {"codes:u8 scales:u8", "rows*cols"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim kv*kv_heads*vdim?vdim",
                         "q*heads*dim?!vdim q*heads*vdim?vdim q*heads:f32"},
     [WORK_ATTENTION_BACKWARD] =
@@ -137,10 +139,28 @@ static int64_t scale_count(const struct work *work, const char *name, size_t siz
     return scaling_layout_scale_count(&layout);
 }
 
-/* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Three names are
- * not parameters: w012, the sum of w0, w1 and w2; `moment`, the elements of a moment of AdamW; and `groups`, the number
- * of matrices of an operand of a grouped product (b, its bias, or a weight's gradient), or of rows in a column_sum's
- * result. */
+/* Return the bytes of the codes and of the scales that a dequantise reads; -1: more than there can be. */
+static int64_t frozen_code_bytes(const struct work *work)
+{
+    int64_t count;
+    return __builtin_mul_overflow(work->dequantise.rows, work->dequantise.cols, &count) || count < 0
+               ? -1
+               : (int64_t)frozen_storage_code_bytes((enum frozen_storage)work->dequantise.storage,
+                                                    (uint64_t)count);
+}
+
+static int64_t frozen_scale_bytes(const struct work *work)
+{
+    return frozen_code_bytes(work) < 0
+               ? -1
+               : (int64_t)frozen_storage_scale_bytes((enum frozen_storage)work->dequantise.storage,
+                                                     work->dequantise.rows, work->dequantise.cols);
+}
+
+/* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Other names are no
+ * parameters: w012, the sum of w0, w1 and w2; `moment`, the elements of a moment of AdamW; `codes` and `scales` of a
+ * stored weight, their bytes; and `groups`, the number of matrices of an operand of a grouped product (b, its bias, or a
+ * weight's gradient), or of rows in a column_sum's result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -158,6 +178,10 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
                    ? work->adamw.count
                    : (int64_t)states_moment_elements((enum states)work->adamw.states, count);
     }
+    if (work->kind == WORK_DEQUANTISE && size == 5 && memcmp(name, "codes", 5) == 0)
+        return frozen_code_bytes(work);
+    if (work->kind == WORK_DEQUANTISE && size == 6 && memcmp(name, "scales", 6) == 0)
+        return frozen_scale_bytes(work);
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scale_count(work, name, size);
     /* in a product, `groups` is the last factor: "k*n*groups", "n*groups" or "m*n*groups" */

@@ -119,6 +119,8 @@ static void put_choices(struct text *line, const struct prediction *p)
     if (c->model->adapter_rank > 0) {
         text_printf(&piece, "adapters of rank %lld beside frozen weights",
                     (long long)c->model->adapter_rank);
+        if (c->frozen_weights != FROZEN_STORAGE_16BIT)
+            text_printf(&piece, " in %s", frozen_storage_names[c->frozen_weights]);
         report_put_comma_piece(line, &piece);
     }
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);

@@ -47,6 +47,7 @@ bool cpu_copy(void *context, struct call *call)
 static backend_kernel *const kernels[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = run_compute,
     [WORK_QUANTISE] = run_compute,
+    [WORK_DEQUANTISE] = run_compute,
     [WORK_ATTENTION] = run_compute,
     [WORK_ATTENTION_BACKWARD] = run_compute,
     [WORK_MERGE] = run_compute,

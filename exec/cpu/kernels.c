@@ -5,6 +5,7 @@
 const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cpu_matmul, cpu_matmul_scratch_floats, false},
     [WORK_QUANTISE] = {cpu_quantise, NULL, false},
+    [WORK_DEQUANTISE] = {cpu_dequantise, NULL, false},
     [WORK_ATTENTION] = {cpu_attention, cpu_attention_scratch_floats, false},
     [WORK_ATTENTION_BACKWARD] = {cpu_attention_backward, cpu_attention_backward_scratch_floats,
                                  false},

@@ -42,7 +42,7 @@ cpu_math cpu_matmul;
 size_t cpu_matmul_scratch_floats(const struct work *work);
 
 /* exec/cpu/quantise.c */
-cpu_math cpu_quantise;
+cpu_math cpu_quantise, cpu_dequantise;
 
 /* The sizes of the tiles of queries and keys in exec/cpu/attention.c and attention_backward.c. Tiles go through
  * CBLAS; tiles that the mask hides altogether are skipped. */

@@ -3,6 +3,7 @@
 #include "exec/cpu/kernels.h"
 
 #include "exec/number.h"
+#include "models/frozen_storage.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,5 +96,16 @@ const char *cpu_quantise(const struct call *call, float *scratch)
     quantise_groups(call, call->work->quantise.turned, &call->write[0], &call->write[1]);
     if (call->work->quantise.both)
         quantise_groups(call, true, &call->write[2], &call->write[3]);
+    return NULL;
+}
+
+const char *cpu_dequantise(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    if (call->work->dequantise.storage == FROZEN_STORAGE_16BIT)
+        return "has storage=16bit, which has neither codes nor scales";
+    frozen_storage_decode((enum frozen_storage)call->work->dequantise.storage,
+                          call->work->dequantise.rows, call->work->dequantise.cols,
+                          call->read[0].data, call->read[1].data, call->write[0].data);
     return NULL;
 }

@@ -2,9 +2,11 @@
 
 #include "exec/assignment.h"
 #include "exec/moved_rows.h"
+#include "models/frozen_storage.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>
+#include <string.h>
 
 _Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_F16 &&
                    (int)CUDA_F32 == (int)DTYPE_F32,
@@ -204,6 +206,23 @@ static int cast_array(const struct call *call, const struct cuda_launch_context 
 {
     return cuda_cast(write_array(call, 0), read_array(call, 0), call->work->elements.count,
                      place->stream);
+}
+
+static int dequantise(const struct call *call, const struct cuda_launch_context *place)
+{
+    const struct work *w = call->work;
+    const enum frozen_storage storage = (enum frozen_storage)w->dequantise.storage;
+    struct cuda_stored stored = {
+        .codes = call->read[0].data,
+        .scales = call->read[1].data,
+        .count = w->dequantise.rows * w->dequantise.cols,
+        .scale_elements = storage == FROZEN_STORAGE_INT8 ? w->dequantise.cols : 64,
+        .has_bytes = storage == FROZEN_STORAGE_INT8,
+        .has_narrow_scales = storage == FROZEN_STORAGE_NF4_DOUBLE,
+    };
+    memcpy(stored.value, frozen_storage_values, sizeof stored.value);
+    frozen_storage_scale_values(stored.scale_value);
+    return cuda_dequantise(write_array(call, 0), stored, place->stream);
 }
 
 /* Computes the same constants as cpu_adamw() of exec/cpu/pointwise.c, in the same order of operations. */
@@ -666,6 +685,7 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_ADD] = {add_arrays, NULL},
     [WORK_CAST] = {cast_array, NULL},
     [WORK_QUANTISE] = {quantise, quantise_scratch_bytes},
+    [WORK_DEQUANTISE] = {dequantise, NULL},
     [WORK_PACK] = {pack_blocks, NULL},
     [WORK_UNPACK] = {unpack_blocks, NULL},
     [WORK_HEAD_EXPAND] = {head_expand, NULL},

@@ -68,6 +68,56 @@ int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStrea
                         array_of(y), array_of(x), count);
 }
 
+/* ---- weights in 4 or 8 bits ---- */
+
+static __device__ __forceinline__ float float_of_bytes(const uint8_t *p)
+{
+    return __uint_as_float((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                           (uint32_t)p[3] << 24);
+}
+
+static __device__ __forceinline__ float scale_of(const struct cuda_stored &w, int64_t block)
+{
+    if (!w.has_narrow_scales)
+        return float_of_bytes(w.scales + 4 * block);
+    const int64_t blocks = (w.count + w.scale_elements - 1) / w.scale_elements;
+    const uint8_t *wide = w.scales + (blocks + 3) / 4 * 4,
+                  *offset = wide + (blocks + 255) / 256 * 4;
+    return w.scale_value[w.scales[block]] * float_of_bytes(wide + block / 256 * 4) +
+           float_of_bytes(offset);
+}
+
+static __global__ void dequantise_kernel(struct array y, struct cuda_stored w)
+{
+    FOR_EACH(k, (w.count + EIGHT - 1) / EIGHT)
+    {
+        const int64_t first = k * EIGHT;
+        const int n = at_most_eight(w.count - first);
+        struct eight_floats e;
+        int64_t block = first / w.scale_elements;
+        float scale = scale_of(w, block);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++) {
+            const int64_t i = first + j;
+            e.x[j] = 0;
+            if (j >= n)
+                continue;
+            if (i / w.scale_elements != block)
+                scale = scale_of(w, block = i / w.scale_elements);
+            const uint8_t code = w.codes[w.has_bytes ? i : i / 2];
+            e.x[j] = w.has_bytes ? (float)(int8_t)code * scale * (1.0f / 127.0f)
+                                 : w.value[i % 2 == 0 ? code >> 4 : code & 15] * scale;
+        }
+        store8(y, first, n, e);
+    }
+}
+
+int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t stream)
+{
+    return LAUNCH_APART(dequantise_kernel, blocks_for(ceil_div(stored.count, EIGHT), THREADS),
+                        THREADS, stream, array_of(y), stored);
+}
+
 /* ---- activations ---- */
 
 static __device__ __forceinline__ float sigmoid(float x)

@@ -706,6 +706,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_FINISH] = run_compute,
     [WORK_ADD] = run_compute,
     [WORK_QUANTISE] = run_compute, /* of a tensor: check_types() */
+    [WORK_DEQUANTISE] = run_compute,
     [WORK_CAST] = run_compute,
     [WORK_FILL] = run_fill,
     [WORK_PACK] = run_compute,

@@ -121,6 +121,11 @@ static bool multiplies_narrow(const struct choices *c)
     return c->products != PRODUCTS_BF16;
 }
 
+static bool has_frozen_weights(const struct choices *c)
+{
+    return c->model->adapter_rank > 0;
+}
+
 static bool has_chunks(const struct choices *c)
 {
     return c->chunk_count > 1;
@@ -188,6 +193,7 @@ static const char no_spread_experts[] =
 static const char no_shared_experts[] =
     NOTHING "it is about shared experts beside routed ones, which the model has not";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
+                  not_frozen[] = NOTHING "without --adapter no weights are frozen",
                   no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
                   no_shared[] = NOTHING "--pipeline msp alone shares subsequences",
                   no_subsequences[] = NOTHING "there are no --subsequences",

@@ -10,6 +10,7 @@
 #define SCHEDULE_CHOICES_CHOICES_H
 
 #include "base/diag.h"
+#include "models/frozen_storage.h"
 #include "models/states.h"
 #include "models/transformer.h"
 #include "models/work.h"
@@ -336,6 +337,7 @@ struct choices {
     uint8_t loss; /* enum loss_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
+    uint8_t frozen_weights; /* enum frozen_storage; beside adapters */
     /* the number of first layers whose saved activations are on the host until their backward */
     uint32_t host_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
@@ -429,6 +431,7 @@ struct request {
     int dropout; /* enum dropout */
     int loss;    /* enum loss_choice */
     int64_t bf16_layers;
+    int frozen_weights; /* enum frozen_storage */
     int64_t host_layers;
     int tensor_plan; /* enum tensor_plan */
     int grad_sync;   /* enum grad_sync */

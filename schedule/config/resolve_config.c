@@ -416,6 +416,12 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "stages that hold parts of each other's weights are not modelled with adapters; choose another pipeline"},
         {m->adapter_rank > 0 && c->products != PRODUCTS_BF16, "--products",
          "adapters are not modelled with products in 8 bits; choose --products bf16"},
+        {c->frozen_weights != FROZEN_STORAGE_16BIT && m->hidden % 2 != 0, "--frozen-weights",
+         "two weights share a byte, and the model's hidden size is odd; choose 16bit"},
+        {c->frozen_weights != FROZEN_STORAGE_16BIT && m->experts > 0, "--frozen-weights",
+         "how the weights of experts are stored in 8 or 4 bits is not modelled; choose 16bit"},
+        {c->frozen_weights != FROZEN_STORAGE_16BIT && (c->optimizer == CHOICE_OPTIMIZER_HOST && c->parameters == PARAMETERS_HOST), "--frozen-weights",
+         "weights stored in 8 or 4 bits are on the device; choose --parameters device, or 16bit"},
         {m->adapter_rank > 0 && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP, "--activations",
          "which products selective checkpointing keeps is not known of adapters; choose --activations keep or full"},
         {m->experts > 0 && pipeline_of_choices(c)->is_multiplexed, "--pipeline",
@@ -534,6 +540,8 @@ static void fill_choices(struct choices *c, const struct request *r,
                             c->attention != CHOICE_ATTENTION_FPDT);
     c->dtype = asked_or_default(r->dtype, DTYPE_BF16);
     c->bf16_layers = r->bf16_layers > 0 ? (uint32_t)r->bf16_layers : 0;
+    c->frozen_weights =
+        r->model->adapter_rank > 0 ? (uint8_t)r->frozen_weights : (uint8_t)FROZEN_STORAGE_16BIT;
     c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;

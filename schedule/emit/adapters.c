@@ -47,6 +47,13 @@ static bool is_peft(const struct emit *e)
            c->dtype != DTYPE_F32;
 }
 
+/* True if each adapter casts what it reads to fp32 and back. PEFT's layers over bitsandbytes' read it as it is under autocast
+ * (peft/tuners/lora/bnb.py, Linear4bit.forward()). */
+static bool casts_input(const struct emit *e)
+{
+    return is_peft(e) && e->choices->frozen_weights == FROZEN_STORAGE_16BIT;
+}
+
 /* Emits the casts of x to the dtype of the adapter's weights and back, and returns the result. */
 static struct view cast_there_and_back(struct emit *e, struct view x, int64_t rows, int64_t cols)
 {
@@ -83,10 +90,10 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
             emit_zeros(e, part[i]);
             continue;
         }
-        saved->x[i] = is_peft(e) ? cast_there_and_back(e, x, rows, t.inputs) : view_none();
+        saved->x[i] = casts_input(e) ? cast_there_and_back(e, x, rows, t.inputs) : view_none();
         saved->narrow[i] =
             emit_compute_tensor(e, "adapter_narrow", CATEGORY_ACTIVATION, rows, rank);
-        emit_matmul(e, MATMUL_NT, is_peft(e) ? saved->x[i] : x,
+        emit_matmul(e, MATMUL_NT, casts_input(e) ? saved->x[i] : x,
                     weight_view(e, layer, weight_of(&t, i, false)), view_none(), saved->narrow[i],
                     rows, rank, t.inputs);
         emit_matmul(e, MATMUL_NT, saved->narrow[i], weight_view(e, layer, weight_of(&t, i, true)),
@@ -132,8 +139,9 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
         emit_weight_grad(e, layer, b, part[i], saved->narrow[i], t.outputs[i], rank, rows);
         emit_matmul(e, MATMUL_NN, d_narrow, weight_view(e, layer, a), view_none(), d_x, rows,
                     t.inputs, rank);
-        emit_weight_grad(e, layer, a, d_narrow, is_peft(e) ? saved->x[i] : x, rank, t.inputs, rows);
-        if (is_peft(e))
+        emit_weight_grad(e, layer, a, d_narrow, casts_input(e) ? saved->x[i] : x, rank, t.inputs,
+                         rows);
+        if (casts_input(e))
             d_x = cast_there_and_back(e, d_x, rows, t.inputs);
         emit_add(e, dx, d_x, dx);
     }

@@ -116,6 +116,8 @@ static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weigh
     const struct model_part *p = &e->weights.part[part];
     if (weight_is_of_adapter(weight))
         return p->adapters_bundle;
+    if (weight_is_stored(e, weight) && p->stored_bundle != IR_NONE)
+        return p->stored_bundle;
     return weight_is_of_experts(weight) && p->experts_bundle != IR_NONE ? p->experts_bundle
                                                                         : p->bundle;
 }
@@ -125,6 +127,16 @@ bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle)
     const struct bundle_state *b = &e->weights.bundle[bundle];
     return !b->is_frozen && e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
            b->ranks->shard_size > 1;
+}
+
+bool weight_is_stored(const struct emit *e, enum weight weight)
+{
+    static const bool is_linear[WEIGHT_COUNT] = {
+        [WEIGHT_QKV] = true, [WEIGHT_Q_DOWN] = true,  [WEIGHT_Q_UP] = true,
+        [WEIGHT_Q] = true,   [WEIGHT_KV_DOWN] = true, [WEIGHT_KV_UP] = true,
+        [WEIGHT_O] = true,   [WEIGHT_UP] = true,      [WEIGHT_DOWN] = true,
+    };
+    return e->choices->frozen_weights != FROZEN_STORAGE_16BIT && is_linear[weight];
 }
 
 bool weight_is_frozen(const struct emit *e, enum weight weight)
@@ -139,6 +151,12 @@ static struct view weight_slot_view(const struct emit *e, uint32_t part, enum we
     const struct model_part *p = &e->weights.part[part];
     const uint32_t bundle = bundle_of(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);
+    if (bundle == p->stored_bundle) { /* in bytes of codes */
+        const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
+        return (struct view){
+            buffer, frozen_storage_code_bytes(storage, p->stored_first_element + slot->offset),
+            frozen_storage_code_bytes(storage, (uint64_t)(slot->rows * slot->cols))};
+    }
     const uint64_t first = bundle == p->bundle            ? p->first_element
                            : bundle == p->adapters_bundle ? p->adapters_first_element
                                                           : p->experts_first_element;
@@ -279,10 +297,55 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
     return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
+/* Returns the bundle whose parameters are in the buffer, among those of the current layer; IR_NONE: it stores none. */
+static uint32_t stored_bundle_of(const struct emit *e, buffer_id buffer)
+{
+    if (e->choices->frozen_weights == FROZEN_STORAGE_16BIT || e->tags.layer == IR_NONE16)
+        return IR_NONE;
+    const uint32_t bundle = e->weights.part[e->tags.layer].stored_bundle;
+    return bundle != IR_NONE && e->weights.bundle[bundle].param.i == buffer.i ? bundle : IR_NONE;
+}
+
+/* Returns the scales of the stored weight whose codes begin at byte `begin` of its bundle. */
+static struct view scales_of_stored(const struct emit *e, uint32_t bundle, uint64_t begin)
+{
+    const struct bundle_state *state = &e->weights.bundle[bundle];
+    const struct bundle *row = &e->ir->bundle[state->ir_row];
+    const enum frozen_storage storage = (enum frozen_storage)state->storage;
+    uint64_t elements = 0, first = 0;
+    for (uint32_t t = row->tensor_begin;; t++) {
+        const struct tensor *tensor = &e->ir->tensor[t];
+        const uint64_t bytes = frozen_storage_scale_bytes(storage, tensor->rows, tensor->cols);
+        assert(t < row->tensor_begin + row->tensor_count);
+        if (frozen_storage_code_bytes(storage, elements) == begin)
+            return (struct view){state->scales, first, bytes};
+        elements += (uint64_t)(tensor->rows * tensor->cols);
+        first += bytes;
+    }
+}
+
+/* Emits the pass that makes numbers of the compute dtype of a stored weight, (rows, cols), and returns these; a weight
+ * that is not stored is returned as it is. bitsandbytes does so before each product that reads the weight, forward and
+ * backward (bitsandbytes/autograd/_functions.py, MatMul4Bit). */
+static struct view emit_dequantised(struct emit *e, struct view w, int64_t rows, int64_t cols)
+{
+    const uint32_t bundle = stored_bundle_of(e, w.buffer);
+    if (bundle == IR_NONE)
+        return w;
+    const struct work work = {.kind = WORK_DEQUANTISE,
+                              .dequantise = {rows, cols, e->weights.bundle[bundle].storage}};
+    const struct view read[] = {w, scales_of_stored(e, bundle, w.begin)};
+    const struct view wide = emit_compute_tensor(e, "w_wide", CATEGORY_PARAMETER, rows, cols);
+    emit_op(e, e->stream.compute, &work, read, 2, &wide, 1);
+    return wide;
+}
+
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k)
 {
     struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}};
+    if (form != MATMUL_TN)
+        b = emit_dequantised(e, b, form == MATMUL_NT ? n : k, form == MATMUL_NT ? k : n);
     struct view read[5] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;

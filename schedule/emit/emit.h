@@ -54,6 +54,9 @@ struct model_part {
     /* the bundle of the part's adapters, and their first element in it; IR_NONE: the part has no adapters */
     uint32_t adapters_bundle;
     uint64_t adapters_first_element;
+    /* the bundle of its stored weights (--frozen-weights), and their first element in it; IR_NONE: it has none */
+    uint32_t stored_bundle;
+    uint64_t stored_first_element;
     /* The elements, counted from `first_element`, of those tensors that every tensor rank holds whole, and whose
      * gradient on a rank covers only the rank's own tokens or heads. They come after the elements of tensors that are
      * divided among tensor ranks and of those whose gradient is complete on each (tensor_is_complete()). */
@@ -81,7 +84,11 @@ struct bundle_state {
     uint16_t ir_row; /* row of ir.bundle */
     /* the bundle has the experts of a part, which are spread over ranks */
     bool has_spread_experts;
-    bool has_adapters;                /* it has the adapters of layers, and nothing else */
+    bool has_adapters; /* it has the adapters of layers, and nothing else */
+    /* the bundle of the same layers' other weights, which comes before it, or the bundle itself */
+    uint32_t main_bundle;
+    /* enum frozen_storage: unless it is 16bit, the bundle has stored weights, and nothing else */
+    uint8_t storage;
     bool is_frozen;                   /* it has neither gradients nor states */
     const struct weight_ranks *ranks; /* the ranks that share it */
     bool is_at_both_ends;             /* the first and the last stage have it: a tied embedding */
@@ -98,6 +105,7 @@ struct bundle_state {
      * empty: there is no such gradient */
     struct view other_ranks_grad;
     buffer_id master, moment1, moment2;
+    buffer_id scales; /* of stored weights: whole on every rank */
     /* its linear layers have only quantised weights (--primary-weights) */
     bool quantised;
     /* the bundle's weights in 8 or 4 bits and their scales, in the order of the ranks' parts; IR_NONE: each weight is
@@ -479,6 +487,8 @@ const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, en
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* True if ranks share a bundle that is trained, and each updates its own part of it. */
 bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle);
+/* True if the weight is of a linear layer of the model, and stored in 4 or 8 bits. */
+bool weight_is_stored(const struct emit *e, enum weight weight);
 /* True if the step does not train the weight, since the model has adapters. */
 bool weight_is_frozen(const struct emit *e, enum weight weight);
 /* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written

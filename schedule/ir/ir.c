@@ -1,5 +1,7 @@
 #include "schedule/ir/ir.h"
 
+#include "models/frozen_storage.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -43,10 +45,10 @@ const char *const region_names[REGION_COUNT] = {
 };
 
 const char *const binding_names[BINDING_KIND_COUNT] = {
-    [BINDING_NONE] = "none",     [BINDING_PARAM] = "param",     [BINDING_GRAD] = "grad",
-    [BINDING_MASTER] = "master", [BINDING_MOMENT1] = "moment1", [BINDING_MOMENT2] = "moment2",
-    [BINDING_TOKENS] = "tokens", [BINDING_LABELS] = "labels",   [BINDING_POSITIONS] = "positions",
-    [BINDING_LOSS] = "loss",
+    [BINDING_NONE] = "none",           [BINDING_PARAM] = "param",     [BINDING_GRAD] = "grad",
+    [BINDING_MASTER] = "master",       [BINDING_MOMENT1] = "moment1", [BINDING_MOMENT2] = "moment2",
+    [BINDING_SCALES] = "scales",       [BINDING_TOKENS] = "tokens",   [BINDING_LABELS] = "labels",
+    [BINDING_POSITIONS] = "positions", [BINDING_LOSS] = "loss",
 };
 
 const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
@@ -67,6 +69,20 @@ bool ir_is_valid_name(const char *name, size_t size)
 }
 
 /* ---- shapes of buffers and views ---- */
+
+uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements)
+{
+    const struct bundle *bundle = &ir->bundle[binding->bundle];
+    const enum frozen_storage storage = (enum frozen_storage)bundle->storage;
+    uint64_t bytes = 0;
+    if (binding->kind != BINDING_SCALES)
+        return frozen_storage_code_bytes(storage, elements);
+    for (uint32_t t = 0; t < bundle->tensor_count; t++) {
+        const struct tensor *tensor = &ir->tensor[bundle->tensor_begin + t];
+        bytes += frozen_storage_scale_bytes(storage, tensor->rows, tensor->cols);
+    }
+    return bytes;
+}
 
 bool dims_elements(const struct dims *dims, uint64_t *elements)
 {

@@ -127,6 +127,8 @@ struct bundle {
     uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
     /* the elements that one rank holds if the bundle is not sharded, padding included */
     uint64_t elements;
+    /* enum frozen_storage: 16bit, or how the codes and the scales of its tensors are stored, which no op writes */
+    uint8_t storage;
 };
 
 enum binding_kind {
@@ -138,6 +140,7 @@ enum binding_kind {
     BINDING_MASTER,
     BINDING_MOMENT1,   /* m of Adam, the first moment */
     BINDING_MOMENT2,   /* v of Adam, the second moment */
+    BINDING_SCALES,    /* the scales of a bundle's stored weights, tensor after tensor, u8 */
     BINDING_TOKENS,    /* input, i32 */
     BINDING_LABELS,    /* input, i32; already shifted; -1: ignored */
     BINDING_POSITIONS, /* input, i32 */
@@ -409,6 +412,9 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
     const struct ir_extent *extent = &ir->extent[range->extent];
     return (struct view){range->buffer, extent->begin, extent->count};
 }
+/* Returns the bytes of a buffer with this binding that holds so many elements of a bundle with a `storage`: their codes,
+ * or, for BINDING_SCALES, the scales of the whole bundle. */
+uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements);
 /* Returns a view of a whole buffer. */
 struct view ir_whole_view(const struct ir *ir, buffer_id buffer);
 static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)

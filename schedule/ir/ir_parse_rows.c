@@ -1,6 +1,8 @@
 /* Statements about data: tensor, bundle, buffer. */
 #include "schedule/ir/ir_parse.h"
 
+#include "models/frozen_storage.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -46,11 +48,12 @@ bool parse_tensor(struct parser *p)
 
 bool parse_bundle(struct parser *p)
 {
-    enum { FIRST, TENSORS, ELEMENTS, COUNT };
-    static const char *const keys[COUNT] = {"first", "count", "elements"};
+    enum { FIRST, TENSORS, ELEMENTS, STORAGE, COUNT };
+    static const char *const keys[COUNT] = {"first", "count", "elements", "storage"};
+    uint8_t storage = FROZEN_STORAGE_16BIT;
     struct word name = parse_word(p), value[COUNT];
     if (!parse_name(p, "bundle", false, &name) ||
-        !parse_attributes(p, "bundle", keys, COUNT, (1u << COUNT) - 1, value))
+        !parse_attributes(p, "bundle", keys, COUNT, (1u << STORAGE) - 1, value))
         return false;
     if (ir_find_by_name(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
         return parse_error(p, name.at, "a second bundle named '%s'", copy_word(p, name));
@@ -63,10 +66,15 @@ bool parse_bundle(struct parser *p)
     if (!parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count) ||
         !parse_number(p, value[ELEMENTS], "elements", 1, IR_ELEMENTS_MAX, &elements))
         return false;
+    if (value[STORAGE].at &&
+        !parse_name_in_table(p, value[STORAGE], "storage", frozen_storage_names,
+                             FROZEN_STORAGE_COUNT, &storage))
+        return false;
     ir_add_bundle(p->ir, (struct bundle){.name = copy_word(p, name),
                                          .tensor_begin = first,
                                          .tensor_count = (uint32_t)count,
-                                         .elements = (uint64_t)elements});
+                                         .elements = (uint64_t)elements,
+                                         .storage = storage});
     return true;
 }
 
@@ -92,7 +100,7 @@ static const char *const buffer_keys[BUFFER_KEYS] = {
 
 static bool binding_has_bundle(enum binding_kind kind)
 {
-    return kind >= BINDING_PARAM && kind <= BINDING_MOMENT2;
+    return kind >= BINDING_PARAM && kind <= BINDING_SCALES;
 }
 
 static bool binding_has_tokens(enum binding_kind kind)

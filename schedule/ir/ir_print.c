@@ -1,4 +1,5 @@
 #include "base/file_set.h"
+#include "models/frozen_storage.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/loops_roll.h"
 
@@ -228,6 +229,8 @@ static void put_weights(struct text *out, const struct ir *ir)
         put_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
         put_key_value(out, " count=", bundle->tensor_count);
         put_key_value(out, " elements=", bundle->elements);
+        if (bundle->storage != FROZEN_STORAGE_16BIT)
+            put_name(out, " storage=", frozen_storage_names[bundle->storage]);
         text_putc(out, '\n');
     }
 }

@@ -2,6 +2,8 @@
  * shape and then per op. */
 #include "schedule/verify/rules.h"
 
+#include "models/frozen_storage.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -118,6 +120,10 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         if (work->quantise.given && (work->quantise.finds || work->quantise.both))
             return "given=1 makes one copy by the largest element that another op has found";
         return NULL;
+    case WORK_DEQUANTISE:
+        return work->dequantise.storage == FROZEN_STORAGE_16BIT
+                   ? "storage=16bit has neither codes nor scales"
+                   : NULL;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
         if (work->attention.heads % work->attention.kv_heads != 0)

@@ -1,4 +1,5 @@
 /* The rules `placement` (where ops run and which memories they touch) and `binding` (what bound buffers hold). */
+#include "models/frozen_storage.h"
 #include "models/states.h"
 #include "schedule/verify/rules.h"
 
@@ -90,6 +91,7 @@ static const struct {
     [BINDING_MASTER] = {true, false, false, IN(DTYPE_F32) | IN(DTYPE_BF16), 0},
     [BINDING_MOMENT1] = {true, false, false, IN(DTYPE_F32) | IN(DTYPE_BF16) | IN(DTYPE_U8), 0},
     [BINDING_MOMENT2] = {true, false, false, IN(DTYPE_F32) | IN(DTYPE_BF16) | IN(DTYPE_U8), 0},
+    [BINDING_SCALES] = {true, false, false, IN(DTYPE_U8), 0},
     [BINDING_TOKENS] = {false, true, false, IN(DTYPE_I32), 0},
     [BINDING_LABELS] = {false, true, false, IN(DTYPE_I32), 0},
     [BINDING_POSITIONS] = {false, true, false, IN(DTYPE_I32), 0},
@@ -129,10 +131,12 @@ static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const st
 }
 
 /* Returns the number of elements that a rank's buffer needs if it is bound to `parameters` parameters of a bundle. A
- * moment in 8 bits has room for its scales, too. */
+ * moment in 8 bits has room for its scales, too, and stored weights are bytes. */
 static uint64_t required_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
                                   uint64_t parameters)
 {
+    if (ir->bundle[b->bundle].storage != FROZEN_STORAGE_16BIT)
+        return ir_stored_bytes(ir, b, parameters);
     bool moment = b->kind == BINDING_MOMENT1 || b->kind == BINDING_MOMENT2;
     bool scaled = moment && ir->buffer.dtype[buffer] == DTYPE_U8;
     return scaled ? states_moment_elements(STATES_8BIT, parameters) : parameters;

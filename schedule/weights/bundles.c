@@ -6,6 +6,7 @@
  * bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every stage's) is a
  * multiple of 8 elements (16 bytes in bf16). docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
+#include "models/frozen_storage.h"
 #include "schedule/choices/kept.h"
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
@@ -38,7 +39,10 @@ static enum weight weight_of_name(const char *name)
     return bias ? WEIGHT_UP_BIAS : WEIGHT_UP;
 }
 
-enum { NAME_SIZE = 112 };
+enum {
+    NAME_SIZE = 112,
+    BUNDLES_OF_PART = 3, /* at most: its weights, stored ones and adapters, or experts */
+};
 
 /* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately. The tensor starts at element
  * *offset of a rank's part of the bundle; *offset becomes its end. experts: the part is a layer with experts. */
@@ -125,7 +129,8 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *p = (struct model_part){.bundle = e->weights.bundle_count,
                              .first_element = *used,
                              .experts_bundle = IR_NONE,
-                             .adapters_bundle = IR_NONE};
+                             .adapters_bundle = IR_NONE,
+                             .stored_bundle = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
         p->whole_begin = offset;
         for (size_t i = 0; i < count; i++) {
@@ -134,7 +139,9 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole_model, spec[i].name, spec[i].rows);
             if ((cut.cuts_rows || cut.cuts_columns || complete) == (bool)whole ||
-                is_spread_expert(e, &spec[i]) || weight_is_of_adapter(weight_of_name(spec[i].name)))
+                is_spread_expert(e, &spec[i]) ||
+                weight_is_of_adapter(weight_of_name(spec[i].name)) ||
+                weight_is_stored(e, weight_of_name(spec[i].name)))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
             p->whole_tensor_count += (uint32_t)whole;
@@ -144,9 +151,10 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-/* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all. */
-static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
-                         uint64_t used)
+/* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all, stored
+ * as `storage` says. */
+static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
+                                enum frozen_storage storage, uint64_t used)
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
@@ -167,16 +175,26 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool 
         row = ir_add_bundle(ir, (struct bundle){.name = name,
                                                 .tensor_begin = begin,
                                                 .tensor_count = ir->tensor_count - begin,
-                                                .elements = elements});
+                                                .elements = elements,
+                                                .storage = (uint8_t)storage});
     }
-    e->weights.bundle[e->weights.bundle_count++] =
+    e->weights.bundle[e->weights.bundle_count] =
         (struct bundle_state){.ir_row = (uint16_t)row,
+                              .main_bundle = e->weights.bundle_count,
+                              .storage = (uint8_t)storage,
                               .has_spread_experts = experts,
                               .is_frozen = e->choices->model->adapter_rank > 0,
                               .ranks = ranks,
                               .chunk = chunk,
                               .elements = elements,
                               .used_elements = used};
+    e->weights.bundle_count++;
+}
+
+static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
+                         uint64_t used)
+{
+    close_stored_bundle(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
 }
 
 static void add_head(struct emit *e, uint64_t *used)
@@ -213,39 +231,55 @@ static void lay_out_embedding(struct emit *e, bool root)
                  0, false, used);
 }
 
-/* Adds the tensors of a layer's adapters, and lays them out from *used on. */
-static void add_adapters(struct emit *e, uint32_t layer, const char *prefix,
-                         const struct tensor_spec *spec, size_t count, uint64_t *used)
+/* True if a tensor lies in the bundle of adapters, or else in that of stored weights. */
+static bool is_beside(const struct emit *e, const struct tensor_spec *spec, bool adapters)
 {
+    const enum weight weight = weight_of_name(spec->name);
+    return adapters ? weight_is_of_adapter(weight) : weight_is_stored(e, weight);
+}
+
+/* Adds the tensors of a layer's adapters, or its stored weights, and lays them out from *used on. */
+static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *used)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
+    const size_t count = transformer_layer_tensors(e->whole_model, layer, spec, ARRAY_LEN(spec));
     const bool experts = transformer_layer_has_experts(e->whole_model, layer);
+    struct model_part *p = &e->weights.part[layer];
+    char prefix[64];
     uint64_t offset = 0;
-    e->weights.part[layer].adapters_bundle = e->weights.bundle_count;
-    e->weights.part[layer].adapters_first_element = *used;
+    snprintf(prefix, sizeof prefix, "layers.%u.", layer);
+    *(adapters ? &p->adapters_bundle : &p->stored_bundle) = e->weights.bundle_count;
+    *(adapters ? &p->adapters_first_element : &p->stored_first_element) = *used;
     for (size_t i = 0; i < count; i++) {
         const struct tensor_cut uncut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
-        if (weight_is_of_adapter(weight_of_name(spec[i].name)))
+        if (is_beside(e, &spec[i], adapters))
             add_tensor(e, experts, prefix, &spec[i], &uncut, &offset);
     }
     *used += offset;
 }
 
-/* Lays out the adapters of layers first..end-1 in a bundle of their own, if there are any. */
-static void lay_out_adapters(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk)
+/* Lays out the adapters of layers first..end-1, or their stored weights, in a bundle of their own, if there are any.
+ * main_bundle: that of their other weights. */
+static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
+                           bool adapters, uint32_t main_bundle)
 {
-    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     char name[64];
     uint64_t used = 0;
-    for (uint32_t l = first; l < end && e->choices->model->adapter_rank > 0; l++) {
-        size_t count = transformer_layer_tensors(e->whole_model, l, spec, ARRAY_LEN(spec));
-        snprintf(name, sizeof name, "layers.%u.", l);
-        add_adapters(e, l, name, spec, count, &used);
-    }
-    snprintf(name, sizeof name, "layers.%u.adapters", first);
+    if (adapters ? e->choices->model->adapter_rank == 0
+                 : e->choices->frozen_weights == FROZEN_STORAGE_16BIT)
+        return;
+    for (uint32_t l = first; l < end; l++)
+        add_beside(e, l, adapters, &used);
+    snprintf(name, sizeof name, "layers.%u.%s", first, adapters ? "adapters" : "stored");
     if (used == 0)
         return;
-    close_bundle(e, name, chunk, false, used);
-    e->weights.bundle[e->weights.bundle_count - 1].has_adapters = true;
-    e->weights.bundle[e->weights.bundle_count - 1].is_frozen = false;
+    close_stored_bundle(
+        e, name, chunk, false,
+        adapters ? FROZEN_STORAGE_16BIT : (enum frozen_storage)e->choices->frozen_weights, used);
+    struct bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];
+    bundle->main_bundle = main_bundle;
+    bundle->has_adapters = adapters;
+    bundle->is_frozen = !adapters;
 }
 
 /* True if all layers first..end-1 keep quantised weights. */
@@ -258,7 +292,8 @@ static bool quantises_layers(const struct emit *e, uint32_t first, uint32_t end)
 }
 
 /* Lays out the experts of layers first..end-1 in a bundle of their own, if they are spread over ranks. */
-static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk)
+static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
+                            uint32_t main_bundle)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     char name[64];
@@ -274,6 +309,7 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
     if (used == 0)
         return;
     close_bundle(e, name, chunk, true, used);
+    e->weights.bundle[e->weights.bundle_count - 1].main_bundle = main_bundle;
     e->weights.bundle[e->weights.bundle_count - 1].quantised = quantises_layers(e, first, end);
 }
 
@@ -296,9 +332,11 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
             snprintf(name, sizeof name, "layers.%u.", first);
         name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
         close_bundle(e, name, chunk, false, used);
-        e->weights.bundle[e->weights.bundle_count - 1].quantised = quantises_layers(e, first, end);
-        lay_out_adapters(e, first, end, chunk);
-        lay_out_experts(e, first, end, chunk);
+        const uint32_t main_bundle = e->weights.bundle_count - 1;
+        e->weights.bundle[main_bundle].quantised = quantises_layers(e, first, end);
+        lay_out_beside(e, first, end, chunk, false, main_bundle);
+        lay_out_beside(e, first, end, chunk, true, main_bundle);
+        lay_out_experts(e, first, end, chunk, main_bundle);
     }
 }
 
@@ -319,11 +357,12 @@ static void lay_out(struct emit *e)
     bool first = ends && (all || e->stage == pipeline_stage_of_chunk(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage_of_chunk(c, chunks - 1));
     e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
-    e->weights.bundle = arena_array(&e->arena, 2 * (size_t)parts, sizeof *e->weights.bundle);
+    e->weights.bundle =
+        arena_array(&e->arena, BUNDLES_OF_PART * (size_t)parts, sizeof *e->weights.bundle);
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
         e->weights.part[p].bundle = e->weights.part[p].experts_bundle =
-            e->weights.part[p].adapters_bundle = IR_NONE;
+            e->weights.part[p].adapters_bundle = e->weights.part[p].stored_bundle = IR_NONE;
     bool root = weights_have_root_unit(c);
     if (first)
         lay_out_embedding(e, root);
@@ -365,8 +404,14 @@ static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *
                                    bool shard)
 {
     const struct weight_ranks *ranks = e->weights.bundle[bundle].ranks;
+    const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
     int64_t count = (int64_t)(e->weights.bundle[bundle].elements / (shard ? ranks->shard_size : 1));
-    if (dtype == DTYPE_U8)
+    if (storage != FROZEN_STORAGE_16BIT)
+        count = (int64_t)ir_stored_bytes(
+            e->ir,
+            &(struct binding){.kind = (uint8_t)kind, .bundle = e->weights.bundle[bundle].ir_row},
+            (uint64_t)count);
+    else if (dtype == DTYPE_U8)
         count = (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)count);
     struct binding binding = {.kind = (uint8_t)kind,
                               .bundle = e->weights.bundle[bundle].ir_row,
@@ -418,12 +463,18 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
         make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
+/* Returns the dtype of the parameters that forward and backward ops name. */
+static enum dtype param_dtype(const struct emit *e, const struct bundle_state *bundle)
+{
+    return bundle->storage == FROZEN_STORAGE_16BIT ? (enum dtype)e->choices->dtype : DTYPE_U8;
+}
+
 /* Makes the buffers of parameters that ranks hold whole. With quantised weights only, the implementation has no 16-bit
  * parameters, so their buffer counts as none of its memory. */
 static void make_whole_params(struct emit *e, uint32_t b)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
-    const enum dtype dtype = (enum dtype)e->choices->dtype;
+    const enum dtype dtype = param_dtype(e, bundle);
     const bool narrow = bundle->quantised && products_gather_quantised(e->choices);
     if (narrow || e->choices->param_gather == PARAM_GATHER_END ||
         !weight_bundle_shares_updates(e, b))
@@ -454,7 +505,7 @@ static void make_states(struct emit *e, uint32_t b)
     bool one_copy = !bundle->is_frozen && shard_params && together &&
                     (c->profile->sharded_params_f32 || weights_params_are_masters(c));
     enum dtype shard_dtype =
-        one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
+        one_copy ? states_master_dtype((enum states)c->states) : param_dtype(e, bundle);
 
     bundle->is_borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
                           !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
@@ -470,6 +521,9 @@ static void make_states(struct emit *e, uint32_t b)
                                                 states_master_dtype((enum states)c->states), false);
     else
         make_whole_params(e, b);
+    if (bundle->storage != FROZEN_STORAGE_16BIT)
+        bundle->scales =
+            make_state_buffer(e, b, "scales", BINDING_SCALES, CATEGORY_PARAMETER, DTYPE_U8, false);
     if (bundle->is_frozen)
         return;
     /* reduced into grad_shard, or, where there is none, in place */
@@ -510,10 +564,14 @@ void weights_make_bundles(struct emit *e)
         make_states(e, b);
         /* a buffer that ops of forward and backward name until pass_weights() or pass_autocast() puts the gathered one
          * in its place */
-        if (e->weights.bundle[b].param.i == IR_NONE)
-            e->weights.bundle[b].param =
-                emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,
-                            (int64_t)e->weights.bundle[b].elements, 0);
+        struct bundle_state *bundle = &e->weights.bundle[b];
+        const uint64_t elements =
+            bundle->storage == FROZEN_STORAGE_16BIT
+                ? bundle->elements
+                : frozen_storage_code_bytes((enum frozen_storage)bundle->storage, bundle->elements);
+        if (bundle->param.i == IR_NONE)
+            bundle->param = emit_buffer(e, "gathered", CATEGORY_PARAMETER, param_dtype(e, bundle),
+                                        (int64_t)elements, 0);
     }
     bool each = reduces_each_micro_batch(e);
     uint32_t times = each ? e->choices->accumulation : 1;

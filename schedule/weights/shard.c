@@ -63,28 +63,29 @@ static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t
     return freed && is_in_root_forward(s, before) && !is_in_root_forward(s, op);
 }
 
-static bool is_beside(const struct bundle_state *bundle)
+/* Returns which of its layers' bundles a run is of: 0 for that of most weights, else how many bundles after it: stored
+ * weights, adapters, or experts. */
+static uint32_t kind_of_run(const struct shard *s, uint32_t r)
 {
-    return bundle->has_spread_experts || bundle->has_adapters;
+    const uint32_t bundle = s->run[r].bundle;
+    return bundle - s->e->weights.bundle[bundle].main_bundle;
 }
 
-/* True if the run is of a layer's experts, or of its adapters: of the bundle after that of its other weights. */
-static bool is_run_beside(const struct shard *s, uint32_t r)
+/* True if both bundles are of the same layers. */
+static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
 {
-    return is_beside(&s->e->weights.bundle[s->run[r].bundle]);
+    const struct bundle_state *bundle = s->e->weights.bundle;
+    return bundle[a].main_bundle == bundle[b].main_bundle;
 }
 
-/* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its
- * other weights, interrupt no run of these, and are interrupted by none. */
+/* Returns the run that a use of the bundle continues, or NULL. The bundles of a layer interrupt no run of each other. */
 static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
                                      uint32_t bundle, struct remote_task task, uint32_t op)
 {
     uint32_t r = s->run_count;
-    if (is_beside(&s->e->weights.bundle[bundle]))
-        r -= r > 0 && s->run[r - 1].bundle + 1 == bundle;
-    else
-        while (r > 0 && is_run_beside(s, r - 1))
-            r--;
+    while (r > 0 && s->run[r - 1].bundle != bundle &&
+           are_of_same_layers(s, s->run[r - 1].bundle, bundle))
+        r--;
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
                 run->task.unit == task.unit && run->task.is_forward == task.is_forward;
@@ -95,18 +96,17 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
 /* Returns the run `count` runs of its kind before run r, or IR_NONE. */
 static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
 {
-    bool experts = is_run_beside(s, r);
+    const uint32_t kind = kind_of_run(s, r);
     while (count > 0 && r > 0)
-        count -= is_run_beside(s, --r) == experts;
+        count -= kind_of_run(s, --r) == kind;
     return count == 0 ? r : IR_NONE;
 }
 
-/* True if the run after run r is of the same layer: one of the two reads the layer's experts, and the other the
- * rest. */
+/* True if the run after r is of another bundle of the same layer. */
 static bool layer_continues(const struct shard *s, uint32_t r)
 {
-    uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
-    return (is_run_beside(s, r + 1) && b == a + 1) || (is_run_beside(s, r) && a == b + 1);
+    const uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
+    return a != b && are_of_same_layers(s, a, b);
 }
 
 /* Returns the last run of the layer `count` layers after that of run r. */
@@ -284,7 +284,8 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
             part = copy_part_to_device(
                 s, part, before != IR_NONE ? in->op[s->run[before].end_position - 1] : IR_NONE);
-        if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
+        if (e->weights.bundle[run->bundle].storage == FROZEN_STORAGE_16BIT &&
+            s->ir->buffer.dtype[part.i] != e->choices->dtype) {
             buffer_id in_compute_dtype = weights_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
             emit_cast(e, view_whole(e, part), view_whole(e, in_compute_dtype));

@@ -278,7 +278,7 @@ static const char *name_hint(const struct choice_row *row, bool matters)
 static void identities_differ_where_choices_matter(void)
 {
     const struct transformer model = {
-        .attention_chunk = 4, .experts = 4, .shared_ffn = 4, .kv_latent = 4};
+        .attention_chunk = 4, .experts = 4, .shared_ffn = 4, .kv_latent = 4, .adapter_rank = 4};
     const struct transformer dense = {.attention_chunk = 4};
     struct profile profile = {.chains = 1};
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {

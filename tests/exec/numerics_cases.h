@@ -4,6 +4,7 @@
 #ifndef TESTS_EXEC_NUMERICS_CASES_H
 #define TESTS_EXEC_NUMERICS_CASES_H
 
+#include "models/frozen_storage.h"
 #include "models/states.h"
 #include "tests/exec/one_op.h"
 
@@ -69,6 +70,9 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_ADD, .reads = 2, .elements = {rows * cols, 0}},
         {.kind = WORK_ADD, .reads = 3, .elements = {rows * cols, cols}}, /* a bias on every row */
         {.kind = WORK_CAST, .elements = {rows * cols, 0}},
+        {.kind = WORK_DEQUANTISE, .dequantise = {rows, cols, FROZEN_STORAGE_NF4}},
+        {.kind = WORK_DEQUANTISE, .dequantise = {rows, cols, FROZEN_STORAGE_NF4_DOUBLE}},
+        {.kind = WORK_DEQUANTISE, .dequantise = {rows, cols, FROZEN_STORAGE_INT8}},
         {.kind = WORK_FILL, .elements = {rows * cols, 0}},
         {.kind = WORK_PACK, .pack = {rows, 4, {16, 8, 8}}},
         {.kind = WORK_UNPACK, .pack = {rows, 4, {16, 8, 8}}},

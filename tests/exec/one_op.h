@@ -60,7 +60,7 @@ static inline bool one_op_build(struct one_op *o)
     ir->layout = (struct token_layout){
         .kind = LAYOUT_CONTIGUOUS, .cp = 1, .hp = 1, .chunk_count = 1, .sequence_tokens = 1};
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "x", .rows = 1, .cols = 1});
-    uint16_t bundle = ir_add_bundle(ir, (struct bundle){"x", tensor, 1, 1});
+    uint16_t bundle = ir_add_bundle(ir, (struct bundle){"x", tensor, 1, 1, 0});
     uint16_t binding =
         ir_add_binding(ir, (struct binding){BINDING_PARAM, bundle, IR_NONE16, IR_NONE16, 0});
     uint16_t indices =
@@ -133,6 +133,10 @@ static inline enum status one_op_fill(void *user, const struct exec_buffer *buff
         if (buffer->dtype == DTYPE_I32)
             ((int32_t *)buffer->data)[i] =
                 (int32_t)check_random_i64(&r, 0, limit < 100000 ? limit - 1 : 100000);
+        else if (buffer->dtype ==
+                 DTYPE_U8) /* codes; or scales, which are numbers of any four such bytes */
+            ((uint8_t *)buffer->data)[i] = (uint8_t)(read == 0 ? check_random_i64(&r, 0, 255)
+                                                               : 0x3c + check_random_i64(&r, 0, 2));
         else
             number_set(buffer->data, (enum dtype)buffer->dtype, i, one_op_value(o, read, &r));
     return STATUS_OK;

@@ -6,6 +6,7 @@
 #include "exec/microbench_operands.h"
 #include "exec/moved_rows.h"
 #include "exec/number.h"
+#include "models/frozen_storage.h"
 #include "tests/check.h"
 #include "tests/exec/emulator/order.h"
 
@@ -37,12 +38,29 @@ static int64_t draw_parameter(const char *name)
         const char *name;
         int64_t low, high;
     } ranges[] = {
-        {"rows", 1, 50},  {"heads", 1, 5},      {"vocab", 1, 700},  {"parts", 1, 4},
-        {"w0", 1, 40},    {"w1", 0, 24},        {"w2", 0, 24},      {"copies", 1, 4},
-        {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000}, {"experts", 4, 90},
-        {"score", 0, 2},  {"norm", 0, 1},       {"weights", 0, 1},  {"to", 1, 50},
-        {"width", 1, 80}, {"take", 0, 3},       {"held", 0, 1},     {"arrived", 0, 0},
-        {"plain", 1, 40}, {"vdim", 1, 40},
+        {"rows", 1, 50},
+        {"heads", 1, 5},
+        {"vocab", 1, 700},
+        {"parts", 1, 4},
+        {"w0", 1, 40},
+        {"w1", 0, 24},
+        {"w2", 0, 24},
+        {"copies", 1, 4},
+        {"first", 0, 60},
+        {"accumulate", 0, 1},
+        {"count", 1, 9000},
+        {"experts", 4, 90},
+        {"score", 0, 2},
+        {"norm", 0, 1},
+        {"weights", 0, 1},
+        {"to", 1, 50},
+        {"width", 1, 80},
+        {"take", 0, 3},
+        {"held", 0, 1},
+        {"arrived", 0, 0},
+        {"plain", 1, 40},
+        {"vdim", 1, 40},
+        {"storage", 1, FROZEN_STORAGE_COUNT - 1},
     };
     if (strcmp(name, "cols") == 0 && draw(0, 11) == 0)
         return draw(8000, 17000); /* more than a block of a norm keeps in registers, or not */
@@ -238,6 +256,9 @@ static void fill(const struct work *work, uint32_t read, const struct operand *o
     for (uint64_t i = 0; i < o->element_count; i++) {
         if (o->dtype == DTYPE_I32)
             ((int32_t *)o->data)[i] = draw_index(work);
+        else if (o->dtype ==
+                 DTYPE_U8) /* codes; or scales, which are numbers of any four such bytes */
+            ((uint8_t *)o->data)[i] = (uint8_t)(read == 0 ? draw(0, 255) : 0x3c + draw(0, 2));
         else
             number_set(o->data, (enum dtype)o->dtype, i, draw_value(work, read));
     }

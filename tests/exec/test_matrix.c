@@ -77,6 +77,8 @@ static struct request draw_request(struct check_random *random, const struct tra
         r.loss_chunks = check_random_i64(random, 1, 3);
     if (check_random_i64(random, 0, 1))
         r.ffn_chunks = check_random_i64(random, 1, 3);
+    if (model->adapter_rank > 0 && model->hidden % 2 == 0)
+        r.frozen_weights = (int)check_random_i64(random, 0, FROZEN_STORAGE_COUNT - 1);
     return r;
 }
 
@@ -105,14 +107,15 @@ static void products_compute_what_the_reference_computes(void)
         char label[200];
         if (!settle(&request, &random))
             continue;
-        snprintf(
-            label, sizeof label,
-            "%" PRId64 ": %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
-            "heads %d/%d adapters %d:%d",
-            i, request.strategy, request.profile, (int)request.ranks, (int)request.dp,
-            (int)request.seq, (int)request.global_batch, (int)request.micro_batch, request.weights,
-            request.activations, request.optimizer, (int)model.layers, (int)model.heads,
-            (int)model.kv_heads, (int)model.adapter_rank, (int)model.adapter_targets);
+        snprintf(label, sizeof label,
+                 "%" PRId64
+                 ": %s %s ranks %d dp %d seq %d batch %d x %d weights %d act %d opt %d L%d "
+                 "heads %d/%d adapters %d:%d in %s",
+                 i, request.strategy, request.profile, (int)request.ranks, (int)request.dp,
+                 (int)request.seq, (int)request.global_batch, (int)request.micro_batch,
+                 request.weights, request.activations, request.optimizer, (int)model.layers,
+                 (int)model.heads, (int)model.kv_heads, (int)model.adapter_rank,
+                 (int)model.adapter_targets, frozen_storage_names[request.frozen_weights]);
         if (step_make(&step, label, &request)) {
             step.options.finds_unwritten_reads = true;
             step_check(&step, label, 1e-4);

@@ -4,6 +4,7 @@
 #include "exec/microbench.h"
 #include "exec/number.h"
 #include "models/calibrate_links.h"
+#include "models/frozen_storage.h"
 #include "schedule/ir/visible.h"
 #include "tests/check.h"
 
@@ -32,6 +33,8 @@ static struct work smallest(enum work_kind kind)
         work.p2p.by = 1;
     if (kind == WORK_PACK || kind == WORK_UNPACK)
         work.pack.w[1] = 3;
+    if (kind == WORK_DEQUANTISE)
+        work.dequantise.storage = FROZEN_STORAGE_NF4_DOUBLE;
     return work;
 }
 

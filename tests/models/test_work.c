@@ -1,5 +1,6 @@
 #include "models/work.h"
 
+#include "models/frozen_storage.h"
 #include "models/states.h"
 #include "tests/check.h"
 
@@ -261,6 +262,13 @@ static const struct {
      0,
      524296},
     {"mx", {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_MX}}}, 0, 397312},
+    /* 65536 bytes of codes, 2048 fp32 scales, 262144 bytes of results; 8-bit scales: 2048, 8 fp32 and the offset */
+    {"nf4", {WORK_DEQUANTISE, DTYPE_U8, BF, 2, 1, {{512, 256, FROZEN_STORAGE_NF4}}}, 0, 335872},
+    {"nf4 with 8-bit scales",
+     {WORK_DEQUANTISE, DTYPE_U8, BF, 2, 1, {{512, 256, FROZEN_STORAGE_NF4_DOUBLE}}},
+     0,
+     329764},
+    {"int8", {WORK_DEQUANTISE, DTYPE_U8, BF, 2, 1, {{512, 256, FROZEN_STORAGE_INT8}}}, 0, 395264},
     {"vector", {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_VECTOR, 1}}}, 0, 397312},
     {"block", {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_BLOCK}}}, 0, 393248},
     /* turned in 16 bits first: 4 bytes more */

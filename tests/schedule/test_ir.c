@@ -70,7 +70,7 @@ static void equal_rows_are_one_row(void)
     const struct tensor tensor = {"layers.0.wo.weight", 8, 4, {1, 0}, 0, 0};
     CHECK_INT("tensor", ir_add_tensor(&ir, tensor), 0);
     CHECK_INT("tensor again", ir_add_tensor(&ir, tensor), 0);
-    const struct bundle bundle = {"layer0", 0, 1, 32};
+    const struct bundle bundle = {"layer0", 0, 1, 32, 0};
     CHECK_INT("bundle", ir_add_bundle(&ir, bundle), 0);
     CHECK_INT("bundle again", ir_add_bundle(&ir, bundle), 0);
     struct binding binding = {BINDING_GRAD, 0, 1, IR_NONE16, 3};

@@ -288,7 +288,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
     for (int i = 0; i < STREAM_SYNC; i++)
         ir_add_stream(ir, stream_class_name((enum stream_class)i), (enum stream_class)i);
     ir_add_tensor(ir, (struct tensor){"w", 3, 4, {1, 2}, 5, 7});
-    ir_add_bundle(ir, (struct bundle){"layer", 0, 1, 12});
+    ir_add_bundle(ir, (struct bundle){"layer", 0, 1, 12, 0});
     for (int i = 0; i < 30; i++)
         add_random_buffer(ir, random);
     int64_t ops = pick(random, 60);

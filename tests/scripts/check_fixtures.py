@@ -21,6 +21,7 @@ TESTS = pathlib.Path(sys.argv[1])
 FIXTURES = (
     ("kept.csv", "scripts/kept_bytes.py", ("torch", "transformers")),
     ("adapters.csv", "scripts/adapter_bytes.py", ("torch", "transformers", "peft")),
+    ("stored_weights.csv", "scripts/stored_weights.py", ("torch", "bitsandbytes")),
     ("autocast.csv", "scripts/autocast_copies.py", ("torch",)),
     ("float8.json", "data/pytorch/float8.py", ("torch",)),
 )

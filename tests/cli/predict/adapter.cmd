@@ -16,3 +16,12 @@ done
 R='--model layers=2,hidden=64,heads=4,kv_heads=2,ffn=96,vocab=128 --seq 64 --dtype f32'
 longhaul run --check $R --gpus 4 --strategy ring --dp 2 --zero 3 --activations full --profile hf --adapter 4:q,v,down | tail -1
 longhaul run --check $R --gpus 2 --pp 2 --batch 4 --adapter 3 | tail -1
+# Frozen weights in 4 and 8 bits: memory, what is gathered, what is refused, and exact gradients
+for frozen in nf4 nf4-double int8; do
+    longhaul predict $P --gpus 1 --profile hf --activations full --adapter 16 --frozen-weights $frozen | sed -n '1p; /^layout/p; /^step/p'
+    longhaul run --check $R --gpus 4 --strategy ring --dp 2 --zero 3 --activations full --profile hf --adapter 4:q,v,down --frozen-weights $frozen | tail -1
+done
+longhaul run --check $R --gpus 2 --pp 2 --batch 4 --adapter 3 --frozen-weights nf4-double | tail -1
+longhaul schedule $P --gpus 8 --zero 3 --adapter 16 --frozen-weights nf4 | grep -E "storage=|^buffer scales|op [0-9]+ all_gather" | head -8
+longhaul predict $P --gpus 1 --frozen-weights nf4 | sed -n 1p
+longhaul predict --model qwen3-30b-a3b --cluster dgx-h100 --gpus 8 --seq 8K --adapter 16:attention --frozen-weights nf4 || echo "exit $?"

@@ -1,0 +1,34 @@
+/* exec/stored_tensors.h: the codes and scales of a schedule's stored weights (models/frozen_storage.h), which fill the
+ * buffers that are bound to them. No op writes them. */
+#ifndef EXEC_STORED_TENSORS_H
+#define EXEC_STORED_TENSORS_H
+
+#include "exec/exec_options.h"
+#include "models/frozen_storage.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of a tensor that is not stored both are NULL. */
+struct stored_tensor {
+    uint8_t *codes, *scales;
+    enum frozen_storage storage;
+};
+
+/* Returns a row for each tensor of the ir, with memory for codes and scales; NULL: none is stored. */
+struct stored_tensor *stored_tensors_new(const struct ir *ir);
+void stored_tensors_free(struct stored_tensor *stored, const struct ir *ir);
+
+/* Writes the codes and scales of a tensor of (rows, cols), and the values that they stand for. */
+void stored_tensors_encode(struct stored_tensor *stored, const struct tensor *tensor,
+                           const double *values);
+void stored_tensors_decode(const struct stored_tensor *stored, const struct tensor *tensor,
+                           double *values);
+
+/* True if the buffer holds codes or scales. */
+bool stored_tensors_are_in(const struct exec_buffer *buffer);
+/* Fills such a buffer: with a rank's part of a bundle's codes, or with all of its scales. */
+void stored_tensors_fill(const struct stored_tensor *stored, const struct exec_buffer *buffer);
+
+#endif

@@ -1,0 +1,113 @@
+#include "models/frozen_storage.h"
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/text.h"
+#include "tests/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *label;
+    enum frozen_storage storage;
+    int64_t rows, cols;
+    uint64_t codes, scales;
+} sizes[] = {
+    {"two blocks of 64", FROZEN_STORAGE_NF4, 2, 64, 64, 8},
+    {"a third one begun", FROZEN_STORAGE_NF4, 1, 130, 65, 12},
+    {"8-bit scales, padded, one fp32 scale and the offset", FROZEN_STORAGE_NF4_DOUBLE, 2, 64, 64,
+     12},
+    {"257 scales in two groups", FROZEN_STORAGE_NF4_DOUBLE, 257, 64, 8224, 272},
+    {"a scale for a row", FROZEN_STORAGE_INT8, 3, 5, 15, 12},
+    /* 0.5 + 4 / 64 bytes a weight; 0.5 + 1 / 64 + 4 / (64 * 256) */
+    {"a product of Llama 3 8B", FROZEN_STORAGE_NF4, 14336, 4096, 29360128, 3670016},
+    {"the same, doubly quantised", FROZEN_STORAGE_NF4_DOUBLE, 14336, 4096, 29360128, 931844},
+};
+
+static void sizes_are_bitsandbytes(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        const uint64_t count = (uint64_t)(sizes[i].rows * sizes[i].cols);
+        CHECK_INT(sizes[i].label, (int64_t)frozen_storage_code_bytes(sizes[i].storage, count),
+                  (int64_t)sizes[i].codes);
+        CHECK_INT(
+            sizes[i].label,
+            (int64_t)frozen_storage_scale_bytes(sizes[i].storage, sizes[i].rows, sizes[i].cols),
+            (int64_t)sizes[i].scales);
+    }
+}
+
+static enum frozen_storage storage_of_name(const char *name)
+{
+    enum frozen_storage storage = FROZEN_STORAGE_16BIT;
+    while (storage < FROZEN_STORAGE_COUNT && strcmp(frozen_storage_names[storage], name) != 0)
+        storage++;
+    return storage;
+}
+
+/* The weights of tests/scripts/stored_weights.py. */
+static double weight(int64_t i)
+{
+    return ldexp((double)((7919 * i) % 2003 - 1001) / 1024, -(int)(i / 64 % 5));
+}
+
+static void digest_is(const char *label, const char *what, const char *theirs, const void *data,
+                      size_t size)
+{
+    char ours[24];
+    snprintf(ours, sizeof ours, "%s %016" PRIx64, what, digest_add(DIGEST_NONE, data, size));
+    CHECK_TEXT(label, strchr(ours, ' ') + 1, theirs);
+}
+
+/* Codes, scales and values are bitsandbytes' to the bit (tests/data/pytorch/stored_weights.csv, recorded). */
+static void weights_are_stored_as_bitsandbytes_does(void)
+{
+    struct text csv = {0};
+    struct diag diag = {0};
+    int rows_read = 0;
+    CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/stored_weights.csv"), &diag),
+              STATUS_OK);
+    for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
+         line = end + 1) {
+        char label[96], name[16], theirs[3][24];
+        int64_t rows, cols;
+        snprintf(label, sizeof label, "%.*s", (int)(end - line), line);
+        if (!CHECK_INT(label,
+                       sscanf(label, "%15[^,],%" SCNd64 ",%" SCNd64 ",%23[^,],%23[^,],%23[^,\n]",
+                              name, &rows, &cols, theirs[0], theirs[1], theirs[2]),
+                       6))
+            break;
+        const enum frozen_storage storage = storage_of_name(name);
+        const size_t count = (size_t)(rows * cols);
+        const size_t code_bytes = frozen_storage_code_bytes(storage, count);
+        const size_t scale_bytes = frozen_storage_scale_bytes(storage, rows, cols);
+        double *w = heap_alloc(count, sizeof *w);
+        float *values = heap_alloc(count, sizeof *values);
+        uint8_t *codes = heap_zalloc(code_bytes, 1), *scales = heap_zalloc(scale_bytes, 1);
+        for (size_t i = 0; i < count; i++)
+            w[i] = weight((int64_t)i);
+        frozen_storage_encode(storage, rows, cols, w, codes, scales);
+        frozen_storage_decode(storage, rows, cols, codes, scales, values);
+        digest_is(label, "codes", theirs[0], codes, code_bytes);
+        digest_is(label, "scales", theirs[1], scales, scale_bytes);
+        digest_is(label, "values", theirs[2], values, count * sizeof *values);
+        free(w);
+        free(values);
+        free(codes);
+        free(scales);
+        rows_read++;
+    }
+    CHECK_INT("rows", rows_read, 9);
+    text_release(&csv);
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"sizes are bitsandbytes'", sizes_are_bitsandbytes},
+    {"weights are stored as bitsandbytes does", weights_are_stored_as_bitsandbytes_does},
+};
+CHECK_MAIN("frozen_storage", cases)
