@@ -30,7 +30,7 @@ void arena_release(struct arena *arena);
 /* Returns size zeroed bytes, aligned for any type. size 0 gives a unique pointer. */
 void *arena_alloc(struct arena *arena, size_t size);
 
-/* Returns zeroed room for count elements of size bytes; checks count * size for overflow. */
+/* Returns zeroed room for `count` elements of `size` bytes each; if count * size overflows, the program ends. */
 void *arena_array(struct arena *arena, size_t count, size_t size);
 
 /* Returns a NUL-terminated copy of text[0..size). */

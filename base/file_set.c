@@ -239,8 +239,8 @@ static enum status find_old_file(const struct file_set *s, struct file_set_file 
             f->target_path = path.data;
             return STATUS_OK;
         }
-        /* rename() checks only the permissions of the folder, but a read-only file must not be replaced. A link
-         * stays a link: its target is replaced. */
+        /* rename() checks only the permissions of the folder, but a read-only file must not be replaced. A link stays a
+         * link: the file to which it points is replaced. */
         if (access(f->shown_path, W_OK) == 0 &&
             (f->target_path = realpath(f->shown_path, NULL)) != NULL)
             return STATUS_OK;

@@ -46,8 +46,8 @@ enum status file_set_begin(struct file_set *files, struct diag *diag);
  * which file_set_begin() was called and that is then released. */
 enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 
-/* Writes one file. path "-" is standard output. Standard output, devices and pipes are written by file_set_end(), and
- * their data is kept in memory until then. */
+/* Writes one file of the set. path "-" is standard output. Data for standard output, devices and pipes stay in memory
+ * until file_set_end() writes them. */
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
@@ -75,7 +75,7 @@ struct file_set_contents {
     const char *path, *data;
     size_t size;
 };
-/* Writes one file, or several that belong together: if one of them cannot be written, all stay as they were. */
+/* Write one file, or several that belong together: if one of them cannot be written, all remain as they were. */
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
 enum status file_set_write_all(const struct file_set_contents *file, size_t count,
                                struct diag *diag);

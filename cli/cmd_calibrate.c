@@ -182,8 +182,8 @@ static enum status check_name_option(const struct options *options, struct diag 
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* Checks the options that name files to write. --cluster-out needs --cluster, on which the new file builds. Points need
- * no --cluster for anything else; recordings are predicted on it. */
+/* Checks the options that name files to be written. --cluster-out needs --cluster, from which the new file derives.
+ * --cluster is used for nothing else with points; recordings are predicted on it. */
 static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");

@@ -437,7 +437,7 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
     return STATUS_OK;
 }
 
-/* Fills the value of a fact. Quantities become numbers in SI units; names and tables stay as the file has them. */
+/* Appends the value of a fact. Quantities become numbers in SI units; names and tables are as in the file. */
 static void put_fact_value(struct rows *out, const struct cluster *cluster,
                            const struct cluster_fact *fact)
 {

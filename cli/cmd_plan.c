@@ -134,8 +134,8 @@ static void note_idle_options(const struct options *options, const struct best *
     diag_release(&note);
 }
 
-/* Warns of tokens that packing dropped. All steps of a search have sequences of one length, so the first packed set
- * stands for all. */
+/* Warns of tokens that packing dropped. All steps of a search have sequences of one length, so the first packed set is
+ * typical of all. */
 static void note_dropped_tokens(const struct packed_sets *packed_sets)
 {
     struct diag note = {0};
@@ -244,7 +244,7 @@ static void winner_batches_release(struct winner_batches *b)
     arena_release(&b->arena);
 }
 
-/* Predicts the winner again, to write its traces and its page. brief: the report does not propose what to try next. */
+/* Predicts the winner again, to write its traces and its page. brief: the report does not suggest what to try next. */
 static enum status write_winner(const struct options *options, struct setup *setup,
                                 const struct plan_report *search, bool brief, struct diag *diag)
 {

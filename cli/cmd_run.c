@@ -136,7 +136,7 @@ static enum status load_schedule(struct session *s, struct diag *diag)
     return status;
 }
 
-/* Returns whether a launcher started this program once per rank; then only one of the processes prints. */
+/* True if a launcher started this program once for each rank; then only one of the processes prints. */
 static bool is_launched_per_rank(const struct options *options)
 {
     const struct backend *backend = backend_find(options_text(options, "backend"));

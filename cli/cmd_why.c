@@ -25,13 +25,13 @@ static const struct option why_rows[] = {
 };
 const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)};
 
-/* The part of the answer on the configuration that the options describe. */
+/* The part of the answer about the configuration that the options describe. */
 struct memory_answer {
     bool is_known;
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
     uint64_t used_bytes;      /* bytes that the process had in use, and those that it asked for */
     uint64_t allocator_max_bytes; /* the most bytes that the allocator could have had */
-    /* bytes that the process used but that were not predicted; they are added to the need of every option */
+    /* bytes that the process used beyond the predicted ones; they are added to what each suggestion needs */
     uint64_t unpredicted_bytes;
     double step_s;
     struct suggestion suggestion[SUGGESTIONS_MAX];

@@ -150,7 +150,7 @@ void completion_print_bash(struct text *out)
 
 /* ---- zsh ---- */
 
-/* Appends a text such that it may stand between the quotes and brackets of an _arguments specification. */
+/* Appends a text, escaped so that it can be between the quotes and brackets of an _arguments specification of zsh. */
 static void put_zsh_escaped(struct text *out, const char *text)
 {
     for (; *text != '\0'; text++)
@@ -221,7 +221,7 @@ void completion_print_zsh(struct text *out)
         text_release(&first);
         text_puts(out, " \\\n            '*:file:_files'\n        ;;\n");
     }
-    /* zsh autoloads this file at the first call of _longhaul, and the file must then make that call. A file that is
+    /* When zsh autoloads this file at the first call of _longhaul, the file must make that call itself. A file that is
      * sourced only registers the function. */
     text_puts(out, "    esac\n}\n"
                    "if [[ $funcstack[1] == _longhaul ]]; then\n"

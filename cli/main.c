@@ -50,7 +50,7 @@ int main(int argc, char **argv)
      * With the signals ignored, the write fails with an error, which is reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* A program inherits an ignored SIGCHLD from its parent; no exit code of a child process could be read then. */
+    /* A program inherits an ignored SIGCHLD from its parent; then it could read no exit code of a child process. */
     signal(SIGCHLD, SIG_DFL);
     gsl_set_error_handler(handle_gsl_error);
     progress_show_on_terminal();

@@ -45,7 +45,8 @@ static void put_option(struct text *out, const struct option *option)
     text_putc(out, '\n');
 }
 
-/* Returns the first command that has a set of options. A set that several commands share is printed only there. */
+/* Returns the first command that has a set of options. A set that several commands share is printed only with that
+ * command. */
 static const struct command *first_command_with_set(const struct option_set *set)
 {
     size_t count;

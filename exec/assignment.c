@@ -358,7 +358,8 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
 
 /* ---- rows of experts ---- */
 
-/* Returns the work of a shape of experts, with `rows` rows in place of the even share that the schedule states. */
+/* Returns the work of a shape on rows of experts, with `rows` rows in place of the number that the schedule states,
+ * which is that of the fullest rank. */
 static struct work work_with_rows(const struct work *shape, int64_t rows)
 {
     struct work work = *shape;

@@ -36,7 +36,7 @@ struct routed_rows {
     const int64_t *copies_of_expert; /* [experts] the copies that every rank sends to the expert */
     int64_t row_count; /* the rows that the rank's experts get from all ranks together */
     uint32_t experts, ranks, first_expert; /* first_expert: the rank's own experts begin there */
-    /* for work ROUTE: [slots] the expert of each slot (models/work.h) */
+    /* for ROUTE: [slots] the expert of each slot (models/work.h) */
     const int32_t *slot_expert;
     /* for PERMUTE and UNPERMUTE: [row_count] the row of the token that is copied to each row of the experts, -1 for a
      * row of padding; and which of the token's copies it is */
@@ -74,7 +74,7 @@ struct assignment {
     uint32_t ranks;
     uint16_t *role_of_rank; /* (ranks) */
     bool *guard_passes;     /* (ranks, guards) */
-    /* (ranks, groups) the instance of the group that the rank is in; IR_NONE: it is in none */
+    /* (ranks, groups) the instance of the group that has the rank; IR_NONE: none has */
     uint32_t *group_instance;
     uint32_t *group_index;    /* (ranks, groups) the rank's index in that instance */
     uint32_t *group_size;     /* (groups) members of an instance */
@@ -83,7 +83,7 @@ struct assignment {
     uint32_t *call_number;
     uint32_t *most_calls;    /* (groups) the most collectives that a role lists */
     uint32_t *most_barriers; /* (groups) the most barriers that a role lists */
-    /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
+    /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written */
     bool *reads_softmax;
     struct assignment_shares *square_sum_shares; /* (rows, ranks), one row for each SQUARE_SUM op */
     uint32_t *share_row_of_op;                   /* (ops) row of square_sum_shares, or IR_NONE */
@@ -165,7 +165,7 @@ static inline uint32_t assignment_message_number(const struct assignment *assign
     return assignment->message_number[(size_t)rank * assignment->op_stride +
                                       (op - assignment_first_op(assignment, rank))];
 }
-/* True for ALL_TO_ALL .. SHIFT, in which all members of a group instance take part. */
+/* True for the kinds from ALL_TO_ALL to SHIFT, in which all members of a group's instance take part. */
 bool assignment_is_collective(enum work_kind kind);
 
 /* Fills messages[] and message_number[]; only assignment_init() calls it. The n-th send from one rank to another on a

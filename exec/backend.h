@@ -72,8 +72,8 @@ typedef void backend_header_function(void *user, const char *key, const char *va
 
 struct backend {
     const char *name, *summary;
-    /* True if kernels run on the host, which can address the pools' memory: options.finds_unwritten_reads then uses
-     * exec/poison.h. If false, begin_step() fills all memory that is not bound with NaNs if that option is set. */
+    /* Kernels run on the host, which can address the pools' memory: options.finds_unwritten_reads then uses
+     * exec/poison.h. If false, that option makes begin_step() fill all memory that is not bound with NaNs. */
     bool kernels_run_on_host;
     bool supports_processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
     /* [WORK_KIND_COUNT] the function that runs each kind. NULL for SYNC kinds, which the functions below run, and for
@@ -99,7 +99,7 @@ struct backend {
 
     /* Returns the address of a rank's pool, as kernels use it. */
     void *(*memory)(struct exec_run *run, uint32_t rank, enum memory memory);
-    /* Copy bytes into and out of a pool; nothing runs meanwhile. */
+    /* Copy bytes to a pool, and from it, while nothing else runs. */
     void (*put)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                 const void *from, uint64_t bytes);
     void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
@@ -121,9 +121,9 @@ struct backend {
      * An op that a guard leaves out keeps its place in the stream and does nothing. The op's times are written when it
      * ends. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* Block the host: wait_stream() until all ops issued on a stream have ended; the other functions until one op has
-     * ended, until all ranks of a barrier's group have arrived, and, at the end of the step, until everything has
-     * ended. */
+    /* These block the host until something has happened. wait_stream(): all ops issued on a stream have ended.
+     * wait_op(): one op has ended. barrier(): all ranks of a barrier's group have arrived. finish(), at the end of the
+     * step: everything has ended. */
     bool (*wait_stream)(struct exec_run *run, uint32_t rank, uint8_t stream);
     bool (*wait_op)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);

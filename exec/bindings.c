@@ -22,8 +22,8 @@ static struct mesh_place mesh_place_of(const struct ir *ir, uint32_t rank)
     return place;
 }
 
-/* Returns the combined coordinate of a place along the axes of a mask, the first of which varies slowest; *size: the
- * product of their sizes. */
+/* Returns the index of a place among all combinations of its coordinates along the axes of a mask, where the first axis
+ * changes slowest, and sets *size to the number of combinations. */
 static uint32_t index_along(const struct ir *ir, const struct mesh_place *place, uint32_t axes,
                             uint32_t *size)
 {
@@ -173,7 +173,7 @@ void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_fu
 
 struct copied_runs {
     const struct ir *ir;
-    /* axes of the group; ranks along them hold the same elements of a tensor that is not cut over the axis */
+    /* the group's axes; along those over which a tensor is not cut, ranks hold the same elements of it */
     uint32_t replicating_axes;
     struct copied_run *runs;
     uint32_t run_count;
@@ -246,9 +246,9 @@ static void fill_run(void *context, const struct element_run *s)
                    t->sources[s->tensor][s->tensor_offset + i]);
 }
 
-/* Collects a contiguous part of a tensor's elements. Where several ranks hold the same elements, those of the first
- * rank are taken and those of the others that differ are counted; ranks along axes over which the tensor is partial are
- * summed. */
+/* Collects a run of a tensor's elements. If several ranks hold the same elements, those of the first rank are taken,
+ * and elements of the others that differ are counted. Over axes along which the tensor is a partial sum, the ranks'
+ * elements are added. */
 static void collect_run(void *context, const struct element_run *s)
 {
     struct binding_copy *t = context;
@@ -296,8 +296,7 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 
 /* ---- tokens ---- */
 
-/* Returns the axes along which the layout's head ranks lie; these include the tensor ranks where those cut
- * sequences. */
+/* Returns the mesh axes of the layout's head ranks. If tensor ranks cut sequences, their axes are among them. */
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct mesh_place origin = {{0}};

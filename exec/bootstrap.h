@@ -21,7 +21,7 @@
 
 struct bootstrap_place {
     uint32_t rank, process_count;
-    /* index among the processes of its machine; BOOTSTRAP_UNKNOWN: it is found when the processes connect */
+    /* index among the processes of its machine; BOOTSTRAP_UNKNOWN: it becomes known when the processes connect */
     uint32_t local_rank;
     char rank0_host[256]; /* the host on which rank 0 listens */
     uint16_t rank0_port;
@@ -29,7 +29,7 @@ struct bootstrap_place {
     uint32_t local_process_count;
 };
 
-/* Reads the place from the environment; size 1 if no launcher has set its variables. */
+/* Reads this process's place from the environment. If no launcher has set its variables, there is one process. */
 enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *diag);
 
 struct bootstrap;
@@ -44,7 +44,8 @@ void bootstrap_close(struct bootstrap *bootstrap);
 
 uint32_t bootstrap_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_process_count(const struct bootstrap *bootstrap);
-/* Return the index among the processes of this machine, and their number. */
+/* bootstrap_local_rank() returns the index of this process among those of this machine, bootstrap_local_process_count()
+ * their number. */
 uint32_t bootstrap_local_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_local_process_count(const struct bootstrap *bootstrap);
 
@@ -71,8 +72,8 @@ struct bootstrap_progress {
     uint32_t failed_rank_plus_1; /* 1 + the rank of a process that has failed; 0: none */
 };
 
-/* Reports this process's progress (failed: whether it has failed), and reads that of all as far as it is known. Any
- * thread may call it. */
+/* Reports this process's progress (failed: its run has failed), and returns the progress of all processes as far as it
+ * is known here. Any thread may call it. */
 struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap, uint64_t ended,
                                                     bool busy, bool failed);
 

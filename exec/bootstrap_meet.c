@@ -64,7 +64,7 @@ static void send_reply(int fd, bool refused, const char *words)
     (void)!send(fd, &answer, sizeof answer, MSG_NOSIGNAL); /* one that has left is noticed later */
 }
 
-/* Writes how a process that has connected differs from rank 0; "" if it does not differ. */
+/* Writes to `words` how a process that has connected differs from rank 0; "" if it does not. */
 static void compare_greeting(const struct bootstrap *b, const struct greeting *g, char words[WORDS])
 {
     const char *version = LONGHAUL_VERSION;

@@ -114,7 +114,8 @@ static uint64_t machine_id(void)
     return number;
 }
 
-/* Counts the processes of this machine, and finds this process's index among them if the launcher has not given it. */
+/* Sets the number of processes on this machine, and, if the launcher has not given it, this process's index among
+ * them. */
 static enum status count_local_processes(struct bootstrap *b, uint64_t *host, struct diag *diag)
 {
     enum status status =

@@ -60,7 +60,7 @@ static enum status read_count_variable(const char *name, uint32_t fallback, uint
     return STATUS_OK;
 }
 
-/* Writes the first host of a list such as "gpu[003-010,12]-a,login1": "gpu003-a". */
+/* Copies the first host of a list: of "gpu[003-010,12]-a,login1" it is "gpu003-a". */
 static void copy_first_host(const char *list, char *host, size_t size)
 {
     size_t stem = strcspn(list, "[,");
@@ -131,8 +131,8 @@ static enum status read_host(struct bootstrap_place *place, const struct launch_
     return STATUS_OK;
 }
 
-/* The port is one that nothing else is likely to have: torchrun's agent listens on MASTER_PORT itself, and jobs of
- * Slurm may share a machine. */
+/* Sets the port to one that nothing else is likely to use: torchrun's agent itself listens on MASTER_PORT, and several
+ * Slurm jobs may share a machine. */
 static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {

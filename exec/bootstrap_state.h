@@ -13,7 +13,7 @@
 /* The connections that every process makes to rank 0. */
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
-/* The progress of one process, or the sum over all, which rank 0 sends. */
+/* The progress of one process; or, in what rank 0 sends, that of all processes together. */
 struct heartbeat {
     uint64_t ended_ops;
     uint32_t busy_processes, failed_rank_plus_1;
@@ -21,7 +21,7 @@ struct heartbeat {
     uint32_t unused;
 };
 
-/* For how long a process that is stopped, or whose machine is gone, may send no heartbeats. */
+/* How long a process may send no heartbeats, because it is stopped or its machine is gone. */
 struct silence_limits {
     double idle_s;   /* after this time no op counts as running there */
     double silent_s; /* after this time no process waits for its messages */

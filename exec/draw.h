@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* Standard deviation and mean of s: of four numbers that are uniform over 0 .. 65535. */
+/* Standard deviation and mean of a draw s, the sum of four numbers that are uniform over 0 .. 65535. */
 #define DRAW_DEVIATION 37837.2271
 #define DRAW_MEAN 131070
 

@@ -24,7 +24,7 @@
 struct exec_result {
     uint32_t ranks, steps;
     uint32_t warmup_steps; /* steps that were run before those that were measured */
-    /* mean over the measured steps, with records_trace or waits_for_steady_clock; 0: unknown */
+    /* mean clock over the measured steps, with records_trace or waits_for_steady_clock; 0: unknown */
     double clock_mhz;
     double *step_s;       /* (steps) seconds from the first issue to the last end, per step */
     uint32_t median_step; /* the measured step whose time is the (lower) median */

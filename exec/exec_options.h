@@ -49,7 +49,7 @@ struct exec_options {
     struct exec_adamw adamw;
     uint32_t warmup_steps;   /* steps run and not measured */
     uint32_t measured_steps; /* steps measured; 0: 1 */
-    /* a step starts as soon as the one before ends: all read the inputs of the first */
+    /* A step starts as soon as the one before has ended; all steps read the inputs of the first. */
     bool back_to_back;
     /* after the warm-up more steps are run, and not measured, until the clock is steady */
     bool waits_for_steady_clock;
@@ -70,9 +70,9 @@ struct exec_options {
     bool uses_epilogues;
     /* of several processes with NCCL: device memory is allocated by NCCL and registered with every communicator */
     bool registers_nccl_memory;
-    /* the emulated link of host-device copies, one per rank and direction */
+    /* the emulated link of each rank for copies in each direction between host and device */
     struct exec_link copy_link;
-    /* the emulated link over which a rank sends its messages, one per rank */
+    /* the emulated link of each rank over which it sends messages */
     struct exec_link message_link;
     /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an
      * interrupt"), or NULL to let it continue. The pointer may be NULL. */

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Default limits of the time without progress, for one process and for several. With several, a long collective ends
- * no op on any process meanwhile. */
+/* Default limits in seconds of the time without progress, for one process and for several: with several, a long
+ * collective may end no op on any process for a while. */
 enum { STALL_S = 10, STALL_TOGETHER_S = 60 };
 
 struct rank_thread {

@@ -86,7 +86,7 @@ static int compare_by_time(const void *a, const void *b)
     return x->category < y->category ? -1 : x->category > y->category;
 }
 
-/* Sets first_use_s[buffer] to the start of the rank's first op that touches the buffer; negative: no op does. */
+/* Sets first_use_s[buffer] to the start of the rank's first op that uses the buffer; a negative number if none does. */
 static void find_first_uses(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                             double *first_use_s)
 {

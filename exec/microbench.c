@@ -30,8 +30,8 @@ static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_RO
 static const double STABLE = 0.02;
 static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
 
-/* Returns a rough time of an op on one slow core, or on a GPU, by which the number of its repetitions is chosen. Kinds
- * with an exponential per element take several times as long per byte. */
+/* Returns roughly the seconds of an op on one slow core, or on a GPU, by which the number of its repetitions is chosen.
+ * Kinds with an exponential for each element take several times as long per byte. */
 static double rough_op_s(const struct work *work, bool gpu)
 {
     if (gpu)
@@ -410,7 +410,7 @@ static double quantile(const struct timings *timings, double share)
 static enum status run_rounds(struct bench *b, struct timings *timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
-    /* A point of implementation cuDNN is measured only if cuDNN computes it; cuDNN takes no fp32. */
+    /* a point of implementation cuDNN is measured only if cuDNN computes it, which it does not in fp32 */
     bool by_cudnn =
         b->on_gpu && b->bench_case->attention_impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
     bool hogged = b->bench_case->point_role == POINT_SM_HOG;

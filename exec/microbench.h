@@ -17,7 +17,8 @@
 struct microbench_options {
     const char *backend; /* NULL: "cpu" */
     double round_s;      /* seconds of work per round, without the set-up of operands; 0: 0.06 */
-    /* the most rounds; fewer if the median is stable before. 0: 2 rounds; 1 on a GPU, where a set-up takes longest */
+    /* the most rounds; there are fewer if the median is stable earlier. 0: 2 rounds, or 1 on a GPU, where setting up
+     * takes longest */
     uint32_t most_rounds;
     /* the sets of operands, through which runs rotate, together have at least these bytes; 0: 64 MiB, on a GPU 256
      * MiB */

@@ -15,9 +15,9 @@ struct bench_operands {
     struct bench_operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 
-/* Fills *operands with the element count and dtype of each operand of work, whose group is a number of members.
- * Returns false if a count is 0 or exceeds what a buffer may hold, or if a collective's elements do not divide over its
- * members. */
+/* Sets *operands to the element count and dtype of each operand of a work whose group is given as its number of
+ * members. Returns false if a count is 0 or exceeds what a buffer may hold, or if a collective's elements do not divide
+ * evenly over its members. */
 bool bench_list_operands(const struct work *work, enum dtype dtype,
                          struct bench_operands *operands);
 

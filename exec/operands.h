@@ -9,8 +9,8 @@
 #include "base/diag.h"
 #include "schedule/ir/ir.h"
 
-/* Checks counts and dtypes of an op's operands. members: ranks of its group (communication kinds;
- * else 0). The message names the op and the operand. */
+/* Checks the element counts and dtypes of an op's operands. members: the number of ranks of its group, for
+ * communication; else 0. The message names the op and the operand. */
 enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, const char *name,
                            struct diag *diag);
 

@@ -18,9 +18,9 @@ void poison_free(struct poison *poison);
 /* Poisons all memory that is not bound; called before each step. */
 void poison_begin_step(struct exec_run *run);
 
-/* Called before an op that does its work: fails the run if it would read what nothing has written.
- * poison_check_and_record_writes(), after it, fails the run if an element that it should write is untouched, and notes
- * its results as written. False: the run has failed. */
+/* Both return false if the run has failed. poison_check_reads(), before an op that does its work, fails the run if the
+ * op would read an element that nothing has written. poison_check_and_record_writes(), after it, fails the run if the
+ * op has left an element unwritten that it should write, and records its results as written. */
 bool poison_check_reads(struct exec_run *run, const struct call *call);
 bool poison_check_and_record_writes(struct exec_run *run, const struct call *call);
 

@@ -75,12 +75,12 @@ struct reference_tensor *reference_find_tensor(const struct reference *reference
 bool reference_is_bias(const char *name);
 bool reference_is_norm(const char *name);
 
-/* Fills the parameters from a seed and sets the moments to 0. Every value is exact in float, so executors in f32
- * start from the same point; a tensor's values do not depend on other tensors.
+/* Fills the parameters from a seed, and sets the moments to 0. Every value is exact in fp32, so executors in fp32 start
+ * from the same values. A tensor's values do not depend on other tensors.
  *
- * Element i of a tensor is (float)(centre + width (2 u - 1)), u = (splitmix64's output number i of the state seed +
- * fnv1a64(name)) >> 11, times 2^-53. Weights of norms have centre 1, all others 0; matrices have width sqrt(3 /
- * cols), for variance 1 / cols; norms and biases have width 0.1, so that leaving one out shows in the results. */
+ * Element i of a tensor is (float)(centre + width (2 u - 1)), where u is (output number i of splitmix64 from the state
+ * seed + fnv1a64(name)) >> 11, times 2^-53. Weights of norms have centre 1, all others 0. Matrices have width sqrt(3 /
+ * cols), for variance 1 / cols. Norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
 /* How a rank groups tokens when it routes them to experts, on which even routing depends (models/work.h). A rank routes

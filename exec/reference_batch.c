@@ -42,7 +42,7 @@ static enum status check_batch(const struct transformer *t, const struct referen
     return STATUS_OK;
 }
 
-/* Returns the batch's labels or, if it has none, its tokens shifted by one. The caller frees them. */
+/* Returns the batch's labels or, if it has none, its tokens shifted by one. The caller frees the array. */
 static int32_t *labels_or_shifted_tokens(const struct reference_batch *batch)
 {
     const size_t s = (size_t)batch->seq_len, count = (size_t)batch->sequences * s;

@@ -93,8 +93,8 @@ struct reference_check_error {
 
 struct reference_check_row {
     const char *tensor; /* the ir's */
-    /* Errors relative to the quantity that the tolerance multiplies; the difference is NAN where the schedule binds
-     * no such tensor. */
+    /* Errors over the quantity by which the tolerance is multiplied. The difference is NAN if the schedule binds no
+     * such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
 /* Returns the difference of a part in the step in which it is larger. */

@@ -29,7 +29,7 @@ struct reference_affine {
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
     /* how the operands of a linear layer are rounded; NULL: they are not */
     const struct reference_eight_bit_products *eight_bit_products;
-    /* the adapters that the layer has, from the first element on; one whose a is NULL is none */
+    /* the adapters that the layer has, followed by elements whose `a` is NULL */
     struct reference_adapter adapter[REFERENCE_ADAPTERS];
 };
 
@@ -86,8 +86,8 @@ double *reference_activation(struct arena *arena, enum activation activation, co
 void reference_activation_backward(enum activation activation, double *dx, const double *dy,
                                    const double *x, size_t rows, size_t cols);
 
-/* Returns the sum over rows of -log softmax(logits)[label], without rows of label -1, and overwrites
- * the logits, (rows, vocab), with the gradient of `scale` times that sum (0 in rows of label -1). */
+/* Returns the sum over rows of -log softmax(logits)[label], without rows of label -1. Overwrites the logits, (rows,
+ * vocab), with the gradient of `scale` times that sum, which is 0 in rows of label -1. */
 double reference_cross_entropy(double *logits, const int32_t *labels, double scale, size_t rows,
                                size_t vocab);
 

@@ -99,8 +99,8 @@ static void set_initial_values(const struct training *t, struct reference *r)
 
 /* ---- the schedule's tensors in the model ---- */
 
-/* Returns the length of a tensor's name without the part after ':' that names a block of its rows: "w13.weight" of
- * "w13.weight:gate". */
+/* Returns the length of a tensor's name without the ':' and the name of a block of its rows: of "w13.weight:gate" it is
+ * that of "w13.weight". */
 static size_t base_name_length(const char *name)
 {
     return strcspn(name, ":");
@@ -195,7 +195,7 @@ double training_heap_bytes(const struct transformer *model, const struct trainin
                          : 0;
 }
 
-/* True if every tensor of activations on a rank holds exactly one whole sequence. */
+/* True if every tensor of activations on a rank is of exactly one whole sequence. */
 static bool sequences_are_whole(const struct ir *ir)
 {
     static const char *const cuts[] = {"tp", "cp", "hp"};

@@ -101,8 +101,8 @@ void training_reference_update(struct training *training, const struct exec_adam
 /* Returns the dtype with the fewest digits in which ops of the schedule store results. */
 enum dtype training_storage_dtype(const struct ir *ir);
 
-/* Takes a single step of a reference of the same model from the same start, with its results rounded to
- * training_storage_dtype() (exec/reference.h); seed draws the rounding. */
+/* Runs a single step of another reference of the same model from the same start, with its results rounded to
+ * training_storage_dtype() (exec/reference.h). seed: draws the rounding. */
 enum status training_run_rounded_reference(const struct training *training,
                                            struct reference *reference,
                                            const struct exec_adamw *adamw, uint64_t seed,
@@ -117,7 +117,7 @@ bool training_clips_gradients(const struct ir *ir);
 void training_update_reference(struct reference *reference, const struct ir *ir,
                                const struct exec_adamw *adamw, int64_t step);
 
-/* Returns the rows of the embedding table in which the schedule looks up tokens; 0 if it has none. */
+/* Returns the number of rows of the embedding table in which the schedule looks up tokens; 0 if there is no look-up. */
 int64_t training_vocab_rows(const struct ir *ir);
 
 /* True if any buffer is bound to that kind. */
@@ -126,8 +126,8 @@ bool training_has_binding(const struct ir *ir, enum binding_kind kind);
 /* Fills tokens[0..count) with seeded ones below vocab. */
 void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64_t seed);
 
-/* Returns the heap bytes that the reference's tensors and the collected results take in addition to the run, to tell
- * whether the machine has enough memory. */
+/* Returns the bytes of heap memory that the reference's tensors and the collected results take besides the run, from
+ * which a caller sees whether the machine has enough memory. */
 double training_heap_bytes(const struct transformer *model, const struct training_options *options);
 
 #endif

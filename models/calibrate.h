@@ -40,7 +40,7 @@ enum calibrate_origin {
     CALIBRATE_DERIVED /* the number follows from fitted ones; `source_text` says which */
 };
 
-/* A number that differs from the base. */
+/* A number that calibrate has set, so that it differs from the base. */
 struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
@@ -90,9 +90,9 @@ struct calibration {
 
 void calibration_release(struct calibration *calibration);
 
-/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no point is of use. All refusals are
- * reported, and say if the points were disturbed. The calibration still holds what could be fitted; if nothing could,
- * it has no families. base and points must outlive it. */
+/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no point is of use; all refusals are
+ * reported, and say whether the points were disturbed. *calibration still has what could be fitted; if nothing could,
+ * it has no families. base and points must live as long as it. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);

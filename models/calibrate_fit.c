@@ -81,7 +81,7 @@ void calibrate_record_derived(struct calibration *c, const char *name, double *s
                                   .source_text = arena_text(&c->arena, how, strlen(how))};
 }
 
-/* ---- the fit of one family ---- */
+/* ---- a fit of one family, and why it is refused ---- */
 
 const char calibrate_disturbed[] = "other programs disturbed these points";
 

@@ -25,7 +25,7 @@ struct calibrate_problem {
     size_t param_count;
     double rms_error_limit;
     bool residual_only; /* only the residual of the fit is wanted */
-    /* only numbers that grow with the size are fitted (calibrate_options.rates_only_if_few_sizes) */
+    /* only numbers that grow with a size are fitted (calibrate_options.rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
     /* the last fit was refused because other programs disturbed its points */
@@ -64,8 +64,8 @@ double calibrate_point_s(const struct calibrate_options *options, const struct p
 /* The help text of a refusal whose points other programs disturbed; it replaces the help text of the problem. */
 extern const char calibrate_disturbed[];
 
-/* The functions that fit one family each, if it has points, in the order in which families build on each other.
- * Attention is fitted one implementation and direction at a time. */
+/* Functions that each fit one family, if it has points, in the order in which families build on each other. Attention
+ * is fitted for one implementation and one direction at a time. */
 typedef enum status calibrate_family_function(struct calibrate_problem *problem, struct diag *diag);
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;
@@ -75,7 +75,7 @@ typedef bool calibrate_point_filter(const struct calibrate_problem *problem,
                                     const struct point *point);
 void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen);
 
-/* Refuses points that all agree in a size; the message names it. */
+/* Refuses points that all have the same size; the message names the size. */
 enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
                                    struct diag *diag);
 
@@ -87,10 +87,10 @@ void calibrate_jitter(struct calibration *c, const struct points *points);
 void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
                              bool disturbed, const char *head, struct text *out);
 
-/* Appends a value with its unit, to six digits: "12.3456 GFLOP/s". */
+/* Appends a value with its unit and six digits: "12.3456 GFLOP/s". */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
 
-/* Adds a number of a device or cluster file, with its source; spread 0: it has none. */
+/* Adds a number of a device or cluster file, with its source and its spread; spread 0: without a spread. */
 void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind unit, double value,
                          const char *source, double spread);
 

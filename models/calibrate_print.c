@@ -63,8 +63,8 @@ void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind
 
 /* ---- the file ---- */
 
-/* Numbers are named by their path, "attention.cpu.forward.rates.64", and become nested objects. The file is written
- * path by path: between two paths only the objects that they do not share are closed and opened. */
+/* Numbers have paths as names, "attention.cpu.forward.rates.64", and are written as nested objects, path by path:
+ * between two paths, only those objects are closed and opened that the two do not share. */
 enum { DEPTH_MAX = 6 };
 
 struct device_file_writer {

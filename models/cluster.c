@@ -129,7 +129,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
     return STATUS_OK;
 }
 
-/* ---- ranks that share a GPU ---- */
+/* ---- a GPU that several ranks share ---- */
 
 enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
                               struct loopback copies, struct diag *diag)

@@ -33,14 +33,14 @@ struct device {
     const char *cost_name;  /* its cost parameters: models/presets/devices/COST.json */
     double peak_flop_per_s; /* dense bf16, as in the data sheet */
     double memory_bytes;    /* nominal */
-    /* memory of the data sheet minus the total that the driver reports (ECC, page tables, firmware) */
+    /* bytes of memory that the data sheet has and the driver does not report (ECC, page tables, firmware) */
     double driver_bytes;
     /* bytes of a process's CUDA context and loaded libraries, before any communicator or workspace */
     double context_bytes;
     double usable_bytes; /* derived: memory_bytes - driver_bytes - context_bytes */
     double memory_bytes_per_s;
     double compute_capability; /* CUDA's: 8.0; 0: not said */
-    /* number of multiprocessors that a running send/receive pair, and a running collective, keep from other kernels */
+    /* number of multiprocessors that other kernels lack while a send/receive pair runs, and while a collective runs */
     double message_sms, collective_sms;
     int64_t sm_count;
 };
@@ -63,13 +63,13 @@ struct fabric {
     /* share of bytes_per_s that an all-to-all of 4 or more GPUs reaches */
     double all_to_all_efficiency;
     double peer_bytes_per_s; /* the rate of one send/receive pair, which uses few channels */
-    /* number of ranks of the communicator in which a pair reaches peer_bytes_per_s; in a smaller one a pair has more
-     * channels; 0: no difference */
+    /* the number of ranks of the communicator in which a pair reaches peer_bytes_per_s. In a smaller one a pair has
+     * more channels, and so a higher rate; 0: it has not */
     int64_t peer_rate_ranks;
     /* the rate between two GPUs in an all-to-all, if all_to_all_channels_bytes_per_s is unknown; also the highest rate
      * of a single message */
     double all_to_all_peer_bytes_per_s;
-    /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
+    /* the rate of all channels of an all-to-all together, with the part that goes to the GPU itself; 0: unknown */
     double all_to_all_channels_bytes_per_s;
     double latency_s; /* latency of a message, or of each step of a collective */
     /* seconds to start a collective, added once to the latency of its steps */
@@ -133,8 +133,8 @@ struct host {
     double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
     double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
     double from_pageable_bytes_per_s; /* one copy from pageable memory */
-    /* Memory traffic of AdamW on all cores of the host; 0: the device's cpu.stream_fraction of memory_bytes_per_s of
-     * all sockets. */
+    /* bytes/s of host memory that AdamW moves on all cores; 0: the share cpu.stream_fraction of the device's costs, of
+     * the memory_bytes_per_s of all sockets */
     double adam_bytes_per_s;
 };
 
@@ -167,7 +167,7 @@ struct cluster {
     int64_t gpus;          /* in use: nodes * gpus_per_node, or fewer on one partial node, which
                             * keeps the whole host and all NICs */
     int64_t domain_nodes;  /* nodes in use whose GPUs share one fabric; >= 1 */
-    /* what the file says of domain_nodes, if cluster_resize() was called; else 0 */
+    /* if cluster_resize() was called, the file's domain_nodes; else 0 */
     int64_t domain_nodes_in_file;
 
     struct device device;
@@ -186,7 +186,7 @@ struct cluster {
     struct cluster_facts facts;
 };
 
-/* The node and the GPU on which a rank runs, and their domain. */
+/* Where a rank runs: its node, its GPU and its domain. */
 struct cluster_place {
     int64_t node, gpu; /* gpu: index within its node */
     /* ranks of one domain communicate over the fabric, ranks of different domains over NICs */
@@ -202,13 +202,13 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 
 /* True if cluster_load() treats the text as the path of a file. */
 bool cluster_is_file(const char *what);
-/* True if cluster_load() treats the text as a line ("2x4xh100"), or as a name with numbers after it. */
+/* True if cluster_load() reads the text as one line ("2x4xh100"), or as a name followed by numbers. */
 bool cluster_is_one_line(const char *what);
 /* True for the name of a file ("ours.json"). */
 bool cluster_ends_in_json(const char *text);
 
-/* Reads a cluster from the text of the file `name`, from whose folder it names others. A "base" is a preset, another
- * file, one line, or a preset with numbers after it. */
+/* Reads a cluster from the text of the file `name`; files that it names are relative to that file's folder. Its "base"
+ * is a preset, another file, or one line; numbers may follow a preset. */
 enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                           const char *text, size_t size, struct diag *diag);
 
@@ -242,8 +242,8 @@ enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
                               struct loopback copies, struct diag *diag);
 
-/* True if a fact was measured on the machine that the cluster's file describes, rather than taken from a
- * data sheet or from published steps, or inferred: its file says so by "how", or gives a spread, as calibrate does. */
+/* True if a fact was measured on the machine that the cluster's file describes: the file says so by "how", or gives a
+ * spread, as calibrate does. Other facts are from a data sheet or published steps, or inferred. */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
 /* Returns the node and local GPU of a rank in [0, gpus): ranks fill node after node. */

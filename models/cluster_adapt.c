@@ -84,7 +84,7 @@ static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, con
     if (is_given(given, "nic.switch_of_nic") || !has_entry_per_gpu(cluster, "nic.of_gpu"))
         return;
     int64_t *switch_of = arena_array(arena, (size_t)count, sizeof *switch_of);
-    /* a NIC that serves no GPU is put on the switch of a GPU near it in number */
+    /* a NIC that serves no GPU is put on the switch of the GPU with the nearest number */
     for (int64_t n = 0; n < count; n++)
         switch_of[n] = cluster->switch_of_gpu[n * gpus / count];
     for (int64_t g = gpus - 1; g >= 0; g--)

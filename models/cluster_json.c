@@ -164,7 +164,7 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
-/* Returns the path of a file that the cluster's file with this node names from its own folder. */
+/* Returns the path of the file `other`, which the cluster's file names relative to its own folder. */
 static const char *path_in_same_folder(struct arena *arena, struct json_node node,
                                        const char *other)
 {
@@ -220,7 +220,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     const char *colon = strchr(base, ':');
     if (cluster_is_file(base))
         path = path_in_same_folder(arena, node, base);
-    /* a preset; a text that begins with a digit is a line, such as 2x4xh100 */
+    /* a preset; a text that begins with a digit would be one line, such as 2x4xh100 */
     else if (!c_is_digit(base[0]))
         status = presets_find_path(
             "clusters", "cluster",
@@ -338,7 +338,7 @@ static enum status check_complete(const struct cluster *cluster, const char *nam
     return STATUS_OK;
 }
 
-/* Fails unless each table has one entry per GPU, NIC or switch that it describes. Later code relies on it. */
+/* Fails unless each table has one entry for each GPU, NIC or switch, on which later code relies. */
 static enum status check_lengths(const struct cluster *cluster, struct diag *diag)
 {
     const struct {

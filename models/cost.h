@@ -87,7 +87,7 @@ struct cost_facts {
     struct cost_fact *row; /* in the order of the files; an overridden number stands once */
 };
 
-/* Work that an implementation runs as a chain of elementwise and reducing kernels. */
+/* A chain of elementwise and reducing kernels, as which an implementation runs a piece of work. */
 struct cost_chain {
     /* The bytes of device memory that the chain's kernels move for each element. Work that may be a chain: a norm, a
      * rotation, an activation, a sum, a loss, a look-up in a divided table, the copies of tokens for experts, a square
@@ -131,9 +131,9 @@ struct device_cost {
 #undef COST
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
-    /* bytes that a merge moves for each element of a tile's output */
+    /* [implementations] bytes that a merge moves for each element of a tile's output */
     double merge_bytes_per_element[ATTENTION_IMPL_COUNT];
-    /* Watts that the kernels would draw at their highest rate; 0: device_tensor_power. */
+    /* [implementations] watts that the kernels would draw at their highest rate; 0: device_tensor_power */
     double attention_watts[ATTENTION_IMPL_COUNT];
     /* The share of device_memory_bytes_per_s that one kind of work reaches; 0: it is not known, and the share of the
      * kind's class applies (memory_stream_fraction and the like). */
@@ -144,19 +144,19 @@ struct device_cost {
     struct cost_chain chain[WORK_KIND_COUNT];
     struct cost_points points;
 
-    /* Seconds of kernels that memory limits for each second of products and attention at the highest clock, in the
-     * step whose costs are asked for, which the caller sets; 0: none. */
+    /* For the step whose costs are asked for, the caller sets: seconds of memory-bound kernels for each second of
+     * products and attention at the highest clock; 0: there are no such kernels. */
     double memory_s_per_tensor_s;
 
     struct cost_facts facts;
 };
 
-/* Loads a device's costs by preset name ("a100-80g") or by file (anything that ends in .json). A
- * file may name another preset as its "base" and then holds only what differs. */
+/* Loads a device's costs by the name of a preset ("a100-80g") or of a file (a name that ends in .json). A file may name
+ * another preset as its "base"; it then has only what differs. */
 enum status cost_load(struct device_cost *cost, struct arena *arena, const char *what,
                       struct diag *diag);
 
-/* Reads a device's costs from a text; name stands for it in messages. */
+/* Reads a device's costs from a text. name: the text's name in messages. */
 enum status cost_parse(struct device_cost *cost, struct arena *arena, const char *name,
                        const char *text, size_t size, struct diag *diag);
 
@@ -167,11 +167,11 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
 /* Returns whether the device multiplies operands that have scales of this kind. */
 bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling);
 
-/* Returns 1 + the implementation of attention that the device has costs of, if it is the only one; else 0. */
+/* Returns 1 + the implementation of attention, if the device has costs of only one; else 0. */
 int cost_single_attention_impl(const struct device_cost *cost);
 
-/* Fails unless the device has costs for an implementation of attention at a head dim (forward and
- * backward); the message names those that it has. To be called before costing attention. */
+/* Fails unless the device has costs for an implementation of attention at a head dim, forward and backward; the message
+ * names those that it has. Call it before costing attention. */
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
@@ -186,8 +186,8 @@ enum status cost_check_scaling(const struct device_cost *cost, enum scaling scal
  * limit leaves"). */
 double cost_power_limited_share(const struct device_cost *cost, double watts);
 
-/* Return the MHz at which products, and attention, run in a step: device.clock_mhz less what the power limit takes; 0:
- * the clock is not known. */
+/* Return the MHz at which products, or attention, run in a step: device.clock_mhz, reduced by the power limit; 0:
+ * unknown. */
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl);
 
@@ -197,9 +197,9 @@ double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);
 
-/* Returns the device seconds of one op in a training step, without host issue. impl must have passed
- * cost_check_attention() when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is
- * of links and of the issuing thread. */
+/* Returns the device seconds of one op in a training step, without the host's issue. If the work is attention, impl
+ * must have passed cost_check_attention(). Communication, copies and SYNC kinds are 0 here: their time is that of links
+ * and of the issuing thread. */
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
@@ -218,8 +218,8 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
 /* Returns the seconds of elementwise kernels that move so many bytes together. */
 double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes);
 
-/* Returns the seconds for which the issuing thread is busy with one op in an eager framework; for HOST_SYNC, the
- * seconds from the end of the awaited op until the thread continues. A profile scales them. */
+/* Returns the seconds for which the issuing thread of an eager framework is busy with one op; for HOST_SYNC, those from
+ * the end of the awaited op until the thread continues. A profile multiplies them by a factor. */
 double cost_host_issue_s(const struct device_cost *cost, const struct work *work);
 
 /* Returns the seconds of an op on a host stream (AdamW, fills, adds) that no other op disturbs. It reaches the share
@@ -234,7 +234,7 @@ double cost_host_work_bytes(const struct work *work);
 /* Returns flops / peak: the seconds of the work at a peak rate, which cost_work_s() returns for an ideal device. */
 double cost_ideal_s(double peak_flop_per_s, const struct work *work);
 
-/* Returns the calibration on which cost_work_s() of this work rests; NULL for work that takes 0. */
+/* Returns the calibration on which cost_work_s() of this work is based; NULL if the work takes 0 seconds. */
 const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    const struct work *work);

@@ -84,7 +84,7 @@ static void subtract_hidden_columns(struct attention_blocks *blocks,
                                     const struct mask_band *band, double count, double all)
 {
     double tile = attention->tile_rows, step = attention->step_columns;
-    /* the number of columns that the window hides from block 0 */
+    /* hidden: the number of columns that the window hides from block 0 */
     double hidden = floor((band->offset - band->window + 1) / step) * step;
     blocks->total_columns -= clamped_sum(hidden, tile, count, all);
     blocks->fewest_columns -= clamp(hidden, 0, all);

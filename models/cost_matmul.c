@@ -52,7 +52,7 @@ static double product_flop_per_s(const struct device_cost *cost, const struct wo
     return scaled > 0 ? scaled : matmul_flop_per_s(cost, (enum dtype)work->in);
 }
 
-/* Returns the watts that large products would draw at the highest clock; 0: the power limit never slows them. */
+/* Returns the watts that large products would draw at the highest clock; 0 if the power limit never slows them. */
 static double matmul_watts(const struct device_cost *cost, enum dtype dtype)
 {
     return dtype != DTYPE_F64 && dtype != DTYPE_F32 ? cost->device_tensor_power : 0;

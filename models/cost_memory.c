@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* A class of kinds of work that reach the same share of the bandwidth. The share is a number of
- * models/cost_params.def. */
+/* Kinds of work that reach the same share of the bandwidth, a number of models/cost_params.def. */
 struct memory_class {
     const char *name;
     size_t offset; /* in struct device_cost */
@@ -234,7 +233,7 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
         return chain_s(cost, chain, chain_elements(work));
-    /* a share of its own was measured with what the kind takes to start */
+    /* if the kind has a share of its own, the start of a kernel was measured with it */
     double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds =
         cost_memory_stream_s(cost, fraction, cost_memory_traffic_bytes(cost, impl, work));

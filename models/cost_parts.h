@@ -9,7 +9,7 @@
 typedef double cost_function(const struct device_cost *cost, enum attention_impl impl,
                              const struct work *work, enum cost_clock clock);
 
-/* cost_memory_s() holds for every kind that memory limits. */
+/* cost_memory_s() computes the seconds of every memory-bound kind. */
 cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 
 /* Returns the seconds, by the formula, of an attention whose mask leaves these pieces. */
@@ -17,7 +17,7 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                const struct work *work, const struct attention_piece *piece,
                                size_t count);
 
-/* Returns the chain of kernels that the work runs as; NULL: it is one kernel. */
+/* Returns the chain of kernels as which the work runs; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
 /* The work that a matrix product or an attention gives to the tensor cores. The power limit slows only this work. */
@@ -42,7 +42,7 @@ struct cost_tensor_work cost_attention_tensor_work(const struct device_cost *cos
 double cost_sustained_s(const struct device_cost *cost, const struct cost_tensor_work *busy,
                         double burst_s);
 
-/* Returns the share of device_memory_bytes_per_s that work reaches; 0 for work not limited by memory. */
+/* Returns the share of device_memory_bytes_per_s that work reaches; 0 for work that is not memory-bound. */
 double cost_bandwidth_share(const struct device_cost *cost, const struct work *work);
 /* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". All kinds of
  * a class get the same pointer. NULL: the kind is not memory-bound. */

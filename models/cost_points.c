@@ -116,8 +116,8 @@ struct same_sides_points {
     int point_count;
 };
 
-/* Adds a point. Points with fewer attributes that differ replace those with more; points at the wanted clock replace
- * those at the other clock. */
+/* Adds a point with the same sides. Points with fewer differing attributes replace those with more; points at the
+ * wanted clock replace those at the other clock. */
 static void add_same_sides_point(struct same_sides_points *twins, int apart, bool settled,
                                  double log_ratio)
 {

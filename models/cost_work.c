@@ -123,8 +123,8 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
     return work_s(cost, impl, work, COST_SUSTAINED);
 }
 
-/* Returns the ratio of measured time to formula for a dense attention as large as the piece with most pairs; 1 if no
- * measured shape is near. */
+/* Returns the ratio of the measured time to the formula's, for a dense attention as large as the piece with the most
+ * pairs; 1 if no measured shape is near. The time of attention over pieces by the formula is multiplied by it. */
 static double measured_to_formula_ratio(const struct device_cost *cost, enum attention_impl impl,
                                         const struct work *work,
                                         const struct attention_piece *piece, size_t count)

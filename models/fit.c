@@ -14,8 +14,8 @@
 
 enum { ITERATIONS_MAX = 200 };
 
-/* If the leverage of a point exceeds this, the other points hardly determine one of the parameters, and a fit to them
- * does not predict the point. */
+/* If a point has a larger leverage than this, the other points hardly determine one of the parameters, and a fit to
+ * them does not predict the point. */
 #define MOST_LEVERAGE 0.9
 
 /* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
@@ -395,7 +395,7 @@ static void scale_rates_to_measured(struct fit_search *search)
     }
 }
 
-/* Fits the problem. Optional parameters are held for as long as no point depends on them at the values that the fit has
+/* Fits the problem. An optional parameter is held as long as no point depends on it at the values that the fit has
  * reached. */
 static enum status fit_until_settled(struct fit_search *search, struct loc at, struct diag *diag)
 {

@@ -170,9 +170,8 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     return STATUS_OK;
 }
 
-/* RoPE scaling for longer contexts changes angles, but no shape and no work. A run computes without it, and so does
- * the reference that it is checked against: a note says so. Types that we do not know may change more, and are
- * refused. */
+/* Reads RoPE scaling for longer contexts. Known types change angles, but no shape and no work: a run and its reference
+ * compute without it, and a note says so. Unknown types may change more, and are refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;
@@ -270,7 +269,7 @@ static enum status read_heads(const struct hf_reader *r)
     return divide_heads(r, "hidden_size");
 }
 
-/* Reads the activation. With a gate it is silu or gelu's tanh form; without a gate it is gelu's tanh form or the square
+/* Reads the activation: with a gate it must be silu or gelu's tanh form; without a gate, gelu's tanh form or the square
  * of ReLU. */
 static enum status read_activation(const struct hf_reader *r)
 {

@@ -144,7 +144,7 @@ static const struct hf_key keys[] = {
     {"output_router_logits", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"output_router_logits", HF_ALL, HF_KEY_EXPERTS, false},
 
-    /* ---- keys of the families of models/hf_proxy.c that are read beside those above ---- */
+    /* ---- further keys that are read for the families of models/hf_proxy.c ---- */
     {"n_layers", HF_PROXY, HF_KEY_READ, true},
     {"n_embed", HF_PROXY, HF_KEY_READ, true},
     {"d_model", HF_PROXY, HF_KEY_READ, true},
@@ -177,7 +177,7 @@ static const struct hf_key keys[] = {
     {"bias", HF_PROXY, HF_KEY_READ, true},
     {"alibi", HF_PROXY, HF_KEY_READ, true},
     {"attention_chunk_size", HF_PROXY | HF_EXPERTS, HF_KEY_READ, true},
-    /* ---- keys that belong to a part which the proxy names as missing ---- */
+    /* ---- keys of a part that the proxy names as missing ---- */
     {"moe_num_experts", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_loss_weight", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_jitter_eps", HF_PROXY, HF_KEY_EXPERTS, true},
@@ -240,7 +240,7 @@ static const struct hf_key keys[] = {
     {"linear_num_value_heads", HF_PROXY, HF_KEY_SKIPPED, true},
     {"full_attention_interval", HF_PROXY, HF_KEY_SKIPPED, true},
     {"block_size", HF_PROXY, HF_KEY_SKIPPED, true},
-    /* ---- keys that change no work ---- */
+    /* ---- keys that have no effect on the work ---- */
     {"rope_interleave", HF_PROXY, HF_KEY_SKIPPED, true},
     {"attn_temperature_tuning", HF_PROXY, HF_KEY_SKIPPED, true},
     {"attn_scale", HF_PROXY, HF_KEY_SKIPPED, true},

@@ -50,9 +50,9 @@ enum hf_part {
     PART_SINKS = 1 << 9,
 };
 
-/* What the layers of a family have, and the defaults of keys that a file may leave out, from Transformers'
- * configuration and model classes. Where no file of the family relies on a class's default (8 K/V heads of Mistral),
- * the key is required. */
+/* What the layers of a family have, and the defaults of keys that a file may lack, from Transformers' configuration and
+ * model classes. Where no file of the family relies on the default of its class (Mistral's 8 K/V heads), the key is
+ * required. */
 struct hf_family {
     const char *model_type;
     enum hf_family_bit bit;
@@ -78,7 +78,7 @@ struct hf_family {
     int64_t full_attention_every;
     /* defaults of keys that are absent; 0: 10000, 1e-6, and all columns of a head */
     double rope_theta, norm_eps, rotary_share;
-    /* names of keys; NULL: hidden_act, rms_norm_eps, sliding_window */
+    /* names of the keys; NULL: hidden_act, rms_norm_eps, sliding_window */
     const char *act_key, *eps_key, *window_key;
 };
 

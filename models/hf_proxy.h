@@ -26,8 +26,8 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
  * and the list of missing parts. */
 void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
-/* Describes parts (enum hf_part) that are not modelled, in arena: "experts (which rank has ...) and ..."; NULL:
- * none. */
+/* Describes the parts (bits of enum hf_part) that are not modelled, in the arena: "experts (which rank has ...) and
+ * ..."; NULL if there are none. */
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
 /* Makes a model with experts, latent attention or attention sinks the nearest dense one, as hf_proxy_read() does. */

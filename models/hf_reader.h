@@ -19,7 +19,8 @@ struct hf_reader {
     struct diag *diag;
 };
 
-/* Returns the next word of a list separated by commas, without blanks around it, and its size; NULL at the end. */
+/* Returns the next word of a list separated by commas, without blanks around it, sets *size to its size, and moves
+ * *list past it; NULL at the end. */
 const char *hf_next_ignored_key(const char **list, size_t *size);
 
 /* True if the caller leaves the key unread. */

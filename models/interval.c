@@ -131,7 +131,7 @@ static bool is_offloaded(const struct residual *run)
     return strstr(run->activations, "offload") != NULL;
 }
 
-/* True if rows of tokens travel between nodes to their experts. */
+/* True if rows of tokens are sent between nodes to their experts. */
 static bool exchanges_tokens_between_nodes(const struct residual *run)
 {
     return strstr(run->context, CONTEXT_BETWEEN_NODES) != NULL;
@@ -197,8 +197,8 @@ static void add_deviation(struct interval *interval, const double *deviation,
     interval->unmeasured_count++;
 }
 
-/* Adds the parts of the layout that no measured row has. For profile neutral, which is no framework's, a mechanism
- * counts as measured if rows of any profile have it on the device. new: no row measures a mechanism. */
+/* Adds the parts of the layout that no measured row has. Profile neutral belongs to no framework; for it a mechanism
+ * counts as measured if rows of any profile on the device have it. new: no row measures a mechanism. */
 static void add_layout_features(struct interval *interval, const struct measured_rows *measured,
                                 const struct residual *run, const double *deviation, bool new)
 {

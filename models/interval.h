@@ -32,7 +32,7 @@ enum mechanism {
     MECHANISM_COUNT
 };
 
-/* The data behind intervals: measured runs, the variances, and the user's own runs. All-zero: there are no
+/* The data from which intervals are made: measured runs, the variances, and the user's own runs. All-zero: there are no
  * intervals. */
 struct evidence {
     struct residuals runs;
@@ -42,7 +42,7 @@ struct evidence {
     struct residuals own_runs;
 };
 
-/* Loads the data that ships with the program. If the data folder lacks it, there are no intervals. */
+/* Loads the data that ships with the program. If the data folder does not have it, there are no intervals. */
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
 /* Finds the runs that measure each figure, after `runs` has changed. */
 void evidence_find_explained_runs(struct evidence *evidence);
@@ -88,8 +88,8 @@ double interval_high(const struct interval *interval, double predicted);
 /* Returns the interval of a figure that goes with the inverse of the value, as tokens per second go with a step. */
 struct interval interval_inverse(const struct interval *interval);
 
-/* Returns the probability that a need is at most a limit: the interval's distribution at log(limit / needed). It is 0.5
- * where the two are equal; 1 or 0 where there is no interval. */
+/* Returns the probability that the needed bytes are at most the limit, from the interval's distribution at log(limit /
+ * needed): 0.5 if the two are equal. Without an interval it is 1 or 0. */
 double interval_fit_probability(const struct interval *interval, double needed, double limit);
 
 /* Appends what an unmeasured feature of a run is: "tensor parallelism with torchtitan", "fa3 on h200". */

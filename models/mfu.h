@@ -36,12 +36,12 @@ struct mfu_row {
 
 extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
 
-/* Finds a convention by name; false: there is none of that name. */
+/* Sets *convention to the one with that name; returns false if there is none. */
 bool mfu_find(const char *name, enum mfu_convention *convention);
 
 /* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. For block-sparse
- * attention every convention counts only the pairs that are computed, because only so does FPDT's Table 4 agree with
- * its times. recomputes: the run computes the forward again in the backward. */
+ * attention every convention counts only the pairs that are computed; otherwise FPDT's Table 4 would contradict its
+ * times. recomputes: the run computes the forward again in the backward. */
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 

@@ -255,8 +255,8 @@ static enum status read_row(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* Returns the size of what a launcher put before a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0]
- * " (mpiexec -prepend-rank), "0: " (srun --label); 0: nothing. */
+/* Returns the size of a launcher's prefix of a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0] "
+ * (mpiexec -prepend-rank), "0: " (srun --label); 0 if there is none. */
 static size_t launcher_tag_size(const char *line, size_t size)
 {
     static const char *const streams[] = {"<stdout>:", "<stderr>:"};

@@ -13,7 +13,7 @@
 
 #include "models/points.h"
 
-/* True if a text looks like the output of nccl-tests rather than a file of points. */
+/* True if a text looks like the output of nccl-tests, and not like a file of points. */
 bool nccl_tests_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size) whose size is at least min_bytes. test: the name of the program that printed the

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Returns the median of p90 / p10 over the points that were repeated often enough to have both; 0: no
- * point was. 1 means that all repeats took the same time. */
+/* Return the median of p90 / p10 over those points that were repeated often enough to have both; 0 if none was. 1 means
+ * that all repeats took the same time. */
 double noise_p90_over_p10(const struct point *const *point, size_t count);
 double noise_p90_over_p10_of_all(const struct points *points);
 

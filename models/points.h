@@ -99,7 +99,7 @@ void points_print_params(const struct work *work, struct text *out);
 
 const char *point_role_name(enum point_role role);
 
-/* True if a point is of an op on its stream that nothing disturbs: "work" or "step". */
+/* True if the point is the time of an op that runs with nothing beside it: its role is POINT_WORK or POINT_STEP. */
 bool point_is_undisturbed_op(const struct point *point);
 
 #endif

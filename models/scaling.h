@@ -38,10 +38,10 @@ int64_t scaling_scale_count(enum scaling scaling, int64_t rows, int64_t cols);
 /* Returns the index of the scale of element (i, j). The scales of a row of blocks follow each other. */
 int64_t scaling_scale_index(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
 
-/* The scales of copies of `groups` matrices, of which each is quantised by itself, with `rows` rows in all and
- * `cols` columns each. is_transposed: the copies are transposed. equal_groups: all matrices have rows / groups rows.
- * Otherwise there is room for any numbers of rows: blocks begin anew in each matrix, so `groups` blocks may be
- * incomplete. groups 1: one matrix, which is equal. */
+/* The scales of the copies of `groups` matrices with `cols` columns each and `rows` rows together; each matrix is
+ * quantised by itself. is_transposed: the copies are transposed. equal_groups: all matrices have rows / groups rows;
+ * else there is room for any division of the rows, where blocks begin anew in each matrix, so up to `groups` blocks are
+ * incomplete. groups 1: one matrix, with equal_groups. */
 struct scaling_layout {
     enum scaling scaling;
     int64_t rows, cols, groups;

@@ -209,7 +209,7 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
 /* The numbers that are made slower, and by how much. */
 struct slowdown {
     enum spread_part part;
-    /* the factor for numbers that were not measured; 0: the measured numbers are changed, each by its spread */
+    /* the factor for numbers that were not measured; 0: measured numbers change, each by its own spread */
     double unmeasured_factor;
 };
 

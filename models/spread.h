@@ -37,8 +37,8 @@ double spread_largest_of_part(const struct device_cost *cost, const struct clust
 /* True if any number of the machine was measured. */
 bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster);
 
-/* Returns the relative error that the device's file states for estimated numbers of a part; 0: the part has no
- * estimated numbers, or is one of the cluster. */
+/* Returns the relative error that the device's file states for the estimated numbers of a part; 0 if the part has no
+ * estimated numbers, or belongs to the cluster. */
 double spread_estimated_error(const struct device_cost *cost, enum spread_part part);
 
 /* Make the numbers of a part slower. spread_slow_measured() slows those that have a spread, each by the factor exp(its

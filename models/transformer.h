@@ -81,7 +81,7 @@ enum norm {
     NORM_COUNT
 };
 
-/* The place of the norms in each of a layer's two branches (attention, feed-forward). */
+/* Where the norms are in each of a layer's two branches (attention and feed-forward). */
 enum norm_place {
     NORM_BEFORE, /* at the beginning of the branch (Llama) */
     NORM_AFTER,  /* at the end of the branch, before the residual is added (OLMo 2) */
@@ -153,10 +153,10 @@ struct transformer {
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
-    /* probability with which training drops an attention score; 0: none */
+    /* the probability with which training drops an attention score; 0: it drops none */
     double attention_dropout;
     /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
-     * just before it. transformer_layer_window() says which layers have one. */
+     * just before. transformer_layer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;
     /* the window is a chunk (Llama 4): in a layer with a window, a sequence is cut into chunks of attention_window
      * tokens, and a query attends only to keys of its own chunk */
@@ -200,10 +200,10 @@ enum status transformer_load(struct transformer *t, struct arena *arena, const c
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag);
 
-/* True if a name is a model's fields on one line, which transformer_load() takes, too:
- * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". The defaults of fields that are left out: as many K/V heads
- * as heads, heads that together are as wide as the hidden size, SwiGLU, RMSNorm with 1e-5, rotary positions with base
- * 10000, no biases, an untied head. A field "proxy" names parts that the dense model lacks ("proxy=experts"). */
+/* True if a name is a model's fields on one line, which transformer_load() reads, too:
+ * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". Defaults of other fields: as many K/V heads as heads, heads
+ * that together are as wide as the hidden size, SwiGLU, RMSNorm with eps 1e-5, rotary positions with base 10000, no
+ * biases, an untied head. A field "proxy" names parts that the dense model lacks ("proxy=experts"). */
 bool transformer_is_line(const char *name);
 
 /* Fills *t from such a line. A field that it lacks gets the value that most models of today have; layers, hidden,
@@ -285,7 +285,7 @@ size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_
 /* Lists the tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless it is tied. */
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
-/* True if a step trains a tensor of this name: with adapters only these. */
+/* True if a step trains the tensor with this name; a model with adapters trains only these. */
 bool transformer_trains(const struct transformer *t, const char *name);
 
 /* True if a layer, counted from 0, has an adapter at this target; inputs and outputs of the target's linear layer. */
@@ -309,15 +309,15 @@ int64_t transformer_layer_parameters(const struct transformer *t);
 int64_t transformer_embedding_parameters(const struct transformer *t);
 int64_t transformer_head_parameters(const struct transformer *t);
 
-/* Returns the number of parameters that one token passes: of routed experts, experts_per_token; without
- * router_correction. */
+/* Returns the number of parameters that one token passes: of the routed experts, only experts_per_token.
+ * router_correction does not count. */
 int64_t transformer_active_parameters(const struct transformer *t);
 
 /* True if a layer, counted from 0, has experts. transformer_count_expert_layers() counts these layers. */
 bool transformer_layer_has_experts(const struct transformer *t, int64_t layer);
 int64_t transformer_count_expert_layers(const struct transformer *t);
 
-/* Appends the parts of the model that no schedule can express: "experts (...) and latent-attention (...)"; returns
+/* Appends the parts of the model that no schedule can express: "experts (...) and latent-attention (...)". Returns
  * false if there are none. */
 bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
 
@@ -330,12 +330,13 @@ bool transformer_has_gate(const struct transformer *t);
 
 /* ---- widths and flops (a product [m, k] x [k, n] has 2 m n k flops) ---- */
 
-/* Return the columns of wqkv's output that are q, and those that are k: heads head_dim, kv_heads head_dim. */
+/* Return the number of columns of wqkv's output that are q (heads * head_dim), and of those that are k (kv_heads *
+ * head_dim). */
 int64_t transformer_q_width(const struct transformer *t);
 int64_t transformer_kv_width(const struct transformer *t);
 
-/* Return the columns of one head of v, of all heads of v, and of what attention writes. Without latent attention they
- * are those of k, k and q. */
+/* Return the number of columns of one head of v, of all heads of v, and of the output of attention. Without latent
+ * attention they are those of k, k and q. */
 int64_t transformer_v_head_dim(const struct transformer *t);
 /* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
 int64_t transformer_wider_head_dim(const struct transformer *t);

@@ -70,7 +70,7 @@ enum status transformer_set_field(struct transformer *t, const char *name, const
     return STATUS_BAD_INPUT;
 }
 
-/* The next two functions return the divisor of n nearest to x, below and above. */
+/* divisor_below() and divisor_above() return the divisor of n nearest to x, below and above it. */
 static int64_t divisor_below(int64_t n, int64_t x)
 {
     int64_t d = x < n ? x : n;

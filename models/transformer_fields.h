@@ -43,7 +43,7 @@ double *transformer_field_real_pointer(struct transformer *t,
 bool *transformer_field_switch_pointer(struct transformer *t,
                                        const struct transformer_field *field);
 
-/* Sets a choice from its name; returns false if there is none of that name. */
+/* Sets a field that is a choice to the value with that name; returns false if there is none. */
 bool transformer_field_set_choice(struct transformer *t, const struct transformer_field *field,
                                   const char *name);
 

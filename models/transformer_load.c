@@ -26,7 +26,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     const bool absent = json_find(root, field->name).value == NULL;
     switch (field->kind) {
     case FIELD_SIZE: {
-        /* A size that may be 0 may be left out; transformer_check() asks for max_positions where it is needed. */
+        /* A size that may be 0 may be missing; transformer_check() asks for max_positions where it is needed. */
         int64_t *size = transformer_field_size_pointer(t, field);
         if (absent && field->low <= 0)
             return STATUS_OK;
@@ -64,7 +64,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     return STATUS_BAD_INPUT;
 }
 
-/* Reads the sources. Every value that is given must have one: its own, or that of "*". */
+/* Reads the sources of the values. Every given value must have one: its own, or that of "*". */
 static enum status read_sources(struct transformer *t, struct arena *arena, struct json_node root,
                                 struct diag *diag)
 {

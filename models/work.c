@@ -241,7 +241,7 @@ bool work_may_be_in_place(enum work_kind kind, uint32_t read, uint32_t write)
 bool work_may_run_on(enum work_kind kind, enum stream_class stream)
 {
     enum stream_class own = rows_of_def[kind].stream;
-    /* one stream may carry copies of both directions */
+    /* copies of both directions may be on one stream */
     bool copies = own == STREAM_H2D || own == STREAM_D2H;
     bool on_host = kind == WORK_ADAMW || kind == WORK_FILL;
     return own == STREAM_SYNC || stream == own || (on_host && stream == STREAM_HOST) ||

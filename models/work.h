@@ -33,10 +33,8 @@ enum stream_class {
     STREAM_CLASS_COUNT
 };
 
-/* op(a) op(b) of a row-major product y[m,n]:
- * NT: a[m,k] b[n,k]   y = x w^T (forward)
- * NN: a[m,k] b[k,n]   dx = dy w
- * TN: a[k,m] b[k,n]   dw = dy^T x */
+/* How op(a) op(b) is computed in a row-major product y[m,n]. NT: a[m,k] b[n,k], for y = x w^T (forward). NN: a[m,k]
+ * b[k,n], for dx = dy w. TN: a[k,m] b[k,n], for dw = dy^T x. */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* Which keys j query i sees. FULL: all. CAUSAL: j <= i + offset. WINDOW: of these, those with j > i + offset - window.
@@ -68,7 +66,7 @@ enum activation_function {
     FUNCTION_CLAMPED,
     FUNCTION_COUNT
 };
-/* how a router makes scores of logits; the values of enum router (models/transformer.h) */
+/* How a router makes scores from logits; the values of enum router (models/transformer.h). */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* What an operator of a recorded program costs. NOTHING takes no time. A product, a gradient of weights in groups (form
  * TN), attention and its backward cost as much as those kinds of work. Each other cost is that of the bytes of
@@ -118,10 +116,10 @@ struct work {
     /* enum dtype of the read operand that work_kind_info.in_operand selects: the first one, except the block of MERGE,
      * the table of EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
     uint8_t in;
-    /* enum dtype of the first write, except for ADAMW: that of the last one (its parameter copy, if it writes one).
-     * Equals `in` when nothing is written. */
+    /* enum dtype of the first write; for ADAMW, of the last (its copy of the parameters, if it writes one). Equals `in`
+     * if nothing is written. */
     uint8_t out;
-    /* number of operands; 0 (in a work made by hand): as few as the kind allows */
+    /* number of operands that are read and written; 0 (in a work made by hand): as few as the kind allows */
     uint8_t reads, writes;
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
@@ -349,8 +347,8 @@ double work_attention_pair_flops(const struct work *work);
 int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_row_groups(const struct work *work);
-/* Returns the matrices in the weight of a product, or in its gradient: one for each group, or for each rank that has a
- * part; at least 1. */
+/* Returns the number of matrices in the weight of a product, or in its gradient: one for each group, or one for each
+ * rank that has a part; at least 1. */
 int64_t work_weight_matrices(const struct work *work);
 
 /* Returns how the scales of an operand are laid out. QUANTISE: those of its copy, or of the transposed copy if

@@ -169,8 +169,8 @@ static double permute_bytes(const struct work *work, struct element_sizes e)
     case WORK_UNPERMUTE:
         return copies * e.read_element_bytes + one * e.written_element_bytes +
                (work->permute.weights ? weights : 0);
-    /* UNPERMUTE_BACKWARD: reads the gradient of the sum and the copies, writes the copies' gradients; reads and writes
-     * the weights */
+    /* UNPERMUTE_BACKWARD reads the gradient of the sum and the copies, writes the gradients of the copies, and reads
+     * and writes the weights */
     default:
         return used * e.read_element_bytes +
                copies * (e.read_element_bytes + e.written_element_bytes) + 2 * weights;
@@ -182,8 +182,8 @@ static double embedding_bytes(const struct work *work, struct element_sizes e)
     double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
     if (work->kind == WORK_EMBEDDING)
         return rows * I32 + rows * cols * (e.read_element_bytes + e.written_element_bytes);
-    /* Adds to one row of the table for each token; a table that is no third read is cleared first. With `total` it is a
-     * table of the whole vocabulary, in the dtype of the rows. */
+    /* It adds to one row of the table for each token. If the table is not among its operands, the table is cleared
+     * first. With `total` it is a table of the whole vocabulary, in the dtype of the rows. */
     double table =
         (double)(work->embedding.total > 0 ? work->embedding.total : work->embedding.vocab);
     double out = work->embedding.total > 0 ? e.read_element_bytes : e.written_element_bytes;
@@ -291,7 +291,8 @@ static double column_sum_bytes(const struct work *work, struct element_sizes e)
            (work->column_sum.accumulate ? 2 : 1) * sums * e.written_element_bytes;
 }
 
-/* The rescaling reads and writes o and lse; the backward reads do, o and lse. Sinks are as wide as o. */
+/* Returns the bytes of sinks. The rescaling reads and writes o and lse; the backward reads d_o, o and lse. Sinks are as
+ * wide as o. */
 static double sink_bytes(const struct work *work, struct element_sizes e)
 {
     const double rows = (double)work->sink.rows * (double)work->sink.heads;

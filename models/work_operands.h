@@ -23,7 +23,7 @@ enum work_type {
 };
 
 struct work_operand {
-    /* the formula of the count as the table has it, "rows*cols"; for messages */
+    /* the formula of the count as the table has it, such as "rows*cols"; for messages */
     const char *formula;
     uint32_t formula_size;
     bool count_is_bytes;  /* the count is in bytes: for communication and copies */

@@ -71,8 +71,8 @@ static double head_compute_s(const struct choices *c, const struct least_rates *
            (double)transformer_head_flops_per_token(c->model) * rates->product_s_per_flop;
 }
 
-/* Returns a lower bound of the step. all_s and head: the seconds of all layers and of the head, summed over all
- * devices. first_s: the seconds, among all_s, of the first unit's forward and of the last unit's backward without
+/* Returns a lower bound of the step in seconds. all_s, head: seconds of all layers and of the head, summed over all
+ * devices. first_s: the part of all_s for the first unit's forward and for the last unit's backward without
  * recomputation, which a stage may do before its gradients arrive. */
 static double bound_of_layers_s(const struct choices *c, double all_s, double head, double first_s)
 {
@@ -160,9 +160,9 @@ double bound_optimizer_bytes(const struct choices *c)
 
 enum { ROWS_MAX = 64 };
 
-/* The bytes per token that one layer saves for the backward and that may be offloaded, for each tensor. `Per token`
- * means: a rank's bytes divided by the tokens of a subsequence on all its tensor-parallel and head-parallel ranks
- * together. They are found by building a small step. */
+/* For each tensor that one layer saves for the backward and that may be offloaded, its bytes per token: a rank's bytes
+ * over the tokens of a subsequence on all its tensor-parallel and head-parallel ranks together. They are found by
+ * building a small step. */
 struct bytes_per_token {
     double tensor_bytes[ROWS_MAX];
     uint32_t count;

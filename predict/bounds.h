@@ -35,9 +35,9 @@ double bound_optimizer_bytes(const struct choices *choices);
  * alpha_i) A_i (schedule/pipeline/ratios.h). Returns 0 for other pipelines, for which no bound is known. */
 double bound_saved_device_bytes(const struct choices *choices);
 
-/* Returns, for each GPU, the bytes of activations that must be in host memory at once. Without stages and
- * subsequences: the inputs of all layers but the last, if they are offloaded. With subsequences: the sum of
- * alpha_i A_i over all of them but the last. 0 for other pipelines. */
+/* Returns, for each GPU, the bytes of activations that must be in host memory at once. Without stages and subsequences,
+ * these are the inputs of all layers but the last, if they are offloaded. With subsequences, they are the sum of
+ * alpha_i A_i over all of them but the last (schedule/pipeline/ratios.h). Returns 0 for other pipelines. */
 double bound_saved_host_bytes(const struct choices *choices);
 
 #endif

@@ -149,8 +149,8 @@ double **document_costs_of_mean(const struct ir *ir, const double *const *second
     return NULL;
 }
 
-/* Returns an array on the heap, by guard and place: whether the ranks of the place pass the guard. The last row stands
- * for ops without a guard. */
+/* Returns an array on the heap, by guard and place: true if the ranks of the place pass the guard. The last row is for
+ * ops without a guard. */
 static bool *guards_passed_by_places(const struct ir *ir, uint32_t places)
 {
     bool *passes = heap_zalloc((size_t)(ir->guard_count + 1u) * places, sizeof *passes);
@@ -214,7 +214,7 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
     }
     for (uint32_t p = 0; p < places; p++)
         most = late[p] > late[most] ? p : most;
-    /* the units that the short list leaves out are like those that it has, with the same slowest rank */
+    /* units that the short list leaves out are like those that it has, and have the same slowest rank */
     uint32_t copies = ir->repeats.iterations_are_units ? ir->repeats.copies_per_gap : 0;
     struct document_lateness lateness = {0};
     if (late[most] > 0)

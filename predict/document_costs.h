@@ -6,14 +6,15 @@
 #include "models/transformer.h"
 #include "schedule/ir/ir.h"
 
-/* slowdown: a factor on the seconds of an op. peak_flop_per_s: the peak rate, which an ideal device reaches. */
+/* How the costs are computed. slowdown: a factor on an op's seconds. peak_flop_per_s: the peak rate, which an ideal
+ * device reaches. */
 struct document_costs_options {
     enum attention_impl impl;
     double slowdown, peak_flop_per_s;
 };
 
-/* Returns an array by shape of the schedule: for shapes with mask DOCUMENTS the seconds by place
- * (schedule/ir/visible.h), for others NULL. Returns NULL if no shape has that mask. The caller frees it with
+/* Returns an array with an element for each shape of the schedule: for a shape with mask DOCUMENTS, its seconds by
+ * place (schedule/ir/visible.h); for others NULL. Returns NULL if no shape has that mask. Free it with
  * document_costs_free(). */
 double **document_costs_by_place(const struct ir *ir, const struct device_cost *cost,
                                  const struct document_costs_options *options);

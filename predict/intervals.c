@@ -17,9 +17,9 @@ static const double OF_MODEL = 0.1;
 /* With a probability of 90 % a normal variable is within this many standard deviations of its mean. */
 static const double NORMAL_90 = 1.645;
 
-/* Returns the half width of the 90 % interval of a step, as a logarithm, on a machine some of whose numbers were
- * measured or estimated. published: the half width if all numbers were presets' calibrated ones. The errors of measured
- * numbers are taken as independent from part to part, and those of all other numbers as one common error. */
+/* Returns the half width of the 90 % interval of a step, as a logarithm, on a machine with measured or estimated
+ * numbers. published: the half width if all numbers were presets' calibrated ones. The errors of measured numbers are
+ * taken as independent from part to part, those of all other numbers as one common error. */
 static double machine_half_width(const struct spreads *spreads, double published)
 {
     double of_model = (1 - spreads_unmeasured_share(spreads)) * OF_MODEL;
@@ -158,7 +158,7 @@ static void put_largest_estimate_error(struct text *out, const struct spreads *s
                     100 * most);
 }
 
-/* The largest number of unmeasured features that a line names. */
+/* A line names at most this many unmeasured features. */
 enum { NAMED_FEATURES = 3 };
 
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,

@@ -6,7 +6,7 @@
 #include "base/answer_file.h"
 #include "predict/workers.h"
 
-/* The results of earlier jobs. All-zero: there are none, and new ones are not kept. */
+/* The results of earlier jobs. All-zero: there are none, and new results are not kept. */
 struct kept_jobs {
     struct answer_file *answer_file; /* NULL: none */
     uint64_t question_digest; /* digest of everything on which the results of all jobs depend */

@@ -9,7 +9,7 @@ enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 
 static const struct {
-    /* path: the key, in a cluster file, of the number that sets the rate */
+    /* name: what the link carries; path: the key in a cluster file of the number that sets its rate */
     const char *name, *path;
     enum link_reach reach;
     unsigned sorts; /* the sorts of work, a bit for each enum link_sort */
@@ -54,8 +54,8 @@ static enum link_sort link_sort_of(enum work_kind kind)
     }
 }
 
-/* Finds whether any two neighbours of a group are in the same domain of the fabric (one or several nodes), and whether
- * any two are in different domains. All instances of the group count. */
+/* Sets *within if any two neighbours in an instance of the group are in the same domain of the fabric (one or several
+ * nodes), and *between if any two are in different domains. */
 static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
                        bool *within, bool *between)
 {

@@ -63,7 +63,7 @@ struct prediction_result {
 
     /* the prediction is of a whole step; only then are mfu, hfu and intervals known */
     bool is_whole_step;
-    /* fractions, by convention; 0: the schedule came from a file */
+    /* MFU as a fraction, by each convention; 0 if the schedule came from a file */
     double mfu[MFU_CONVENTION_COUNT];
     /* utilisation of the peak by executed flops, as a fraction; MFU counts the model's flops */
     double hfu;

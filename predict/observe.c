@@ -372,7 +372,7 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
 
 /* The observed seconds of one shape of work. */
 struct shape_times {
-    /* the seconds of every instance; for a message, those on the rank that arrives last, which are the least */
+    /* [instances] the seconds of each; for a message those on the rank that arrives last, which are the least */
     double *seconds;
     double *step_mean_s; /* the mean over the instances of each step */
     size_t count, step_count;

@@ -47,7 +47,7 @@ struct observed {
     double *step_span_s; /* [step_count] the time from the first row to the last */
     double *op_start_s;  /* [step_count] the mean time to start an op */
     size_t step_capacity;
-    /* seconds over all steps: of all rows, and of the rows that belong to no op */
+    /* seconds of all rows over all steps, and of those rows that belong to no op */
     double rows_s, unmatched_rows_s;
     /* for recordings of other programs: the predicted seconds, over all steps, of all ops, and of those ops for which a
      * row was found */

@@ -11,8 +11,8 @@
 #include "models/points.h"
 #include "traces/kineto_issue.h"
 
-/* Appends the points of a recording of one rank. name is the recording's. *notes gets a line that says what was counted
- * and what was left out. */
+/* Appends the points of a recording of one rank. name: the name of the recording. Appends to *notes a line that says
+ * what was counted and what was left out. */
 void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, const char *name,
                            struct points *points, struct text *notes);
 

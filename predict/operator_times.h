@@ -11,8 +11,8 @@ struct operator_times {
      * that make its inputs */
     double elapsed_s;
     /* The members below are those of rank 0. */
-    /* the time in which an all-to-all, or a pack or unpack around it, is running. Without an all-to-all it is 0, except
-     * with SCOPE_EXCHANGE, where it is that of packing. */
+    /* seconds in which an all-to-all, or a pack or unpack before or after it, runs. Without an all-to-all it is 0, but
+     * with SCOPE_EXCHANGE it is the time of packing */
     double exchange_s;
     bool has_all_to_all;
     double packing_s; /* sum of packs and unpacks, which are kernels too */

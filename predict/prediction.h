@@ -34,7 +34,7 @@ struct prediction_question {
     /* ---- what is built and simulated ---- */
     bool is_exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
     bool whole_list; /* build the whole list, not a short list that represents it */
-    /* the number of layers to build instead of the model's; 0: all layers of the model */
+    /* the number of layers to build in place of the model's; 0: all layers of the model */
     int64_t layer_count;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
     size_t short_list_length;
@@ -88,7 +88,7 @@ struct prediction {
     bool is_simulated;
     struct sim_result sim;
     struct waterfall waterfall; /* the time of rank 0 by cause */
-    /* the time of each stage of a pipeline by cause; empty without a pipeline */
+    /* the seconds of each stage of a pipeline by cause; empty if there is no pipeline */
     struct stages stages;
     /* rank 0's seconds of products in 8 or 4 bits, of the same products in the schedule's dtype, and of the casts; 0:
      * there are none */
@@ -109,7 +109,7 @@ struct prediction {
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */
 
     /* ---- how far the step is from what was measured ---- */
-    /* why the cost of a shape is extrapolated, for the shape that takes longest; empty: no cost is */
+    /* why the cost of a shape is extrapolated, for the shape that takes longest; empty: no cost is extrapolated */
     struct text extrapolation_reason;
     uint32_t extrapolated_shapes;
     double extrapolated_share;   /* their share of the compute time of rank 0 */

@@ -26,9 +26,9 @@ static unsigned planned_memories_mask(const struct prediction *p)
 static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
-/* Builds a short list that represents the whole list, of the length with index `length` in short_list_lengths or a
- * longer one. Returns false if the list is short, if the caller wants the whole list, or if it has no such short
- * list. */
+/* Builds a short list that represents the whole list: the one with index `length` in short_list_lengths, or a
+ * longer one. Returns false if the whole list is short, if the caller wants the whole list, or if no short list
+ * represents it. */
 static bool build_short_list(struct prediction *p, size_t length)
 {
     if (p->question.whole_list || step_max_ops(&p->choices) < LONG_LIST)

@@ -5,16 +5,16 @@
 
 #include "predict/prediction.h"
 
-/* Returns whether the verdict compares reserved memory, which includes what the framework's allocator caches, with the
- * memory that there is. Otherwise it compares the planned arenas. Pageable memory is always judged by its arena. */
+/* True if the verdict compares reserved memory, which includes what the framework's allocator caches, with the
+ * available memory. If false, it compares the planned arenas. Pageable memory is always judged by its arena. */
 bool prediction_is_judged_by_reserved(const struct prediction *p);
 
 /* Builds the schedule of p->choices: the short list with index p->short_list_length, or a longer one, or the whole
  * list. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
-/* Builds a longer short list, or the whole list, after a short list that does not represent it. Arenas stay the
- * same. */
+/* Builds a longer short list, or the whole list, because the present short list does not represent the whole one. The
+ * arenas stay the same. */
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag);
 
 /* Returns whether the list that was built is the one to simulate: it is the whole list, or the whole list is too

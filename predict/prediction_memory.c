@@ -254,8 +254,8 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     return status;
 }
 
-/* Finds the profile for a schedule from a file. There is none unless the user names one, since the file does not say
- * which profile it was made with; the profile changes only times. */
+/* Sets the profile for a schedule from a file: the one that the user names, or NULL. The file does not say with which
+ * profile it was made. A profile changes only times. */
 static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
 {
     size_t count;

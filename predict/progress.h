@@ -19,7 +19,8 @@ struct progress_watcher {
     void (*end)(void);
 };
 
-/* From now on every search of this process reports to *watcher, which must outlive them. NULL: none does. */
+/* From now on every search of this process reports to *watcher, which must exist as long as they run. NULL: they report
+ * to none. */
 void progress_watch(const struct progress_watcher *watcher);
 
 /* done: the number of jobs that an earlier run did already; they are not counted in the speed */

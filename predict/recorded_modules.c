@@ -67,7 +67,7 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
     m->kernel_s += seconds;
 }
 
-/* The seconds of the longest kernels so far. */
+/* The seconds of those kernels so far that take longest: of unknown ones, and of guessed ones. */
 struct longest_kernels {
     double unknown_s, guessed_s;
 };

@@ -4,8 +4,8 @@
 
 #include "predict/prediction.h"
 
-/* The kernels of modules whose names differ in numbers only: "model.layers.*.mlp.up_proj". Seconds are kernels' own, so
- * those that ran at the same time count in full. */
+/* The kernels of all modules whose names differ only in numbers: "model.layers.*.mlp.up_proj". Seconds are those of
+ * each kernel, so kernels that ran at the same time count in full. */
 struct recorded_module {
     const char *name; /* the name, in the arena; "": kernels that belong to no module */
     double forward_s, recompute_s, backward_s, optimizer_s;

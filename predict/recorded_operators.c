@@ -139,8 +139,8 @@ static void use_measured_times(struct prediction *p, uint32_t role,
     }
 }
 
-/* Refuses times that were measured on another GPU than the cluster's: one with another number of multiprocessors, or
- * with another memory. A recording that does not say them is taken, and says so. */
+/* Refuses times that were measured on another GPU than the cluster's, one with another number of multiprocessors or
+ * another size of memory. A recording without these numbers is accepted, with a note. */
 static enum status check_device(struct prediction *p, const struct kineto_device *from,
                                 const char *path, struct diag *diag)
 {

@@ -96,8 +96,8 @@ static void add_tensor_list_host_s(const struct prediction *p, struct shape_cost
     }
 }
 
-/* Adds what the framework takes on the host for a product beside PyTorch's own call: its modules, and the dispatch of
- * DTensors. */
+/* Adds the time that the framework takes on the host for a product in addition to PyTorch's own call, for its modules
+ * and the dispatch of DTensors. */
 static void add_framework_product_issue_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct profile *profile = p->profile;
@@ -123,9 +123,9 @@ static bool is_tensor_work(const struct work *work)
            as.kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Returns the ratio of memory-bound kernels to products and attention in a rank's time, all at the highest clock. It is
- * the least ratio of all roles, so that no role needs more power than the device has. It is 0 if there is packed
- * attention, whose time depends on the rank. */
+/* Returns the seconds of memory-bound kernels for each second of products and attention on a rank, all at the highest
+ * clock; of all roles the least, so that no role is taken to need more power than the device has. Returns 0 if there is
+ * packed attention, whose time depends on the rank. */
 static double memory_bound_ratio(const struct prediction *p, const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;
@@ -169,7 +169,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
         cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
 }
 
-/* The bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block and writes the sum. */
+/* Bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block, and writes the sum. */
 #define FUSED_MERGE_BYTES 10
 
 /* Returns the work that a kernel of attention does: a mask that is a tensor hides pairs from the result only. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers that were not measured are made slower by this factor, to find the share of the step that depends on them. */
+/* To find the share of the step that depends on numbers that were not measured, they are made slower by this factor. */
 static const double SLOWER = 1.1;
 
 double spreads_unmeasured_share(const struct spreads *spreads)
@@ -166,7 +166,7 @@ static void try_part_change(void *context, size_t job, void *result)
     enum spread_part part = (enum spread_part)(job / 2);
     struct step_change *change = result;
     double step_s = trial->step_s;
-    /* a shallow copy suffices: nothing writes through its pointers */
+    /* a shallow copy is enough, since nothing writes through its pointers */
     struct setup moved = *p->setup;
     struct arena arena = {0};
     bool measured = spread_largest_of_part(&moved.cost, &moved.cluster, part) > 0;

@@ -54,11 +54,11 @@ bool verdict_is_full_by_cache(const struct verdict *verdict);
 /* Appends the odds if it is not sure whether the step fits; else, for a device that seems full, how much of that is
  * cache; else nothing. */
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
-/* Returns needed / available of a memory; if it is above 1, it does not fit. */
+/* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. */
 double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);
 /* Returns available - needed in bytes; DBL_MAX for an infinite memory. */
 double verdict_margin_bytes(const struct verdict *verdict, enum prediction_limit limit);
-/* Returns the bytes that are missing, summed over all memories; 0 if it fits. */
+/* Returns the sum over all memories of the bytes that are missing; 0 if the step fits. */
 double verdict_missing_bytes(const struct verdict *verdict);
 
 const char *prediction_limit_name(enum prediction_limit limit);

@@ -56,7 +56,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
         struct pool_event event;
         while (status == STATUS_OK && next < count && pool.busy_workers < pool.worker_count)
             status = pool_submit_job(&pool, next++, diag);
-        /* pool_wait() also returns without an event when a signal interrupts it */
+        /* when a signal interrupts it, pool_wait() returns without an event */
         if (status == STATUS_OK)
             status = pool_wait(&pool, 1000, &event, diag);
         if (status != STATUS_OK)

@@ -159,7 +159,7 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
                       list);
 }
 
-/* Returns whether a text for an option that takes one value has several. */
+/* True if the text for an option that takes one value has several values. */
 static bool has_several_values(const struct option *option, const char *text)
 {
     bool one = option->kind != OPTION_TEXT && option->kind != OPTION_REPEATABLE;

@@ -88,7 +88,7 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
 enum status options_refuse_both(const struct options *options, const char *one, const char *other,
                                 struct diag *diag);
 
-/* Appends a blank and a word, quoted such that a shell reads it back. The text has no line end. */
+/* Appends a blank and a word, quoted so that a shell reads the word again. The word must not have a line end. */
 void options_put_quoted_word(struct text *out, const char *word);
 
 /* Splits a text into words as a shell does; the reverse of options_put_quoted_word(). Blanks and line ends separate
@@ -105,8 +105,8 @@ bool options_list_has_name(const char *const *without, const char *name);
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without);
 
-/* Finds the value of an option in a command line that options_put_command() wrote; files keep it in their headers.
- * Returns false if the command lacks the option, or is NULL. */
+/* Finds the value of an option in a command line that options_put_command() wrote, as headers of files have it. Returns
+ * false if the command does not have the option, or is NULL. */
 bool options_find_in_command(const char *command, const char *name, struct text *value);
 
 /* Appends the help of all sets: the options with their values, descriptions and defaults, in lines of at most 100

@@ -7,7 +7,7 @@
 #include "base/json_write.h"
 #include "base/text.h"
 
-/* The version of the JSON that --json prints. It is raised when a name changes, disappears or gets another meaning. */
+/* The version of the JSON that --json prints. It grows when a name changes, disappears or gets another meaning. */
 enum { JSON_SCHEMA_VERSION = 3 };
 
 /* Begins the object of a whole answer. It begins with the version and the name of its schema, docs/schema/NAME.json. */
@@ -19,8 +19,8 @@ enum status command_print(const struct text *text, struct diag *diag);
 /* Prints notes on standard error, for example which values were filled in. It is not called after an error. */
 void command_print_notes(const struct diag *note);
 
-/* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that
- * signal end the program, so that the calling shell sees why the program ended. */
+/* Call it last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that signal
+ * end the program, so that the calling shell sees the cause. */
 void command_end_if_interrupted(const struct diag *diag);
 
 /* Appends the versions of the program and of the libraries that it runs with, for which it loads the simulator. */

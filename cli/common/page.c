@@ -36,7 +36,7 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}th,td{padding:.22rem .7rem;border-bottom:1px solid "
     "var(--line);text-align:left;vertical-align:top}th{color:var(--grey);font-weight:600}"
     ".n{text-align:right;white-space:nowrap}.l{min-width:15rem}figure{margin:1rem 0}"
-    /* The attributes that all groups of a drawing have; cli/page/svg.c omits them from the groups. */
+    /* attributes that all groups of a drawing share; cli/page/svg.c leaves them out of the groups */
     "figure svg{width:100%;height:auto;display:block;fill:none;stroke:currentColor;"
     "font-family:'DejaVu Sans',Verdana,sans-serif}"
     "figcaption{color:var(--grey);font-size:.85rem}pre{background:var(--soft);padding:.7rem .9rem;"

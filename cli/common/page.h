@@ -31,7 +31,7 @@ void page_warning(struct page *page, const char *text);
 void page_folded_text(struct page *page, const char *summary, const char *text);
 void page_code(struct page *page, const char *text);
 
-/* Append numbers, each with its name. The numbers between begin and end stand side by side. */
+/* Append numbers, each with its name. Those between begin and end are side by side. */
 void page_begin_number_boxes(struct page *page);
 void page_number_box(struct page *page, const char *value, const char *what);
 void page_end_number_boxes(struct page *page);

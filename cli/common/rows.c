@@ -100,7 +100,7 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     end_text_line(rows);
 }
 
-/* Returns whether an object of JSON has one line: one of many rows does, unless it has rows of its own or many
+/* True if a JSON object is written on one line: if it is one of many rows, has no rows of its own, and has few
  * members. */
 static bool is_object_on_one_line(const struct rows *rows)
 {

@@ -66,18 +66,18 @@ struct rows {
     struct text *csv;
     struct page *page;
     size_t screen_width; /* columns at which texts are wrapped; 0: they are not wrapped */
-    /* columns by which the lines after the first one of a wrapped text are indented; 0: they begin below the first */
+    /* by how many columns the further lines of a wrapped text are indented; 0: they begin below the first line */
     size_t continuation_indent;
     const struct column *column;
     size_t column_count,
         filled_columns;      /* number of columns, and of those that are filled in this row */
     struct rows *outer_rows; /* the rows whose column of kind ROWS or ROW this is */
-    /* the member of JSON that is a single row, not an array of rows; NULL: there may be many rows */
+    /* the key of a JSON member that is a single row, not an array of rows; NULL: there may be many rows */
     const char *single_row_key;
 };
 
-/* Begins a table. In text it has the labels, and in CSV the keys. In JSON it is the array `key`. In a page it is folded
- * away under the line `details` (NULL: it is always shown). */
+/* Begins a table. Text has its labels, CSV its keys, and JSON the array `key`. On a page a reader clicks on the line
+ * `details` to see the table; NULL: it is always shown. */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);
 void rows_put_name(struct rows *rows, const char *name); /* for columns NAME and TEXT */

@@ -51,8 +51,8 @@ struct screen screen_make(struct text *out)
     return screen;
 }
 
-/* Returns the length of the word at text. A command between backquotes counts as one word, so that it is not broken and
- * can be pasted. */
+/* Returns the length of the word at `text`. A command between backquotes counts as one word, so that it is not broken
+ * and can be pasted. */
 static size_t unbreakable_length(const char *text)
 {
     const char *open = text + strcspn(text, " `");

@@ -17,7 +17,7 @@
 #include "base/json_write.h"
 #include "cli/common/screen.h"
 
-/* The sections, in any order. A page adds figures to some of them. */
+/* The sections of a sheet. A page adds figures to some of them. */
 enum sheet_section {
     SHEET_ANSWER, /* begins with the sheet, and has no heading */
     SHEET_CAUSES,

@@ -77,8 +77,8 @@ void figure_put_subject(struct text *title, const struct trace *trace)
         text_printf(title, "%s%s", model != NULL || cluster != NULL ? ", " : before, strategy);
 }
 
-/* Widths in points, as the scripts draw them: of the line in a key, of a letter beside it, and of the space around
- * both. */
+/* Widths in points, as the scripts draw them: KEY_LINE: the line in a key; KEY_LETTER: a letter of its text;
+ * KEY_AROUND: the space around both. */
 enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
 
 void figure_set_series(struct figure *figure, const char *const *name, size_t count)

@@ -65,8 +65,8 @@ void figure_put_subject(struct text *title, const struct trace *trace);
 /* The largest number of series in a figure: plots/common.gp has that many combinations of colour, dash and mark. */
 enum { FIGURE_SERIES_MAX = 24 };
 
-/* Sets the script's variables series, name1, name2, ..., and enlarges the figure so that its key fits, which stands in
- * one column beside the plot. */
+/* Sets the script's variables series, name1, name2, ..., and makes the figure so large that its key fits in one column
+ * next to the plot. */
 void figure_set_series(struct figure *figure, const char *const *name, size_t count);
 
 /* The shown part of an axis. All-zero is the whole axis. */
@@ -80,7 +80,7 @@ struct figure_options {
     const char *title;
     const char *x_column, *y_column; /* columns; for the figure `error`, y is a metric */
     double shown_from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
-    /* ops that give the interval, instead of times: cli/figure/window.h */
+    /* ops that give the interval, in place of times (cli/figure/window.h); NULL: times give it */
     const char *op_window;
     long rank;               /* the rank of a trace whose rows are drawn */
     const char *memory_name; /* which memory is drawn: "hbm" */
@@ -97,7 +97,7 @@ struct figure_options {
 /* Sets the script's variable y_log, and y_low and y_high if the options give them. */
 void figure_set_y_axis(struct figure *figure, const struct figure_options *wanted);
 
-/* Each of these functions fills an all-zero *figure, which must be released even after an error. */
+/* Each function fills an all-zero *figure. Release it even after an error. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_pipeline(struct figure *figure, const struct trace *trace,

@@ -7,9 +7,9 @@
 /* BINS: the number of bins of a lane, about one for two pixels of a page. SPANS_MAX: a lane with more spans is drawn in
  * bins. */
 enum { BINS = 500, SPANS_MAX = 400 };
-/* A box with a smaller share of the window could not be seen, so it is drawn with this one. */
+/* A box with a smaller share of the window would be invisible, so it is drawn as wide as this. */
 #define NARROWEST (1.0 / 900)
-/* A colour with a smaller share of a bin could not be seen, so it is drawn with this one. */
+/* A colour with a smaller share of a bin would be invisible, so it is drawn as high as this. */
 #define LOWEST 0.08
 /* Neighbouring bins are drawn as one box if no share differs by more than this. */
 #define ALIKE 0.03

@@ -106,7 +106,7 @@ static double put_levels(const struct level_drawing *d, const struct trace *trac
                          const char *memory, struct memory_levels *levels)
 {
     struct drawn_interval slot = {.fullest = *levels, .last = *levels};
-    /* the time of the rows that were read last; rows of the same time make one state */
+    /* the time of the last rows that were read; all rows with one time make one state */
     double top = 0, now_s = -INFINITY;
     bool more = false;
     for (size_t i = 0; i < trace->memory.count && trace->memory.time_s[i] <= d->window->to_s; i++) {
@@ -185,7 +185,8 @@ static const char *category_label(const char *category)
     return category;
 }
 
-/* Returns the GiB of a memory by a key of the header, such as "available_bytes"; 0: unknown. */
+/* Returns the number of GiB that the trace's header has for a memory under a name such as "available_bytes"; 0:
+ * unknown. */
 static double header_gib(const struct trace *trace, const char *name, const char *memory)
 {
     struct text key = {0};

@@ -270,7 +270,7 @@ static void put_mfu_line(struct text *out, const struct curves *c, size_t line, 
             text_printf(out, "%zu,%.9g,%.9g\n", line + 1, x_value(c, i), value);
 }
 
-/* Appends a line for each MFU convention and one for HFU. They replace the line of a sweep that has only one. */
+/* Appends a line for each MFU convention and one for HFU, in place of the only line of a sweep. */
 static void put_convention_lines(struct figure *figure, struct curves *c)
 {
     c->series.count = 0;

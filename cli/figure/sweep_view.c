@@ -201,8 +201,8 @@ static size_t count_values(const struct table *table, size_t column)
     return values;
 }
 
-/* Reports that there are too many lines. The message names the options whose values make them, and suggests to keep one
- * value of the option that has most. */
+/* Reports that there are too many lines. The message names the options whose values make them, and suggests keeping one
+ * value of the option that has the most. */
 static enum status report_too_many_lines(const struct sweep_view *view, size_t lines, size_t x,
                                          struct diag *diag)
 {

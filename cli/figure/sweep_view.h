@@ -29,8 +29,8 @@ struct sweep_view {
 enum status sweep_view_make(struct sweep_view *view, const struct table *table, struct diag *diag);
 void sweep_view_release(struct sweep_view *view);
 
-/* Returns the last axis that varies and is not in except[]. If none varies, returns the last axis that is not in
- * except[]; SIZE_MAX: all axes are. */
+/* Returns the last axis that varies and is not in except[]; if none varies, the last axis that is not in except[];
+ * SIZE_MAX if all axes are. */
 size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
                                     size_t excepted);
 

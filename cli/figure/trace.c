@@ -185,8 +185,8 @@ static struct message_times message_of_row(const struct trace *trace, size_t row
                                   trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
-/* Returns an element for each message, on the heap, sorted for moves_s(). start_s is the start of the rank that arrives
- * last; the others wait until then. */
+/* Returns an array on the heap with an element for each message, sorted for moves_s(). start_s of a message is the
+ * start of the rank that arrives last, for which the others wait. */
 static struct message_times *find_messages(const struct trace *trace, size_t *count)
 {
     struct message_times *message = heap_alloc(trace->ops.count + 1, sizeof *message);

@@ -155,8 +155,8 @@ static void put_dependency(struct text *out, unsigned field, const struct ir *ir
         put_number(out, field, node_id_of(op, true));
 }
 
-/* Returns the rank that is `by` places after this one in its instance of the group, which is counted as a ring;
- * UINT32_MAX: this rank is not in the group. */
+/* Returns the rank that is `by` ranks after this one in its instance of the group, taken as a ring; UINT32_MAX if this
+ * rank is not in the group. */
 static uint32_t peer_rank(const struct chakra_writer *w, const struct work *work, int64_t by)
 {
     const struct ir *ir = &w->p->ir;

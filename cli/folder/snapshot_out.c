@@ -105,8 +105,8 @@ static size_t count_to_peak(const struct ir *ir, const struct memory_event *even
     return upto;
 }
 
-/* Finds the buffers that are live after the first `count` events, in the order of their offsets, and returns their
- * number. The caller frees the array. */
+/* Sets *live to the buffers that are live after the first `count` events, sorted by offset, and returns their number.
+ * The caller frees the array. */
 static size_t find_live_blocks(const struct ir *ir, const struct memory_event *event, size_t count,
                                struct live_block **live)
 {

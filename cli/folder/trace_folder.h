@@ -24,7 +24,7 @@ enum status trace_folder_add(const struct trace *trace, struct file_set *files, 
  * `files`. They are not deleted, since the user may need them. */
 void trace_folder_note_stale_files(const struct file_set *files, struct diag *note);
 
-/* Writes a folder with only the trace's three files. Notes files that another run left in it. */
+/* Writes a folder with only the trace's three files. Files that another run left there are noted. */
 enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,
                               struct diag *diag);
 

@@ -30,7 +30,7 @@ struct compare_report {
 void compare_report_print(struct text *out, const struct compare_report *report);
 void compare_report_print_json(struct text *out, const struct compare_report *report);
 
-/* The tables by index. The tables of groups, enum compare_by, come first. */
+/* The indices of the tables. Those of groups, enum compare_by, come first. */
 enum {
     COMPARE_OPS = BY_COUNT,
     COMPARE_CYCLES,

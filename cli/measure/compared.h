@@ -39,9 +39,8 @@ enum status recording_load(struct recording *recording, struct kineto_issue *iss
  * even after an error. */
 enum status compared_make(struct compared *compared, const char *predicted, const char *measured,
                           struct diag *diag);
-/* Explains the difference between a prediction and a measured run. measured[0..count) is one trace of `run`, or
- * recordings of the PyTorch profiler, one for each rank. *explanation must be all-zero, and must be released even after
- * an error. */
+/* Explains the difference between a prediction and a measured run. measured[count]: one trace of `run`, or recordings
+ * of the PyTorch profiler, one for each rank. *explanation must be all-zero; release it even after an error. */
 enum status compared_explain(struct explanation *explanation, const char *predicted,
                              const char *const *measured, size_t count, struct diag *diag);
 void compared_release(struct compared *compared);

@@ -16,7 +16,8 @@ extern const struct row_table explain_tables[EXPLAIN_TABLE_COUNT];
 void explain_report_print(struct text *out, const struct explanation *explanation, size_t width);
 void explain_report_print_json(struct json_out *json, const struct explanation *explanation);
 
-/* Appends the causes, the largest first. JSON has all of them; text and a page join the small ones in a row "rest". */
+/* Appends the causes, the largest first. JSON has all of them; in text and on a page the small ones are one row
+ * "rest". */
 void explain_report_put_causes(struct rows *rows, const struct explanation *explanation);
 
 #endif

@@ -117,8 +117,8 @@ static const char *file_stem(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* Returns whether a fit was given up because its measurement was disturbed. A file that has the base's numbers instead
- * is then still a result. */
+/* True if a fit was given up because other programs disturbed its measurement. A file that has the base's numbers
+ * instead is still a result then. */
 static bool was_measurement_disturbed(const struct calibrate_fallback *fallback, size_t count)
 {
     bool found = false;

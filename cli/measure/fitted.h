@@ -19,8 +19,8 @@ struct fitted {
     struct link_calibration link_fit;
     bool has_device, has_links; /* there are points of the device, and points of links */
     struct text refusals;       /* messages about refused fits of links that were not requested */
-    /* The source of the points, which a device file states together with the name of a file of points (docs/costs.md,
-     * "Measured points"); NULL: the device file names no file of points. */
+    /* the source of the points, which a device file states together with the name of a file of points (docs/costs.md,
+     * "Measured points"); NULL: the device file names no file of points */
     const char *points_source;
 };
 

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Appends a clause for each choice that execution does not follow, separated by "; ". Appends nothing if it follows
- * all. host: the step runs on the processor (--backend cpu). */
+/* Appends a clause for each choice that execution does not follow, separated by "; "; nothing if it follows all. host:
+ * the step runs on the processor (--backend cpu). */
 void not_honoured_put(struct text *out, const struct choices *choices, bool host);
 
 #endif

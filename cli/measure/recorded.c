@@ -39,7 +39,7 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     return status;
 }
 
-/* Notes that much of the recorded time belongs to no op, or that many ops have no row. Then the options probably
+/* Notes that much of the recorded time belongs to no op, or that many ops have no row; then the options probably
  * describe another run. */
 static void note_unmatched(const struct recorded_steps *r)
 {

@@ -176,7 +176,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
         .exec =
             {
                 .backend = options_text(o, "backend"),
-                /* for a file without a model: measured times do not depend on these numbers */
+                /* only for a file without a model; measured times do not depend on these numbers */
                 .model = {1e-5, 1e4},
                 .adamw = {.lr = options_number(o, "lr"),
                           .beta1 = 0.9,

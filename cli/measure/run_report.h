@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/* Fills the columns of the table of `run --check`, the tensor and the error of each of its parts, and returns their
- * table, which is valid as long as `column`. width: the width of the first column in text. */
+/* Fills column[] for the table of `run --check`, the tensor and the error of each of its parts, and returns the table,
+ * which is valid as long as column[] is. width: the width of the first column in text. */
 enum { RUN_CHECK_COLUMNS = 1 + REFERENCE_CHECK_PART_COUNT };
 struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width);
 
@@ -40,8 +40,8 @@ void run_report_curve(struct text *out, const struct loss_curve *curve);
 void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
                       const struct exec_result *result);
 
-/* Write members of a JSON object. run_json_check(): the result of --check. run_json_curve(): the losses of all steps.
- * run_json_times(): what ran, with its times and memory. */
+/* These write members of a JSON object. run_json_check(): the result of --check. run_json_curve(): the losses of all
+ * steps. run_json_times(): what ran, with its times and memory. */
 void run_json_check(struct json_out *json, const struct reference_check *check);
 void run_json_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_times(struct json_out *json, const char *what, const char *backend,

@@ -138,7 +138,7 @@ out:
 
 /* ---- the ranking of a search ---- */
 
-/* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting for the ring", or
+/* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting for the ring"; or
  * what it lacks. */
 static void put_loss_reason(struct text *out, struct json_node row, double best)
 {

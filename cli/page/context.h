@@ -9,12 +9,12 @@
 #include "base/json.h"
 #include "cli/common/page.h"
 
-/* Appends a table of the measured steps that are most like the run in prediction.json (its root), with the errors of
- * their predictions; nothing if the run has nothing to be compared with. */
+/* Appends a table of the measured steps most similar to the run of prediction.json (root is its root), with the errors
+ * of their predictions; nothing if there are none. */
 void page_put_similar_runs(struct page *page, struct json_node root);
 
-/* Appends the ranking of the search that chose this configuration, and why other strategies lost: of plan.json in the
- * folder. Appends nothing if that file is not there or is of another command. */
+/* Appends the ranking of the search that chose this configuration, and why other strategies lost, from the folder's
+ * plan.json; nothing if that file does not exist or is of another command. */
 enum status page_put_ranking(struct page *page, const char *folder, struct json_node root,
                              struct diag *diag);
 

@@ -2,7 +2,8 @@
 
 #include "cli/page/svg.h"
 
-/* Appends a drawing of the figure; the style sheet shows it or the other one, by the width of the window. */
+/* Appends one of two drawings of the figure, a wide one or a narrow one; the style sheet shows one of them by the width
+ * of the window. */
 static enum status put_drawing(struct page *page, const struct figure *figure, bool narrow,
                                struct diag *diag)
 {
@@ -11,7 +12,7 @@ static enum status put_drawing(struct page *page, const struct figure *figure, b
     enum status status = figure_draw(
         figure, (struct figure_look){.follows_theme = true, .is_narrow = narrow}, &svg, diag);
     if (status == STATUS_OK) {
-        /* a smaller one would have letters too small to be read; it is scrolled */
+        /* a smaller drawing would have unreadable letters, so this one scrolls */
         text_printf(&page->html,
                     "<div class=\"%s scroll\"><div style=\"max-width:%dpx;min-width:%dpx\">",
                     narrow ? "narrow" : "wide", wide, wide * 8 / 10);

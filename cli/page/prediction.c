@@ -26,7 +26,7 @@ static enum status put_waterfall(struct page *page, const char *path,
                      diag);
 }
 
-/* Appends what happens over time; rank: the one that needs most memory. */
+/* Appends the figures over time. rank: the rank that needs the most memory. */
 static enum status put_trace_figures(struct page *page, const char *path, double rank,
                                      struct diag *diag)
 {
@@ -90,7 +90,7 @@ static void put_object_table(struct page *page, struct json_node object, const c
 /* The line of the answer that is the page's subtitle. */
 static const char subtitle_line[] = "model";
 
-/* Appends a section as the screen has it, with what a page sets beside it. */
+/* Appends a section as the screen has it, and the figures that a page adds to it. */
 static enum status put_section(struct page *page, const char *path, struct json_node root,
                                size_t number, const struct waterfall *waterfall, struct diag *diag)
 {

@@ -249,7 +249,8 @@ static const char *skip_blank(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* The groups that are open, outermost first. A group deeper than GROUPS_MAX is left out, and its elements stay. */
+/* The groups that are open, outermost first. Of a group deeper than GROUPS_MAX the tag is left out, and its elements
+ * are kept. */
 enum { GROUPS_MAX = 64 };
 struct open_groups {
     size_t depth;
@@ -257,7 +258,7 @@ struct open_groups {
         [GROUPS_MAX]; /* false: the group had no attributes left, so that neither of its tags is written */
 };
 
-/* Begins the group whose tag is from `at` to `end`. It is written if it says how its elements look. */
+/* Begins the group whose tag is at [at, end). The tag is written only if it says how the group's elements look. */
 static void begin_group(struct svg_writer *w, struct open_groups *groups, const char *at,
                         const char *end)
 {

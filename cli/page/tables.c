@@ -130,7 +130,7 @@ static void put_fastest_cell(struct page *page, const struct table *sweep,
     text_release(&text);
 }
 
-/* Puts the cell that says why a point has its status, and why its costs are extrapolated where they are. */
+/* Appends the cell that says why a point has its status, and, if its costs are extrapolated, why. */
 static void put_reason_cell(struct page *page, const struct table *sweep,
                             const struct sweep_summary *s, size_t row)
 {

@@ -30,7 +30,7 @@ struct plan_report {
      * predicts that row */
     const char *base_command;
     struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
-    /* filled only with `has_details`, for the best of each strategy that lost */
+    /* [strategies that lost] the split of the loss of the best configuration; filled only with `has_details` */
     struct loss_split split[PLAN_FAMILIES];
 };
 

@@ -278,8 +278,8 @@ static void put_speed_bound(struct text *out, const struct best *best, size_t me
                     "proof", fmax(most, left), members);
 }
 
-/* Collects the kernels of attention of every strategy that has a speed, each from its first such member. Returns those
- * of the winner. */
+/* Collects the attention kernels of every strategy that has a rate, from its first such configuration. Returns the
+ * winner's kernels. */
 static enum attention_impl collect_kernels(struct kernels *kernels, const struct best *best)
 {
     size_t strategies;

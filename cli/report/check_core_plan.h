@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "cli/common/options.h"
 
-/* Verifies a plan, the text of a file, by the rule `coverage` (each visible pair is computed once), and prints how
- * evenly ranks share the pairs, and how many rows of queries, keys and values travel between ranks. */
+/* Verifies a plan, the text of a file, by the rule `coverage` (each visible pair is computed once). Prints how evenly
+ * ranks share the pairs, and how many rows of queries, keys and values are sent between ranks. */
 enum status check_core_plan(const char *name, const struct text *text,
                             const struct options *options, struct diag *diag);
 

@@ -13,8 +13,8 @@ static const struct column late_columns[] = {
     {"slowest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Seconds of attention of each micro-batch's slowest rank over the mean of ranks, summed over micro-batches."},
 };
 
-/* Columns of a packed step: its time, and how its sequences are packed. The step that the report is about has no time
- * here, since its time is a member of the whole report. */
+/* Columns of a packed step: its time, and how its sequences are packed. The time of the step that the report is about
+ * is not in this table, since it is a member of the whole report. */
 static const struct column batch_columns[] = {
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
     {"documents", NULL, NULL, COLUMN_COUNT, 0, "Documents of the step; pieces of one that was cut count one by one."},

@@ -31,9 +31,9 @@ static void print_other_device_warning(struct text *out, const struct setup *set
     text_puts(out, ": MFU and HFU are shares of that");
 }
 
-/* Appends that ranks of a ring were taken as equally fast, which --exact would not do, and how large the error may be.
- * That is a measured bound or, with packed documents, the work of the fullest rank over the mean, since all ranks are
- * taken as the fullest. */
+/* Appends that ranks of a ring are taken as equally fast, unless --exact is given, and how large the error may be: a
+ * measured bound or, with packed documents, the work of the fullest rank over the mean, since all ranks are then taken
+ * as the fullest. */
 static void print_even_ring_warning(struct text *out, const struct prediction *p)
 {
     if (p->fullest_pairs_over_mean > 0) {

@@ -33,7 +33,7 @@ static void put_predicted(struct json_out *json, const struct prediction *p)
     json_end_object(json);
 }
 
-/* Writes the member `measured`. step_s: the seconds of the step; NAN: it was not measured yet. */
+/* Writes the member `measured`. step_s: the measured seconds of the step; NAN: it was not measured yet. */
 static void put_measured(struct json_out *json, double step_s)
 {
     json_begin_object(json, "measured");

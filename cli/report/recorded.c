@@ -40,8 +40,8 @@ void report_put_recorded(struct text *line, const struct prediction *p)
     }
 }
 
-/* Returns the end of a module's name, from the start of a part of its path, that fits into `size` letters, at least the
- * last part. */
+/* Returns the longest end of a module's name that begins with a whole part of its path and has at most `size` letters;
+ * if none has, the last part. */
 static const char *module_name_end(const char *name, size_t size)
 {
     while (strlen(name) > size && strchr(name, '.') != NULL)

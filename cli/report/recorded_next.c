@@ -99,7 +99,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
     text_release(&text);
 }
 
-/* Prints what could make a step that does not surely fit need less memory: by what takes most of it. */
+/* Prints what could reduce the memory of a step that does not surely fit, chosen by what takes the most. */
 static void print_memory_savings(struct sheet *sheet, const struct prediction *p)
 {
     const uint64_t *bytes = prediction_device_peak(p)->category_bytes;

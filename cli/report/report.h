@@ -50,7 +50,7 @@ struct row_table report_stage_table(struct report_stage_columns *columns);
 struct report {
     /* ---- what is reported ---- */
     const struct prediction *prediction; /* must have been simulated */
-    /* times of a part of the model; NULL: of a whole step */
+    /* times of a part of the model; NULL: the report is about a whole step */
     const struct operator_times *scope_times;
     /* the best other configuration; NULL: none was tried */
     const struct alternative *best_alternative;
@@ -135,7 +135,7 @@ void report_fill_products(struct rows *rows, const struct prediction_products *p
 void report_json_documents(struct json_out *json, const struct report *report);
 void report_json_routing(struct json_out *w, const struct report *report);
 
-/* Writes the object "recording" of a recorded step: where it comes from, its modules, what was guessed. */
+/* Writes the object "recording" of a recorded step: where it comes from, its modules, and what was guessed. */
 void report_json_recording(struct json_out *json, const struct prediction *prediction);
 
 /* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
@@ -179,7 +179,7 @@ void report_put_command_with_options(struct text *out, const char *command, cons
 /* The share of compute time from which costs outside of calibration are worth a line. */
 #define EXTRAPOLATED_SHOWN 0.005
 
-/* Appends to an empty text a warning about how the figures could be misread; leaves it empty if there is none. */
+/* Appends to an empty text a warning of how the numbers could be misread; nothing if there is no such warning. */
 void report_put_warning(struct text *out, const struct report *report);
 
 /* How a group of times is printed: in the unit that suits their sum, with so many decimals that the sum has five
@@ -190,11 +190,11 @@ struct report_time_format {
     const char *name;
 };
 struct report_time_format report_time_format_for(double whole_s);
-/* Appends "12.345 s", in the unit and with the decimals that suit `whole_s`. */
+/* Appends seconds such as "12.345 s", in the unit and with the decimals that suit `whole_s`. */
 void report_put_time(struct text *out, double seconds, double whole_s);
 
-/* Rounds the parts to the last decimal of the unit such that their sum is the rounded whole. rounded[i] is an
- * integer, in units of that decimal. */
+/* Rounds the parts to the last decimal of the unit so that their sum is the rounded whole. rounded[i]: the part, as a
+ * whole number of that decimal. */
 void report_round_parts(const double *part_s, size_t count, double whole_s,
                         struct report_time_format time, long long *rounded);
 

@@ -24,8 +24,9 @@ struct packed_documents {
     struct arena arena;
 };
 
-/* Packs `count` batches as the options say, with the sizes to which the setup's request resolves. Stores the documents
- * of the first batch in the request. from_file: the schedule comes from a file, which has documents of its own. */
+/* Packs `count` batches as the options say, with the sizes to which the setup's request resolves, and makes the
+ * request point to the documents of the first batch. from_file: the schedule comes from a file, which has documents
+ * of its own. */
 enum status documents_pack_batches(struct packed_documents *packed, struct setup *setup,
                                    const struct options *options, bool from_file, size_t count,
                                    struct diag *diag);

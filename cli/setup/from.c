@@ -17,8 +17,8 @@ enum { WIDTH = 80, INDENT = 2 };
 
 /* ---- printing ---- */
 
-/* Appends words in lines of at most WIDTH columns. The first line has `column` columns already; each line after it
- * begins with `indent` blanks. end: a text for the end of each line that is continued. */
+/* Appends words in lines of at most WIDTH columns. column: the columns that the first line already has; indent: the
+ * blanks before each further line; end: the text at the end of each line that is continued. */
 static void put_wrapped(struct text *out, const char *words, size_t indent, size_t column,
                         const char *end)
 {
@@ -135,7 +135,7 @@ static void put_remarks(struct text *out, const struct launch *launch)
 static const char *const same[][2] = {
     {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
     {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
-/* The options of a launch file that a search uses, too. */
+/* The options of a launch file that a search reads, too. */
 static const char *const workload[] = {"model", "gpus",   "seq",       "batch",
                                        "dtype", "states", "framework", "at-most"};
 
@@ -310,8 +310,8 @@ static void put_option(struct text *out, const struct launch_option *option)
 struct launch_files_read {
     struct launch_tables tables;
     struct launch launch;
-    /* texts of options: those taken from files, those that the command line replaces, and those that are searched
-     * for */
+    /* texts of options: those taken from files; those of them that the command line replaces; those for which the
+     * search tries values */
     struct text applied_options, replaced_options, searched_options;
 };
 

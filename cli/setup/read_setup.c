@@ -62,7 +62,8 @@ static enum status need_option(const struct options *options, const char *name, 
     return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
 }
 
-/* Returns the row of the option that an alias stands for: both store their value in the same member of the request. */
+/* Returns the row of the option for which an alias is another name: both store their value in the same member of the
+ * request. */
 static const struct choice_row *row_of_alias(const struct choice_row *alias)
 {
     const struct choice_row *row = choice_rows;
@@ -124,7 +125,7 @@ enum status setup_refuse_for_file(const struct options *options, struct diag *di
                : status;
 }
 
-/* Loads the choices that the options make. The strategy fills those that stay open. */
+/* Loads the choices that the options make; the strategy makes those that are left open. */
 static enum status load_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Loads the model, cluster and configuration that the options describe. Without --model or --seq it fails. If the
- * schedule comes from a file, options that describe a configuration are errors instead. */
+/* Loads the model, cluster and configuration that the options describe; fails without --model or --seq. from_file: the
+ * schedule comes from a file, and options that describe a configuration are errors. */
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 

@@ -135,7 +135,7 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
     const struct cluster_field *field = cluster_field_find(axis->key);
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && field != NULL && i < axis->value_count; i++) {
-        /* this cluster accepts every value that any cluster accepts */
+        /* this ideal cluster accepts every value that some cluster accepts */
         struct cluster cluster = {.is_ideal = true};
         struct arena arena = {0};
         status = cluster_field_set_text(&cluster, &arena, field, axis->value[i],
@@ -298,8 +298,8 @@ static uint64_t digest_of_recordings(const char *folder)
     return sum;
 }
 
-/* Continues the hash with the bytes of the file that an option names. Of a cluster, it is the file without the numbers
- * that follow its name. */
+/* Continues the hash with the bytes of the file that an option names. If numbers follow the name of a cluster, only the
+ * file is hashed. */
 static void add_file_to_hash(uint64_t *sum, const char *option)
 {
     struct text text = {0};

@@ -60,7 +60,7 @@ static const char *find_header_value(const char *data, const char *key, size_t *
     return NULL;
 }
 
-/* Checks that a file that begins with `data` is of the same grid, so that its rows can be used. */
+/* Checks that the file whose first bytes are `data` belongs to the same grid, so that its rows can be used. */
 static enum status check_same_grid(const struct sweep_grid *grid, const char *path,
                                    const char *data, struct diag *diag)
 {
@@ -229,7 +229,7 @@ static enum status write_all(int file, const char *data, size_t size)
     return STATUS_OK;
 }
 
-/* Appends a text to the journal. If that fails, nothing of it stays. */
+/* Appends a text to the journal. If that fails, the journal is as it was. */
 static enum status append_text(struct sweep_journal *j, const struct text *text, struct diag *diag)
 {
     if (write_all(j->file_descriptor, text->data, text->size) == STATUS_OK) {
@@ -241,7 +241,7 @@ static enum status append_text(struct sweep_journal *j, const struct text *text,
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
                    strerror(errno), j->known_row_count);
-    /* nothing more can be done; the next run sees by its checksum that the line was cut off */
+    /* nothing more can be done; the next run sees by the line's checksum that it is incomplete */
     if (ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
         (void)0;
     return status;
@@ -380,7 +380,7 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
         status = append_text(j, &line, diag);
         text_release(&line);
         if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
-            /* its result is not needed: if the disk fails, the next write fails as well */
+            /* the result is not checked: if the disk fails, the next write fails, too */
             fdatasync(j->file_descriptor);
             j->synced_s = now_s();
         }

@@ -33,7 +33,7 @@ static int environment_number(const char *variable)
                : -1;
 }
 
-/* Loads the module. It is in the folder of the program in a build, or where it is installed. */
+/* Loads the module from the program's folder, where it is in a build, or from where it is installed. */
 static void *load_module(void)
 {
     static const char *const places[] = {"longhaul_mpi.so", "../lib/longhaul/longhaul_mpi.so"};

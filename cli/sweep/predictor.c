@@ -93,7 +93,8 @@ static uint64_t command_digest_of(struct sweep_predictor *predictor, const char 
     return predictor->command_digest;
 }
 
-/* Makes the recording of a point by --record-cmd and appends its path. Withdraws the options that the command takes. */
+/* Makes the recording of a point by --record-cmd and appends its path. Removes the options that the command gets from
+ * those of the point. */
 static enum status record_point(struct sweep_predictor *predictor, struct options *options,
                                 struct text *path, struct diag *diag)
 {
@@ -238,7 +239,7 @@ static enum status check_readable_again(const struct options *options, const cha
                       "each point of a sweep reads '%s': give a regular file", path);
 }
 
-/* Checks the options of recorded steps, and withdraws those that the command of --record-cmd takes. */
+/* Checks the options of recorded steps, and removes those that the command of --record-cmd gets. */
 static enum status check_recorded(struct options *options, struct diag *diag)
 {
     const bool commanded = options_given(options, "record-cmd");

@@ -61,8 +61,8 @@ static const char *recorder_device_name(const char *device)
     return NULL;
 }
 
-/* Appends the path of the recording without its ending, "recordings/w8-l8192-h100-0123456789abcdef", or of the folder
- * of its stages. */
+/* Appends the path of the recording, or of the folder of its stages, without its ending:
+ * "recordings/w8-l8192-h100-0123456789abcdef". */
 static void put_recording_stem(struct text *out, const struct record_command *run)
 {
     struct text name = {0};
@@ -131,7 +131,7 @@ static void exec_command(const struct record_command *run, int64_t rank, const c
     _exit(127);
 }
 
-/* Appends the last line of a file that is not blank; nothing if there is none. */
+/* Appends the last line of a file that is not blank; nothing if it has none. */
 static void put_last_line(struct text *out, const char *path)
 {
     enum { SHOWN = 300 };
@@ -149,8 +149,8 @@ static void put_last_line(struct text *out, const char *path)
     text_release(&text);
 }
 
-/* True if a command failed since the folder's disk has no room: there is none left, or the last line that it printed
- * says so. */
+/* True if a command failed because the folder's disk is full: it has no space left, or the last line that the command
+ * printed says so. */
 static bool disk_is_full(const char *folder, const struct text *last)
 {
     struct statvfs disk;

@@ -84,7 +84,7 @@ void sweep_remote_finish_mpi(struct sweep_remote *remote)
         return;
     for (int rank = 1; rank < remote->launcher->process_count; rank++)
         remote->launcher->calls->send(rank, TAG_STOP, NULL, 0);
-    /* a rank may be sending a request; receiving it lets that rank go on */
+    /* another rank may be sending a request; receiving it lets that rank go on */
     struct sweep_remote_row row = {0};
     while (sweep_remote_receive_row(remote, &row))
         ;

@@ -16,7 +16,7 @@
 struct sweep_options {
     /* number of worker processes; 0: one for each core that the process may use */
     size_t worker_count;
-    /* only points with point % parts == part - 1 are predicted; 0 of 0: all points */
+    /* only points with point % parts == part_number - 1 are predicted; parts 0: all points */
     size_t part_number, parts;
 };
 

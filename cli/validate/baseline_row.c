@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the relative error for a row of the time by flops alone (baseline_s()), at a share of the peak. Returns
- * false if that time is not known for the row. */
+/* Sets *error to the relative error, for a row, of the time by flops alone (baseline_s()) at a share of the peak.
+ * Returns false if that time is not known. */
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];

@@ -139,7 +139,7 @@ static void check_not_duplicate(struct row_checker *c, const struct external_run
 
 /* ---- all rows ---- */
 
-/* Checks that the options in a column can be resolved, and that they agree with columns that state the same. */
+/* Checks that the options in a column can be resolved, and that they agree with the columns that state the same. */
 static void check_args(struct row_checker *c, const struct external_run *row,
                        enum external_column column)
 {

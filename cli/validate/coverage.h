@@ -12,7 +12,7 @@
 struct coverage {
     const char *name; /* name of a feature or of a laboratory */
     size_t run_count, inside_count, laboratory_count;
-    /* the share inside of each laboratory, averaged over laboratories */
+    /* the share of runs inside their intervals in each laboratory, as a mean over laboratories */
     double mean_laboratory_share;
     double half_width; /* median of (high - low) / 2 over the predicted value */
 };
@@ -29,8 +29,8 @@ size_t coverage_max_classes(const struct residuals *runs);
 void coverage_print(struct text *out, const struct residuals *runs,
                     const struct evidence *evidence);
 
-/* Appends how well P(fits) is calibrated over all runs that ran or ran out of memory: by bins, and with the Brier
- * score. */
+/* Appends how well the predicted probability to fit is calibrated, over all runs that ran or ran out of memory: by bins
+ * of it, and with the Brier score. */
 void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps);
 

@@ -116,7 +116,7 @@ static void key_all(struct text *key, const struct external_validation *v, size_
     text_puts(key, "all");
 }
 
-/* Returns the error of a row for a table; NAN: the row does not count in that table. */
+/* Returns the error of a row for a table; NAN if the row does not count there. */
 typedef double error_fn(const struct external_validation *v, size_t i);
 
 /* A table of means. Its lines are groups of rows that have the same key. title NULL: it continues the one before. */

@@ -7,8 +7,8 @@
 #include "models/interval.h"
 #include "predict/validate/error_means.h"
 
-/* A row of the table: the runs of one source on one device by one framework at one scale. Errors are those of seconds,
- * measured / predicted - 1. */
+/* A row of the table: the runs of one source, device, framework and scale. Errors are of seconds, measured / predicted
+ * - 1. */
 struct open_row {
     /* the first of the runs, which all have its source, device, framework and scale */
     const struct residual *first_run;

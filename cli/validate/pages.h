@@ -11,8 +11,8 @@
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 
-/* Writes the documents. All of them appear together, or none does. runs: the residuals of the whole steps that both
- * validations have. from: the measured runs from which intervals are made. */
+/* Writes the documents to a folder; either all of them appear or none does. runs: the residuals of whole steps in both
+ * validations. from: the measured runs from which intervals are made. */
 enum status validation_write_pages(const char *folder, const struct validation *validation,
                                    const struct external_validation *external,
                                    const struct residuals *runs, const struct evidence *from,

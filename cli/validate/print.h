@@ -39,8 +39,8 @@ void validation_print_baseline(struct text *out, const struct validation *valida
 enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
                                          struct diag *diag);
 
-/* Appends the errors of each table of LoongTrain when the numbers that were fitted to these tables are fitted only to
- * the other tables. Returns STATUS_BAD_INPUT if fewer than two tables have rows that count. */
+/* Appends the errors of each table of LoongTrain if the numbers that were fitted to these tables are fitted only to the
+ * other tables. Returns STATUS_BAD_INPUT if fewer than two tables have rows that count. */
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 

@@ -93,7 +93,7 @@ static enum status print_record(struct text *out, struct record_totals *sums,
     return status;
 }
 
-/* Prints a record of the file. The reader gets line ends in front of it, so that messages name the right line. */
+/* Prints a record of the file. The reader gets as many line ends before it, so that messages name the right line. */
 static enum status print_line(struct text *out, struct record_totals *sums, const char *path,
                               size_t line, const char *data, size_t size, struct diag *diag)
 {

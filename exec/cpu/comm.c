@@ -322,8 +322,8 @@ static void fetch_needed_rows(const struct comm_member *m)
     }
 }
 
-/* Fetches rows of experts: in the direction ahead the rows that each rank sends to this rank's experts, in the
- * direction back the rows that this rank sent. */
+/* Fetches rows of experts. Ahead: the rows that each rank sends to this rank's experts; back: the rows that this rank
+ * had sent. */
 static void fetch_routed_rows(const struct comm_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;

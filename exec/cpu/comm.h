@@ -14,7 +14,7 @@ struct comm *comm_new(struct exec_run *run);
 void comm_free(struct comm *comm);
 void comm_begin_step(struct comm *comm);
 
-/* Wakes all threads that wait here; their calls return false. */
+/* Wakes all threads that wait in this module's functions, which then return false. */
 void comm_stop(struct comm *comm);
 
 /* Blocks the host of a rank until the other members of a BARRIER have come. False: the run has been stopped. */

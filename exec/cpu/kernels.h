@@ -22,7 +22,7 @@ struct cpu_math_row {
     bool takes_any_dtype;
 };
 
-/* A row per kind; empty for communication, copies and SYNC kinds. */
+/* [WORK_KIND_COUNT] the row of each kind; empty for communication, copies and SYNC kinds. */
 extern const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT];
 
 /* Returns the floats of scratch that an op needs in cpu_compute_call(): those of its row and of its conversions. */

@@ -127,8 +127,8 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Returns the number of columns of a rank's part that stand for rows of the vocabulary: if the vocabulary does not
- * divide evenly, the last parts have fewer such columns than others. */
+/* Returns the number of columns in a rank's part that stand for words of the vocabulary; the rest is padding. If the
+ * vocabulary does not divide evenly, the last parts have fewer such columns. */
 static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;
@@ -188,7 +188,7 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Every part computes its own gradient from the logarithm of the sum over all parts. */
+/* Computes the gradient of the logits of one part of the vocabulary, from the logarithm of the sum over all parts. */
 const char *cpu_cross_entropy_partial_backward(const struct call *call, float *scratch)
 {
     (void)scratch;

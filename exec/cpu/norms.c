@@ -84,7 +84,8 @@ const char *cpu_layernorm(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy weight, xhat = (x - mean) rstd. */
+/* Computes the gradient of a LayerNorm. With xhat = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - xhat
+ * mean(g xhat)). */
 const char *cpu_layernorm_backward(const struct call *call, float *scratch)
 {
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;

@@ -55,8 +55,7 @@ struct attentions {
 };
 
 #ifdef HAVE_CUDNN
-/* Copies a message as "cuDNN: version ...", without "error: " and its line end, so that it can be a part of another
- * message. */
+/* Copies a message as "cuDNN: version ...", without "error: " and its line end, as a part for another message. */
 static void copy_message(char *why, size_t size, const struct diag *diag)
 {
     static const char mark[] = ": error: ";
@@ -164,7 +163,7 @@ static bool is_backward(const struct call *call)
     return call->work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Returns why fused kernels do not take the types and addresses of a call; NULL: they do. */
+/* Returns why fused kernels do not support the types and addresses of a call's operands; NULL if they do. */
 static const char *why_operands_unsupported(const struct call *call)
 {
     const uint8_t dtype = call->read[0].dtype;

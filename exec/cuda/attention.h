@@ -40,7 +40,7 @@ void attentions_describe(const struct attentions *attentions, char *text, size_t
 
 size_t attention_scratch_bytes(const struct attention *attention);
 
-/* Makes the handle that a stream with attention needs; *handle is NULL if it needs none. */
+/* Makes the handle that a stream with attention needs; sets *handle to NULL if it needs none. */
 enum status attentions_open_stream(const struct attentions *attentions, cudaStream_t stream,
                                    void **handle, struct diag *diag);
 void attentions_close_stream(const struct attentions *attentions, void *handle);

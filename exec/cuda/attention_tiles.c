@@ -16,7 +16,7 @@ struct attention_tiles {
     struct work work;
     uint8_t dtype;      /* the dtype of all operands except the lse */
     int64_t block_rows; /* query rows of a block */
-    /* plans for full blocks, and for the last, shorter one */
+    /* plans of the products, [0] for full blocks and [1] for the last, shorter block */
     const struct product *plans[2][PRODUCTS];
     size_t s_offset, p_offset, dp_offset, ds_offset, delta_offset, dk_offset, dv_offset,
         workspace_offset, scratch_bytes;

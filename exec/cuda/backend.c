@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes the rank's device current in the calling thread. Every thread has a current device, at first device 0, and
- * everything that a backend function creates or launches goes there. */
+/* Makes the rank's device the current device of the calling thread, to which everything goes that backend functions
+ * create or launch there. A thread's current device is device 0 at first. */
 static void select_device(const struct cuda_rank *rank)
 {
     cudaSetDevice(rank->device); /* open() has found it good */
@@ -31,8 +31,8 @@ static enum status check_options(const struct exec_run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Finds the device, which all ranks of a process share, and makes it current before anything is created: handles and
- * plans of libraries, streams, events and memory belong to the device that is current when they are created. */
+/* Finds the device, which all ranks of a process share, and makes it current before anything is created: library
+ * handles and plans, streams, events and memory belong to the device that is current when they are created. */
 static enum status find_device(struct cuda *cuda, struct diag *diag)
 {
     int devices = 0;
@@ -435,7 +435,8 @@ static void cuda_poll_all_ranks(struct exec_run *run)
     nccl_links_poll(cuda_of(run));
 }
 
-/* Host threads that wait check whether the run was stopped; kernels that wait for other GPUs must be aborted. */
+/* Stops a run: host threads that wait find this out by themselves, but kernels that wait for other GPUs must be
+ * aborted. */
 static void cuda_stop(struct exec_run *run)
 {
     nccl_links_abort(cuda_of(run));

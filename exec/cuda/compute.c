@@ -66,7 +66,7 @@ static int layernorm_backward(const struct call *call, const struct cuda_launch_
         read_array_or_none(call, 5), w->rows.rows, w->rows.cols, place->scratch, place->stream);
 }
 
-/* Returns an array from element `index` on; an array without data stays so. */
+/* Returns the elements of an array from `index` on; an array without data stays without. */
 static struct cuda_array array_from(struct cuda_array x, int64_t index)
 {
     if (x.data != NULL)
@@ -278,7 +278,7 @@ static int square_sum(const struct call *call, const struct cuda_launch_context 
     return error;
 }
 
-/* The scratch holds the largest magnitudes of parts, then a float, the largest of all. */
+/* Returns the bytes of scratch memory: for the largest magnitudes of parts, and then one float, the largest of all. */
 static size_t quantise_scratch_bytes(const struct work *work)
 {
     return cuda_largest_scratch_bytes(work->quantise.rows * work->quantise.cols) + sizeof(float);

@@ -10,9 +10,10 @@
 
 struct cuda_launch_context {
     cudaStream_t stream;
-    /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
+    /* the scratch memory of the op: as many bytes as the row's function `scratch` returns, aligned to
+     * CUDA_SCRATCH_ALIGNMENT */
     void *scratch;
-    /* a kernel that finds wrong data writes fault_mark here, in host memory of the rank */
+    /* host memory of the rank, to which a kernel that finds wrong data writes fault_mark */
     int32_t *fault_mark_address;
     int32_t fault_mark;          /* op + 1 */
     const int32_t *visible_keys; /* for an op with mask DOCUMENTS: cuda_mask.visible; else NULL */

@@ -63,7 +63,7 @@ struct cuda_host_work {
 
 /* The CUDA events of an op on one rank; NULL: that event is not recorded. */
 struct cuda_events {
-    /* the event after which the op may start; recorded with a trace, and for communication between ranks of one GPU,
+    /* the event after which the op may start. Recorded with a trace, and for communication between ranks of one GPU,
      * whose peers wait for it */
     cudaEvent_t begin;
     cudaEvent_t copies_ended; /* for such communication: the rank's own copies have ended */
@@ -99,7 +99,7 @@ struct cuda_rank {
     pthread_mutex_t own_lock, poll_lock;
 };
 
-/* The plan by which a product runs its groups of `rows` rows. */
+/* The plan for groups of a product with at most `rows` rows. */
 struct cuda_group_plan {
     int64_t rows;
     const struct product *product;
@@ -121,7 +121,7 @@ struct cuda_prepared {
 struct loopback_meetings;
 struct nccl_links;
 
-/* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All NULL: none. */
+/* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All NULL: there is none. */
 struct sm_hog {
     cudaStream_t stream;
     void *memory;
@@ -193,8 +193,8 @@ void cuda_launch_ready_ops(struct cuda_rank *rank);
 /* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
  * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
 void cuda_poll_ended_ops(struct cuda_rank *rank);
-/* Called with the rank's lock held. cuda_record_end() records the end of an op, cuda_record_event() an event after
- * it; cuda_wait_event() makes the stream wait for an event. False: the run has failed. */
+/* Call these with the rank's lock held; they return false if the run has failed. cuda_record_end() records the end of
+ * an op, cuda_record_event() an event after it, and cuda_wait_event() makes the stream wait for an event. */
 bool cuda_record_end(struct cuda_stream *stream, uint32_t op);
 bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
@@ -219,8 +219,8 @@ int cuda_numa_node(int device);
 
 /* ---- times.c ---- */
 
-/* Called before and after the launches of an op, with its rank's lock held: the profiling interface assigns what is
- * launched in between to that op. Not called for ops that launch nothing. */
+/* Call these before and after the launches of an op, with its rank's lock held: the profiling interface assigns
+ * everything launched between them to that op. An op that launches nothing needs neither. */
 void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_launches(void);
 /* True if ops are timed by events of their own. */
@@ -243,7 +243,7 @@ void sm_hog_close(struct cuda *cuda);
 /* Sets environment variables that CUDA and NCCL read at their first call; call it before that. The user's
  * CUDA_DEVICE_MAX_CONNECTIONS is kept; NCCL_COMM_BLOCKING is overridden. */
 void cuda_set_environment(void);
-/* Counts the GPUs, at least one. STATUS_SYSTEM: none can be used; the message says why. */
+/* Sets *count to the number of GPUs, at least 1. Returns STATUS_SYSTEM, after a message, if none can be used. */
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_header_function *say, void *user, struct diag *diag);
 void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user);
@@ -267,7 +267,7 @@ extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct
  * loads no kernel during a step. It takes about as long as one operation of each shape. */
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag);
 
-/* ---- loopback.c: communication of ranks that share a GPU ---- */
+/* ---- communication of ranks that share a GPU (loopback.c) ---- */
 
 enum status loopback_open(struct cuda *cuda, struct diag *diag);
 void loopback_begin_step(struct cuda *cuda);

@@ -22,8 +22,8 @@ static int compare_by_op(const void *a, const void *b)
     return x->op_id < y->op_id ? -1 : x->op_id > y->op_id;
 }
 
-/* Widens a span to include another record of the same op. If one of them has no times, the result has none: then
- * start_s > end_s. */
+/* Widens a span so that it includes another record of the same op. If either lacks its times, the result does, too:
+ * then its end is before its start. */
 static void widen_span(struct cupti_span *all, const struct cupti_span *more)
 {
     bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;

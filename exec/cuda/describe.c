@@ -78,7 +78,7 @@ void cuda_set_environment(void)
            1); /* all that is written of links holds for blocking communicators only */
 }
 
-/* A driver that is too old is refused by its version; without a driver there is none. */
+/* Counts the GPUs. A driver that is too old is refused by its version; without a driver there is no version. */
 enum status cuda_count_devices(int *count, struct diag *diag)
 {
     *count = 0;

@@ -31,7 +31,8 @@ static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t hand
     return true;
 }
 
-/* Takes the first configuration of the heuristic's list whose plan can be finalized; false: there is none. */
+/* Takes the first configuration of the heuristic's list for which a plan can be finalized. Returns false if there is
+ * none. */
 static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMode_t mode,
                           cudnnHandle_t handle, descriptor device)
 {

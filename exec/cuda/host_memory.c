@@ -28,7 +28,8 @@ static char *reserve_pages(size_t bytes)
     return all + head;
 }
 
-/* Binds memory to a NUMA node. Must come before its pages are touched, since a page is placed at its first touch. */
+/* Binds memory to a NUMA node. It must come before any access to the memory, since a page is placed at its first
+ * access. */
 static void bind_to_numa_node(void *memory, size_t bytes, int node)
 {
 #ifdef SYS_mbind

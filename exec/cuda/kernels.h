@@ -133,8 +133,9 @@ struct cuda_latent {
 };
 int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream);
 int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream);
-/* Pairs of rows: a row in packed order, and a row of a rank's own. Pairs of the same own row are consecutive, and sums
- * over them are in the order of pairs. pair: device memory; NULL: pair i is (i, i). */
+/* A pair of rows: a row in packed order, and one of a rank's own rows. Pairs with the same own row are consecutive, and
+ * sums over them are in the order of the pairs. In struct cuda_row_pairs, `pair` is in device memory; NULL: pair i is
+ * (i, i). */
 struct cuda_row_pair {
     int64_t packed, own;
 };
@@ -259,7 +260,7 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 
 /* The functions with an argument `fault` write `mark` to it for a label that is neither -1 nor in the vocabulary.
  * before: the loss so far; NULL: 0. */
-/* *sum = *before (NULL: 0) + the sum of `rows` terms divided by `count`, in a fixed order. */
+/* Sets *sum = *before (NULL: 0) + the sum of `rows` terms divided by `count`, added in a fixed order. */
 int cuda_add_loss_terms(float *sum, const float *before, const float *term, int64_t rows,
                         double count, cudaStream_t stream);
 size_t cuda_cross_entropy_scratch_bytes(int64_t rows);
@@ -313,7 +314,7 @@ struct cuda_mask {
 int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
                  int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
                  cudaStream_t stream);
-/* p = exp(scale s - lse), ds = p (dp - delta) scale. */
+/* Computes the gradient of a softmax: p = exp(scale s - lse), ds = p (dp - delta) scale. */
 int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float *s,
                           const float *dp, const float *lse, int64_t lse_step, const float *delta,
                           int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,
@@ -321,7 +322,7 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
 /* delta[i] = sum over dim of o d_o; rows are `step` elements apart. */
 int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
                  int64_t dim, int64_t step, cudaStream_t stream);
-/* The output and the log-sum-exp of attention, and the sinks: for each head a score that belongs to no key. */
+/* The output and the log-sum-exp of attention, and the sinks, a score of each head that belongs to no key. */
 struct cuda_sinks {
     struct cuda_array o, sink; /* (rows, heads, dim), (heads) */
     const float *lse;          /* (rows, heads) */
@@ -337,7 +338,7 @@ int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStr
 /* Copies rows of dim elements, which begin to_step and from_step elements apart. */
 int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
                    int64_t rows, int64_t dim, cudaStream_t stream);
-/* x[i] = value */
+/* Sets x[i] = value for count elements. */
 int cuda_fill_f32(float *x, float value, int64_t count, cudaStream_t stream);
 
 /* ---- for measurements: kernels_measure.cu ---- */

@@ -68,7 +68,7 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
                                 block_lse, rows);
 }
 
-/* The threads of the first pair of an own row merge all rows of that row, in the order of the pairs. */
+/* Merges rows. All rows of one own row are merged by the threads of its first pair, in the order of the pairs. */
 static __global__ void merge_rows_kernel(struct array out, const float *lse, struct array block,
                                          const float *block_lse, int64_t heads, int64_t dim,
                                          struct cuda_row_pairs pairs)
@@ -95,7 +95,7 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
     }
 }
 
-/* Merges the log-sum-exps. This is a kernel of its own, since all threads of merge_rows_kernel() that share a row read
+/* Merges the log-sum-exps. It is a kernel of its own, because all threads of merge_rows_kernel() that share a row read
  * the value that it overwrites. */
 static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
                                              struct cuda_row_pairs pairs)

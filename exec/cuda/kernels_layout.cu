@@ -136,7 +136,7 @@ int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaS
     return take_rows_in_units<uint8_t>(copy, pairs, stream);
 }
 
-/* The threads of the first pair of an own row add all rows of that row, in the order of the pairs. */
+/* Adds rows. All rows of one own row are added by the threads of its first pair, in the order of the pairs. */
 static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, struct array x,
                                              int64_t x_rows, int64_t parts, int64_t width,
                                              struct cuda_row_pairs pairs)

@@ -69,7 +69,8 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
     }
 }
 
-/* Run by one block, so that the order of the sum is fixed; in fp64, because a loss is compared to many digits. */
+/* Adds terms in one block, so that the order of the sum is fixed; in fp64, because losses are compared to many
+ * digits. */
 static __global__ void add_terms_kernel(float *loss, const float *before, const float *term,
                                         int64_t rows, double count)
 {

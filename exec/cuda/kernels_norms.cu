@@ -30,7 +30,7 @@ static __device__ __forceinline__ int kept_column_count(int k, int64_t cols)
     return left <= 0 ? 0 : at_most_eight(left);
 }
 
-/* Tells the compiler that the elements of an array are bf16, so that eight of them take four registers and not
+/* Tells the compiler that the elements of an array are bf16, so that eight of them take four registers instead of
  * eight. */
 template <bool BF16> static __device__ __forceinline__ void assume_bf16(struct array *a)
 {
@@ -291,7 +291,7 @@ static int add_partial_rows(struct cuda_array y, struct cuda_array before, const
                   array_of(y), array_of(before), part, parts, step, cols);
 }
 
-/* Returns how much shared memory the sums of a block need, in addition to that of block_sum(). For very long rows it
+/* Returns how many bytes of shared memory the sums of a block need besides those of block_sum(). For very long rows it
  * is 0: their sums are made in the partial row itself. */
 static size_t shared_bytes_for(int64_t floats)
 {
@@ -316,7 +316,8 @@ static __device__ __forceinline__ void copy_columns(float *to, const float *from
 
 /* ---- gradients of norms ---- */
 
-/* part: for each block, its sums for the gradient of the weight and, if CENTRED, of the bias. */
+/* Computes the gradient of a norm. part: for each block, its sums for the gradient of the weight and, if CENTRED, of
+ * the bias. */
 template <bool CENTRED>
 static __global__ void norm_backward_kernel(struct array dx, float *part, struct array dy,
                                             struct array x, struct array weight, const float *stats,

@@ -119,8 +119,8 @@ static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream
     return false;
 }
 
-/* Makes a stream. Blocks of NCCL's kernels go before those of others that wait for a multiprocessor: they are few, and
- * other GPUs wait for them. */
+/* Makes a stream. Among blocks that wait for a multiprocessor, those of NCCL's kernels have priority, because they are
+ * few and other GPUs wait for them. */
 static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream, struct diag *diag)
 {
     const char *call = "cudaStreamCreateWithFlags";
@@ -415,7 +415,7 @@ void cuda_poll_ended_ops(struct cuda_rank *rank)
                            cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
 }
 
-/* Linux wakes a sleeping thread up to its timer slack later than asked, 50 us as a rule. */
+/* Shortens the timer slack, by which Linux wakes a sleeping thread later than asked, 50 us as a rule. */
 static void shorten_timer_slack(void)
 {
 #ifdef PR_SET_TIMERSLACK

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* The operations launched so far, by a key of what the choice of their kernels depends on: shape, and types and
- * alignment of all operands. */
+/* The operations that were launched so far, by a key of everything on which the choice of their kernels depends: the
+ * shape, and types and alignment of all operands. */
 struct launched_operations {
     struct id_map map;
     uint64_t *keys;
@@ -63,7 +63,7 @@ static bool clear_indices(struct cuda_stream *stream, const struct call *call)
            cuda_record_failure(stream->rank, call->op, "cudaMemsetAsync", error);
 }
 
-/* Launches the kernel with which ranks that share a GPU reduce. NCCL loads its own kernels when it connects. */
+/* Launches the kernel by which ranks that share a GPU reduce; NCCL's own kernels are loaded when it connects. */
 static bool launch_reduction(struct cuda_stream *stream, const struct call *call)
 {
     const void *from[CUDA_REDUCE_MEMBERS];
@@ -82,8 +82,8 @@ static bool launch_reduction(struct cuda_stream *stream, const struct call *call
            cuda_record_failure(stream->rank, call->op, "launching a reduction", error);
 }
 
-/* Waits until an op has ended. The next one may be on another stream and read what this one writes: ops share the
- * arena, and their waits are not in force here. */
+/* Waits until an op has ended. The next op may be on another stream and read what this one writes, since ops share the
+ * arena and their waits do not apply here. */
 static bool wait_until_ended(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaDeviceSynchronize();

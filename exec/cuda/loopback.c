@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The op of one member of a rendezvous. */
+/* One member's part in a rendezvous: its op and stream. */
 struct collective_part {
     struct cuda_stream *stream; /* NULL: has not arrived */
     uint32_t op;

@@ -109,7 +109,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
         [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
     const cublasLtEpilogue_t epilogue = epilogues[s->epilogue][s->has_bias];
     const bool keeps = s->epilogue == PRODUCT_GELU, sums = s->epilogue == PRODUCT_COLUMN_SUM;
-    /* the heuristics consider the alignment of these addresses */
+    /* addresses with the alignment that the heuristics are to assume */
     const void *somewhere = (const void *)(uintptr_t)256, *beside = (const void *)(uintptr_t)16;
     const struct {
         cublasLtMatmulDescAttributes_t name;

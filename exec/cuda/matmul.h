@@ -53,8 +53,8 @@ void products_free(struct products *products);
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
-/* Sets the addresses of the scales, f32, of the next runs of a plan with scales; only one thread may do so for a plan
- * until it has called product_run(). Returns a cublasStatus_t. */
+/* Sets the addresses of the fp32 scales for the next runs of a plan with scales. Until it has called product_run(), no
+ * other thread may set those of the plan. Returns a cublasStatus_t. */
 int product_set_scales(const struct products *products, const struct product *product,
                        const void *a, const void *b);
 

@@ -21,7 +21,7 @@ static size_t round_up_to_page(uint64_t bytes)
     return bytes == 0 ? PAGE : (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
 
-/* Reports that device memory does not suffice: "rank 2 needs 71.3 GiB of planned arena and 0.4 GiB of scratch; the
+/* Reports that there is too little device memory: "rank 2 needs 71.3 GiB of planned arena and 0.4 GiB of scratch; the
  * device has 68.2 GiB free of 79.1 GiB; the largest buffer is logits0 with 7.8 GiB". */
 static enum status report_no_device_memory(const struct cuda_rank *rank, size_t scratch,
                                            cudaError_t error, struct diag *diag)

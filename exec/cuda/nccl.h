@@ -18,9 +18,9 @@ void nccl_links_close(struct cuda *cuda);
 /* Allocates device memory by NCCL, which nccl_free_memory() frees, also when the links are closed. */
 enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag);
 void nccl_free_memory(void *memory);
-/* Registers the device memory of this process's rank with every communicator that carries data, and makes each
- * communication op once there: at the first use of registered memory NCCL connects the members anew. Must be called by
- * all processes; without options.registers_nccl_memory it does nothing. */
+/* Registers the device memory of this process's rank with every communicator that carries data, and runs each
+ * communication op once there, because NCCL connects the members anew at the first use of registered memory. All
+ * processes must call it. Without options.registers_nccl_memory it does nothing. */
 enum status nccl_register_memory(struct cuda *cuda, struct diag *diag);
 /* Makes kernels that wait for other ranks give up, and hosts that wait in NCCL return, when a run has failed. Any
  * thread may call this. */

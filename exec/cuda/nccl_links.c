@@ -167,8 +167,8 @@ static enum status broadcast_id(struct nccl_links *l, const struct exec_run *run
     return bootstrap_broadcast(run->world, 0, id, sizeof *id, diag);
 }
 
-/* Waits until all processes have reached this call. Their plans take different times to build, which must not count
- * against the time limit for connecting a link. */
+/* Waits until all processes have reached this call. They take different times to build their plans, which must not
+ * count towards the time limit for connecting a link. */
 static enum status wait_for_all_processes(const struct exec_run *run, struct diag *diag)
 {
     char here = 1, *all = heap_zalloc(bootstrap_process_count(run->world), 1);

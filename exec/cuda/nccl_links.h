@@ -8,8 +8,8 @@
 #ifdef HAVE_NCCL
 #include <stdatomic.h>
 
-/* A group's communicator for collectives, or for messages on one channel to the rank `rank_shift` further along the
- * group. Its members are those of the instance that this process's rank is in. */
+/* A communicator of the group's instance that has this process's rank: for collectives, or for messages on one channel
+ * to the rank `rank_shift` further in the group. */
 struct nccl_link {
     uint32_t group, channel;
     int64_t rank_shift; /* 0: for collectives; NCCL_BARRIERS: for barriers */

@@ -64,8 +64,9 @@ static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
     return result;
 }
 
-/* Sends each member the rows that it needs (in the direction back, the rows that it sent) and receives this rank's,
- * part by part. Members without rows for each other exchange nothing, and the rest of the result is zeroed. */
+/* Sends each member the rows that it needs and receives this rank's, part by part; in the direction back, it sends back
+ * the rows that each member sent. Two members without rows for each other exchange nothing. The rest of the result
+ * becomes zero. */
 static ncclResult_t exchange_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];

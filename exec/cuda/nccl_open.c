@@ -77,8 +77,7 @@ static bool end_group(struct nccl_opening *o, struct nccl_link *link, ncclResult
            await_exchange(o, link);
 }
 
-/* Sends one number to the rank to which this one sends on the link, and receives one from the rank from which it
- * receives. */
+/* Sends one number to the next rank on the link, and receives one from the previous rank. */
 static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
@@ -318,7 +317,8 @@ static void *open_in_order(void *argument)
     return NULL;
 }
 
-/* Waits for the thread that connects links. False: it has neither ended nor come to another link for `seconds`. */
+/* Waits for the thread that connects links. Returns false if for `seconds` it has neither ended nor gone on to another
+ * link. */
 static bool await_opening(struct nccl_opening *o, double seconds)
 {
     bool late = false;

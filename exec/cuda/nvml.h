@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NVML's functions as nvml.h declares them; toolkits may lack that header. Kinds of clocks: 1 SM, 2 memory. */
+/* NVML's functions as nvml.h declares them; some toolkits lack that header. Kinds of clocks: 1 is the SM clock, 2 that
+ * of memory. */
 struct nvml {
     int (*init)(void);
     int (*by_bus)(const char *bus, void **device);
@@ -19,7 +20,7 @@ struct nvml {
     int (*reasons)(void *device, unsigned long long *mask);
 };
 
-/* Replaces NVML's functions by those of a table from now on; for tests that emulate a device. */
+/* Makes this table replace NVML's functions from now on; for tests that emulate a device. */
 void nvml_use_table(const struct nvml *table);
 
 /* Return a number of a CUDA device: the MHz of its SM clock now, the highest MHz of that clock, the MHz of its memory,
@@ -44,8 +45,8 @@ struct sampler;
 /* Returns NULL if NVML does not know the device, or the thread cannot be started: then nothing is sampled. */
 struct sampler *sampler_new(int device);
 void sampler_free(struct sampler *sampler); /* NULL: nothing to do */
-/* Copies the samples between two times into *sample, from malloc(), and returns their number. If there is none, it
- * is the last one before. */
+/* Copies the samples between two times to *sample, an array from malloc(), and returns their number. If there are none,
+ * it copies the last sample before. */
 size_t sampler_copy_samples(struct sampler *sampler, double begin_s, double end_s,
                             struct nvml_sample **sample);
 

@@ -146,8 +146,8 @@ static void *epilogue_sums_address(const struct call *next, void *scratch)
     return own ? y->data : (char *)scratch + PRODUCT_WORKSPACE;
 }
 
-/* Plans a product whose call computes the next op, too; false: the library has no algorithm for it, or cannot take the
- * addresses. */
+/* Plans a product whose call also computes the next op. Returns false if the library has no algorithm for it, or does
+ * not support the addresses. */
 static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
                                enum product_epilogue epilogue, struct cuda_prepared *prepared)
 {
@@ -657,7 +657,8 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
     return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
 }
 
-/* Communication is launched together with its peers, or by NCCL; only a group of one member is handled here. */
+/* Runs a collective of a group with one member; all other communication is launched together with its peers, or by
+ * NCCL. */
 static bool run_single_member_collective(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;

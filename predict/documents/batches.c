@@ -14,7 +14,7 @@ enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
 struct batch_job {
     const struct prediction *first;
-    /* the batch of job 0; job i has the batch that is i places after it */
+    /* the batch of job 0; job i predicts batch[i] */
     const struct packed_batch *batch;
     int64_t simulated_layers; /* number of layers that are simulated; 0: all */
 };

@@ -27,8 +27,9 @@ struct batch_times {
     int64_t simulated_layers;
 };
 
-/* Predicts the request of `first` with the documents of each batch, in as many processes as there are cores. `first` is
- * the step of batch 0, and must have been simulated. If it has a slow rank, all batches have it. count is 1 or more. */
+/* Predicts the request of `first` with the documents of each of count >= 1 batches, in as many processes as there are
+ * cores. `first` is the step of batch 0 and must have been simulated. If it has a slow rank, all batches have that slow
+ * rank. */
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
                              const struct packed_batch *batch, size_t count, struct diag *diag);
 void batch_times_release(struct batch_times *times);

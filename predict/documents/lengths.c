@@ -110,7 +110,7 @@ static enum status read_length_file(struct lengths *l, const char *path, struct 
 
 /* ---- distributions ---- */
 
-/* Reads a number and a count of tokens: "MEDIAN,SIGMA" (tokens_first) or "S,MAX". */
+/* Reads a number and a count of tokens: with tokens_first "MEDIAN,SIGMA", else "S,MAX". */
 static bool parse_number_and_tokens(const char *text, bool tokens_first, double *number,
                                     int64_t *tokens)
 {

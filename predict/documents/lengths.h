@@ -43,8 +43,8 @@ struct lengths {
     int64_t put_back_length; /* a length that was put back, and is returned next; 0: none */
 };
 
-/* Opens a file or a distribution. seed 0 means that none was given: then a file keeps its order, and a distribution is
- * drawn with seed 1. Any other seed shuffles a list. Sampled batches keep their order and refuse a seed. */
+/* Opens a file or a distribution. seed 0: none was given; then a file keeps its order, and a distribution is drawn with
+ * seed 1. Any other seed shuffles a list of lengths. Sampled batches keep their order, and a seed is refused. */
 enum status lengths_open(struct lengths *lengths, const char *text, uint64_t seed,
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);

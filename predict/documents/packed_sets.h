@@ -42,7 +42,7 @@ struct packed_sets {
 enum status packing_sizes(struct packing_options *sizes, const struct request *request,
                           const struct choices *choices, struct diag *diag);
 
-/* Finds the packed set for the sizes of the step, and packs it if it is new. Its address stays valid until
+/* Finds the packed set for the sizes of the step; if there is none, packs it. *found stays valid until
  * packed_sets_release(). */
 enum status packed_sets_find(const struct packed_set **found, struct packed_sets *packed_sets,
                              const struct request *request, const struct choices *choices,

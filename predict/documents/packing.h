@@ -61,7 +61,7 @@ struct packing_options {
 };
 
 struct packed_sequence {
-    /* the length of each document, rounded up to the multiple; on the heap */
+    /* [document_count] the length of each document, rounded up to the multiple that is asked for; on the heap */
     int64_t *document_tokens;
     uint32_t document_count, capacity;
     int64_t used_tokens;  /* the sum of the lengths */
@@ -80,7 +80,7 @@ struct packed_batch {
     int64_t dropped_tokens;  /* tokens of the ends that documents lost */
     /* causal_pairs: as many as there were if each sequence were one document */
     double visible_pairs, causal_pairs;
-    /* the sum of the squared lengths of documents, divided by that of sequences */
+    /* the sum of the squares of documents' lengths, over that of sequences' lengths */
     double squared_length_ratio;
     /* the data-parallel rank with the most pairs; of several, the first */
     uint32_t fullest_rank;

@@ -34,13 +34,13 @@ const struct launch_format *launch_format_engine(const struct launch *launch,
                                                  const struct launch_format *format,
                                                  const struct settings *settings);
 
-/* Returns the format of the program that a command starts: its first word, a module, or the last of `words` words.
- * NULL: it is another program. */
+/* Returns the format of the program that a command starts: its first word, a module, or the last of its first `words`
+ * words. Returns NULL if it is a program without a known format. */
 const struct launch_format *launch_format_of_command(const struct launch *launch,
                                                      const struct shell_command *command,
                                                      size_t words);
 
-/* Reports that a file is of a format that is not read; NULL: of none that is known. */
+/* Reports that a file's format is not read. format NULL: the format is not known. */
 enum status launch_format_refuse(const struct launch_format *format, struct loc at,
                                  struct diag *diag);
 

@@ -61,7 +61,7 @@ enum launch_kind {
 
 enum launch_use {
     LAUNCH_SETS_FIELD, /* the setting fills its field; launch_print() writes the setting */
-    /* the setting is another name of one that fills the field; it is only read */
+    /* another name of a setting that fills the field; it is read but never written */
     LAUNCH_ALIAS_OF_FIELD,
     LAUNCH_IGNORED,    /* no effect on a step */
     LAUNCH_UNMODELLED, /* `note` says what it does, and how much it may matter */
@@ -135,7 +135,7 @@ struct launch {
         /* newest_row: the row whose `since` is the latest version; oldest_row: the row whose `until` is the earliest
          * version; NULL: no row gives a version */
         *oldest_row;
-    /* options that rows of a table file give without a field */
+    /* options that rows of a table file give directly, without a field */
     struct launch_option table_option[LAUNCH_OPTIONS_MAX];
     size_t table_option_count;
     struct text printed_comments; /* lines that launch_print() writes before the settings */

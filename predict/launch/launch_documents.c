@@ -75,8 +75,8 @@ static enum document_naming naming_of_document(const struct launch *launch,
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }
 
-/* Reads a document that begins as JSON does. *taken: it is the configuration. A document that the command does not
- * name is no fault, whatever is in it. */
+/* Reads a document that begins as JSON does. Sets *taken if it is the configuration. A document that the command does
+ * not name is no error, whatever it contains. */
 static enum status read_document(struct launch *launch, const char *name,
                                  const struct shell_document *document, bool *taken,
                                  struct diag *diag)

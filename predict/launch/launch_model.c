@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* True if two models agree in all fields that a file gives. */
+/* True if two models have equal values in all fields that a model file can give. */
 static bool is_same_model(const struct transformer *a, const struct transformer *b)
 {
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&

@@ -250,8 +250,8 @@ static void drop_fused_loss(struct launch *launch)
     *loss = launch->option[--launch->option_count];
 }
 
-/* Sets the number of data ranks, where a framework of a table file gives it; the number of GPUs and the global batch
- * follow from it. */
+/* Sets the number of data ranks, if a table file's framework gives it; the number of GPUs and the global batch follow
+ * from it. */
 static void set_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -333,9 +333,8 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
     }
 }
 
-/* Returns whether sequences are shorter than the length that is predicted: answers, which end when they end, and
- * samples of a file's longest length, unless they are packed or padded. Megatron's family trains on samples only where
- * it says how they are packed. */
+/* True if sequences are shorter than the predicted length: generated answers, and samples of a data file that are
+ * neither packed nor padded. Megatron's family trains on such samples only if its settings say how they are packed. */
 static bool has_shorter_sequences(const struct launch *launch)
 {
     if (launch_is_on(launch, LAUNCH_PADDED))

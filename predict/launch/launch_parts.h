@@ -35,7 +35,7 @@ void launch_add_remark_printf(struct launch *launch, enum launch_remark_kind kin
 void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
                             enum launch_field field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Reports an error of a field at the place of the setting that gave it, or in the file if no setting did. */
+/* Reports an error in a field, at the setting that gave the field, or, if no setting did, at the file. */
 enum status launch_field_error(const struct launch *launch, enum launch_field field,
                                struct diag *diag, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -184,7 +184,7 @@ static void add_settings_of_table_file(struct printed_settings *items, struct la
     }
 }
 
-/* Adds the settings by which the rows of a table in C express the fields that no setting has expressed yet. */
+/* Adds settings for those fields that no setting expresses yet, by the rows of a table in C. */
 static void add_settings_of_table(struct printed_settings *items, const struct launch *l,
                                   enum launch_framework framework)
 {

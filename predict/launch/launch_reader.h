@@ -18,12 +18,12 @@ bool launch_note_named_file(struct launch *launch, const char *path, struct loc 
 bool launch_note_named_script(struct launch *launch, const char *path, struct loc at);
 /* Adds a remark that a settings file is not there. False: the path has another end. */
 bool launch_remark_missing_file(struct launch *launch, const char *path, struct loc at);
-/* Returns the format of the first named file that is of a program, and not of a launcher or of DeepSpeed; NULL: there
+/* Returns the format of the first named file that belongs to a program, not to a launcher or DeepSpeed; NULL if there
  * is none. */
 struct launch_format;
 const struct launch_format *launch_format_of_named_files(const struct launch *launch);
-/* Does what launch_note_named_file() does for all arguments that give the path of a settings file, and takes them out
- * of the settings. */
+/* Does what launch_note_named_file() does for all arguments whose value is the path of a settings file, and removes
+ * these arguments from the settings. */
 void launch_note_files_of_arguments(struct launch *launch, struct settings *settings);
 
 #endif

@@ -13,8 +13,8 @@ static bool matches_pattern(const char *pattern, const char *name)
     return strcmp(pattern, name) == 0;
 }
 
-/* Returns the row of the framework from which a table file, or that of which it is another engine, inherits; Megatron's
- * names have dashes there. */
+/* Returns the row with that name in the table in C from which a table file inherits: that of its framework, or of the
+ * framework of which it is another engine. Megatron's names have dashes there. */
 static const struct launch_row *inherited_row(struct launch *launch, const char *name)
 {
     const struct launch_table_file *file = launch->table_file;
@@ -49,7 +49,7 @@ static int compare_settings(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* Adds a remark on each argument that is given twice with different values: programs take the last one. */
+/* Adds a remark on each argument that is given twice with different values, since programs use the last one. */
 static void remark_repeated(struct launch *launch, const struct settings *settings)
 {
     const struct setting **sorted =

@@ -301,7 +301,8 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
-/* Reads the two sizes of a hierarchy, heads first; false: the text has no such sizes. */
+/* Reads the two sizes of a hierarchy of context ranks, that of head ranks first. Returns false if the text has no such
+ * sizes. */
 static bool parse_hierarchy_sizes(const char *text, int64_t cp, int64_t *heads)
 {
     int64_t ring = 0;
@@ -531,8 +532,9 @@ static void add_number_options(struct launch *l)
                                  "--attention-dropout is not given, and 0.1 by default");
 }
 
-/* Adds the option of the loss where it is not the profile's: TransformerEngine's in place of the logits, or
- * Megatron-LM's over fp32 logits, which its own fused kernel has too (megatron/core/models/common/language_module). */
+/* Adds the option of the loss if it is not the profile's: TransformerEngine's, which overwrites the logits, or
+ * Megatron-LM's over fp32 logits, which its own fused kernel uses, too
+ * (megatron/core/models/common/language_module). */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     bool linear = launch_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),

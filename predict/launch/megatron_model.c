@@ -89,7 +89,8 @@ static enum status check_field_given(const struct launch *l, enum launch_field f
                       "the arguments give no %s; give it, or the model with --model", name);
 }
 
-/* Reads a list of layers as Megatron's recipes write it, "([0]*3+[1]*58)": 3 without experts, then 58 with them. */
+/* Reads a list of layers as in Megatron's recipes: "([0]*3+[1]*58)" means 3 layers without experts, then 58 with
+ * them. */
 static bool parse_layer_list(const char *text, int64_t *dense, int64_t *sparse)
 {
     static const char first[] = "([0]*", second[] = "+[1]*";
@@ -134,8 +135,8 @@ static enum status read_router(struct launch *l, struct transformer *m, struct d
     return STATUS_OK;
 }
 
-/* Reads the experts of the model; with --as-dense it makes a dense feed-forward part of the width that a token
- * passes. */
+/* Reads the experts of the model. With --as-dense it makes a dense feed-forward part instead, as wide as the experts
+ * that a token passes. */
 static enum status read_experts(struct launch *l, struct launch_given given, struct transformer *m,
                                 struct diag *diag)
 {
@@ -255,8 +256,8 @@ static void read_biases(const struct launch *l, struct transformer *m)
     m->bias_qkv = all || launch_is_on(l, LAUNCH_QKV_BIAS);
 }
 
-/* Returns Megatron's default width of the feed-forward part: 4 h, for SwiGLU two thirds of it, rounded down to a
- * multiple of 64. Megatron-DeepSpeed's is the same. */
+/* Returns Megatron's default width of the feed-forward part, which is also Megatron-DeepSpeed's: 4 times the hidden
+ * size; for SwiGLU two thirds of that, rounded down to a multiple of 64. */
 static int64_t default_ffn(const struct launch *l, int64_t hidden)
 {
     if (!launch_is_on(l, LAUNCH_SWIGLU))

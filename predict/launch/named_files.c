@@ -85,7 +85,7 @@ void launch_note_files_of_arguments(struct launch *launch, struct settings *sett
     settings->setting_count = kept;
 }
 
-/* Returns the format of a settings file; NULL: it is of none that is known, or cannot be read. */
+/* Returns the format of a settings file; NULL if it has no known format or cannot be read. */
 static const struct launch_format *format_of_file(const struct launch *launch, const char *path)
 {
     struct settings settings = {0};

@@ -22,7 +22,7 @@ enum setting_kind {
     SETTING_LAUNCHER, /* an argument of torchrun, deepspeed, accelerate launch or srun */
 };
 
-/* The marks around the part of a value that only a run of the script knows. */
+/* The marks before and after a part of a value that only a run of the script knows. */
 #define SETTING_OPEN '\001'
 #define SETTING_CLOSE '\002'
 
@@ -53,22 +53,24 @@ struct setting *settings_add(struct settings *settings, const char *name, const 
 /* Returns the last setting of that name; NULL: there is none. */
 const struct setting *settings_find(const struct settings *settings, const char *name);
 
-/* Appends the whole number that the digits of a base (2, 8, 10 or 16) write, as a decimal number; '_' between digits is
- * skipped. False, and nothing is appended: there is another character, no digit, or the number is above INT64_MAX. */
+/* Appends, as a decimal number, the whole number that `digits` write in a base (2, 8, 10 or 16); '_' between digits is
+ * skipped. Returns false and appends nothing if there is another character or no digit, or if the number exceeds
+ * INT64_MAX. */
 bool settings_put_decimal(struct text *out, const char *digits, unsigned base);
 
 /* Reports that a file has more than SETTINGS_MAX settings. */
 enum status settings_refuse_more(struct loc at, struct diag *diag);
 
-/* Returns the part of a value that only a run of the script knows ("$1"), copied into arena; NULL: there is none. */
+/* Returns the part of a value that only a run of the script knows ("$1"), copied to the arena; NULL if there is
+ * none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
 /* Returns the last part of a path whose beginning only a run of the script knows: "Qwen3-8B" of "$HOME/x/Qwen3-8B";
  * NULL if that part is not known either. */
 const char *settings_known_path_end(const char *value);
 
-/* The readers of formats. Each reads text[0..size) to its end or to the first fault; name stands for the text in
- * messages and is borrowed. */
+/* Readers of formats. Each reads text[0..size) to its end or to the first fault. name: the text's name in messages; it
+ * is borrowed. */
 
 /* TOML 1.0 without dates, times and arrays of tables. */
 enum status settings_read_toml(struct settings *settings, const char *name, const char *text,

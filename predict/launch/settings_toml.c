@@ -281,7 +281,7 @@ static enum status read_number_or_word(struct toml_reader *t, struct text *out)
 static enum status read_table(struct toml_reader *t);
 static enum status read_value(struct toml_reader *t, struct text *out, bool nested);
 
-/* Reads an array as its elements, separated by blanks; those of a nested array stand between brackets. */
+/* Reads an array as the text of its elements, separated by blanks; the elements of a nested array are in brackets. */
 static enum status read_array(struct toml_reader *t, struct text *out, bool nested)
 {
     enum status status = STATUS_OK;

@@ -90,7 +90,8 @@ static enum status refuse_depth(const struct yaml_reader *y)
                       DEPTH_MAX);
 }
 
-/* Skips the value whose first event is the present one. libyaml takes time that grows with the square of the depth. */
+/* Skips the value whose first event is the present one. It refuses a value that is nested too deep,
+ * since libyaml's time grows with the square of the depth. */
 static enum status skip_value(struct yaml_reader *y)
 {
     unsigned open = 0;
@@ -174,7 +175,7 @@ static int compare_keys(const void *a, const void *b)
     return order != 0 ? order : (x->at.line > y->at.line) - (x->at.line < y->at.line);
 }
 
-/* Fails if two keys are the same: readers of YAML take the last one, or refuse it. */
+/* Fails if two keys are equal: some readers of YAML use the last one, and others refuse the file. */
 static enum status check_keys(const struct yaml_reader *y, struct yaml_keys *keys)
 {
     if (keys->count > 1)

@@ -37,7 +37,7 @@ struct shell_command {
 
 struct shell_document {
     const char *text; /* the text of a here-document, with its variables expanded */
-    /* the file into which its command writes; NULL: none is named, or its name is known only in a run */
+    /* the file to which the command writes; NULL: it names none, or only a run knows the name */
     const char *file;
     uint32_t line; /* the line of the script at which `text` begins */
 };
@@ -53,7 +53,7 @@ struct shell_script {
 
 void shell_release(struct shell_script *script);
 
-/* Reads text[0..size); name stands for it in messages. */
+/* Reads the script text[0..size). name: its name in messages. */
 enum status shell_read(struct shell_script *script, const char *name, const char *text, size_t size,
                        struct diag *diag);
 

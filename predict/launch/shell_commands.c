@@ -108,8 +108,8 @@ static enum status push_frame(struct shell_reader *s, enum shell_frame_kind kind
     return STATUS_OK;
 }
 
-/* Marks the commands that follow as open: something that is not known decides whether they run. If the outer block
- * does not run, they do not run either. */
+/* Marks the commands that follow as open, because something unknown decides whether they run. If the outer block does
+ * not run, they do not run either. */
 static void mark_commands_as_unsure(struct shell_reader *s, const struct shell_frame *frame)
 {
     s->present_commands_run = frame->outer_runs == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
@@ -219,7 +219,7 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
 
 static enum status run_script(struct shell_reader *s);
 
-/* Runs the words of a command that are a script themselves: bash -c '...', eval ... */
+/* Runs a command whose words are a script, such as bash -c '...' or eval ... */
 static enum status run_nested_script(struct shell_reader *s, const struct shell_words *words,
                                      size_t first, bool joined)
 {

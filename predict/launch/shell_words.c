@@ -259,7 +259,8 @@ static void put_bytes(struct expansion *sink, const char *text, size_t size)
     sink->shell->expanded_bytes += size;
 }
 
-/* Adds the value of an expansion: split at blanks unless it is quoted; an open part between marks stays whole. */
+/* Adds the value of an expansion, split at blanks unless it is quoted. A part between marks, which only a run knows, is
+ * not split. */
 static void put_value(struct expansion *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
@@ -335,7 +336,7 @@ static enum status expand_default(struct expansion *sink, const char *name,
     return STATUS_OK;
 }
 
-/* Adds all words of an array; each keeps its line. joined: they make one word. */
+/* Adds all elements of an array, each as a word. joined: all of them as one word. */
 static void expand_array(struct expansion *sink, const struct shell_variable *variable, bool quoted,
                          bool joined)
 {

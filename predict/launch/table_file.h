@@ -82,7 +82,7 @@ void launch_tables_release(struct launch_tables *tables);
  * and capital letters are the same. */
 bool launch_is_pattern_of(const char *pattern, size_t size, const char *text);
 
-/* Return the name of a field in table files, and the kind of its value. */
+/* launch_field_name() returns the name of a field in table files, launch_field_kind() the kind of its value. */
 const char *launch_field_name(enum launch_field field);
 enum launch_kind launch_field_kind(enum launch_field field);
 

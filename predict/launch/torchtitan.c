@@ -191,7 +191,7 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
                      c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP || layers;
     torchtitan_set_model_fields(l, c->model);
     launch_set_count(l, LAUNCH_SEQ, c->seq);
-    /* a pipeline cuts the local batch into its micro-batches */
+    /* with a pipeline, the local batch is all micro-batches of a step */
     launch_set_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
     launch_set_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
     launch_set_count(l, LAUNCH_OPTIMIZER_OFFLOAD, c->optimizer == CHOICE_OPTIMIZER_HOST);
@@ -321,7 +321,7 @@ static void add_stage_options(struct launch *l, int64_t pp)
         add_stage_layers_option(l);
 }
 
-/* Adds the options of how ranks share weights. *dp: all data-parallel ranks; 0: not known. */
+/* Adds the options for how ranks share weights. Sets *dp to the number of all data-parallel ranks; 0: not known. */
 static enum status add_weight_options(struct launch *l, struct launch_given given,
                                       const struct launch_degrees *d, int64_t *dp,
                                       struct diag *diag)

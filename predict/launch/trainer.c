@@ -200,8 +200,8 @@ static bool says_zero(const struct launch *l)
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
-/* True if the setting `fsdp` has a word, or one that begins so and goes on with '_'. Older files of Accelerate have a
- * number. */
+/* True if the setting `fsdp` has the word, alone or followed by '_' and more. Older files of Accelerate have a number
+ * there. */
 static bool sharding_has_word(const struct launch *l, const char *word)
 {
     size_t size = strlen(word);
@@ -264,7 +264,8 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Returns how ranks share weights; *copies: how many groups of ranks each hold all shards. -1: not known. */
+/* Returns how ranks share weights, -1 if that is not known. Sets *copies to the number of groups of ranks that each
+ * hold all shards. */
 static int weights_choice_of(const struct launch *l, int64_t *copies)
 {
     bool fsdp = has_fsdp(l) || launch_count_or(l, LAUNCH_DP_SHARD, 1) > 1;
@@ -496,8 +497,8 @@ static void add_recompute_options(struct launch *l)
             "on the device here, which needs more memory");
 }
 
-/* Sets the fields of the configuration file with that name that TRL ships (trl/accelerate_configs): how ranks share
- * weights. */
+/* Sets the fields that follow from a configuration file of TRL's (trl/accelerate_configs), which the setting names: how
+ * ranks share weights. */
 static void set_fields_of_accelerate_config(struct launch *l)
 {
     if (!launch_has_field(l, LAUNCH_ACCELERATE_CONFIG))

@@ -13,7 +13,8 @@
 
 #include <stdbool.h>
 
-/* A configuration that is slower by more than this share on its typical batch is not tried on others. */
+/* A configuration that is slower than the best by more than this share on its typical batch is not tried on other
+ * batches. */
 #define DOCUMENTS_MARGIN 0.05
 
 enum plan_goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
@@ -49,8 +50,8 @@ struct best {
     bool has_unfinished_smaller;
 };
 
-/* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits;
- * release it in either case. STATUS_NO: nothing fits. After a signal that base/interrupt.h has noted, the search ends
+/* Searches the space and fills *best, which must be all-zero except its limits; release it in either case. GOAL_LONGEST
+ * has no limits. Returns STATUS_NO if nothing fits. After a signal that base/interrupt.h has noted, the search ends
  * with the outcomes known so far. */
 enum status best_find(struct best *best, enum plan_goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
@@ -63,7 +64,7 @@ const char *best_end_reason(const struct best *best);
  * row must be OUTCOME_SIMULATED. */
 double best_possible_gain(const struct best *best);
 
-/* Sorts the rows, best first; of equal ones the one that was tried first. */
+/* Sorts the rows, best first; of equal rows, the one that was tried first comes first. */
 void best_rank(struct best *best);
 
 /* True if a comes before b in the ranking: a was simulated and b was not; or both were, and a has a longer sequence

@@ -41,8 +41,8 @@ struct longest_reached {
     int64_t never_fits;          /* no repair makes this length fit, nor a longer one */
 };
 
-/* True if a length fits. If the host lacks memory for it, *never becomes that length: no repair reduces what the host
- * needs, unless shares of activations are offloaded (tests/cli/test_space.c). */
+/* True if a length fits. If host memory does not suffice for it, *never is set to that length: no repair reduces what
+ * the host needs, unless shares of activations are offloaded (tests/cli/test_space.c). */
 static bool length_fits(const struct candidate_round *round, const struct request *request,
                         int64_t tokens, int64_t *never)
 {
@@ -66,8 +66,8 @@ static bool length_fits(const struct candidate_round *round, const struct reques
     return fits;
 }
 
-/* Looks for a sequence that is longer than `known` tokens and fits with one repair, which the request has. The length
- * just above `known` is asked about first, since most repairs do not reach it. */
+/* Searches for a sequence that is longer than `known` tokens and fits with one repair, which the request has. The
+ * length just above `known` is tried first, since most repairs do not reach it. */
 static void search_longer_with_repair(const struct candidate_round *round, struct request *request,
                                       int64_t known, struct longest_reached *r)
 {

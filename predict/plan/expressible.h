@@ -35,8 +35,7 @@ enum status expressible_check(enum framework framework, const struct choices *ch
 void expressible_put_gaps(struct text *out, enum framework framework,
                           const struct choices *choices);
 
-/* Returns the name of the profile that models how a framework runs a strategy; it is used if the user names no
- * profile. */
+/* Returns the name of the profile that models how a framework runs a strategy, for use if the user names no profile. */
 const char *expressible_default_profile(enum framework framework, const struct strategy *strategy);
 
 /* ---- facts about choices that settings and rules both need ---- */
@@ -49,8 +48,8 @@ bool expressible_recomputes(const struct choices *choices);
 bool expressible_is_ddp(const struct choices *choices);
 /* True if Trainer's family runs the choices by DeepSpeed, and not by FSDP or DDP. */
 bool expressible_needs_zero(const struct choices *choices);
-/* True if HSDP shards over a number of ranks that the ranks of a sequence (cp x hp) do not divide, which FSDP cannot
- * do. */
+/* True if HSDP shards over fewer ranks than share a sequence (cp x hp), or over a number that is not a multiple of it,
+ * which FSDP cannot do. */
 bool expressible_has_small_shards(const struct choices *choices);
 
 #endif

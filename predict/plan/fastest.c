@@ -325,8 +325,8 @@ static void begin_search_of_strategy(struct rate_search *s, int strategy)
     s->rate_to_exceed = s->best_so_far.rate_bound;
 }
 
-/* Searches for the best of each strategy, for a few rounds at most, or until no other candidate of the strategy may be
- * faster by more than RUNNER_UP_GAP, or than the gap that was asked for. */
+/* Searches for the best configuration of each strategy, for at most a few rounds, or until no other candidate of the
+ * strategy can be faster by more than RUNNER_UP_GAP, or than the gap that was asked for. */
 static enum status find_best_of_strategies(struct rate_search *s, struct progress *progress,
                                            struct diag *diag)
 {

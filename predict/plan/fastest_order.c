@@ -153,8 +153,8 @@ static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, si
         added += add_job(s, firsts.node[k], layers);
 }
 
-/* Adds the candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one may need
- * too much. */
+/* Adds jobs of those candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one
+ * of them may need too much memory. */
 static void add_least_memory_jobs(struct rate_search *s, size_t most, double above)
 {
     size_t strategies;

@@ -30,7 +30,7 @@ struct search_node {
     size_t other_placement;
 };
 
-/* A layer that several candidates share. Members of `time` are 0 where they cannot be found. */
+/* A layer that several candidates share. A member of `time` is 0 if it could not be found. */
 struct search_layer {
     struct layer_key key;
     struct bound_layer layer_time;
@@ -94,8 +94,8 @@ void fastest_choose_jobs(struct rate_search *search, double above);
 /* Takes the step of a job, a workers_job_fn: context is the search, result a struct candidate_answer. */
 void fastest_run_job(void *context, size_t number, void *result);
 
-/* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is
- * known of it. */
+/* Returns a digest of everything on which a job's answer depends: the layer that it measures, or the candidate and what
+ * is known about it. */
 uint64_t fastest_job_key(const struct rate_search *search, const struct search_job *job);
 
 #endif

@@ -20,9 +20,9 @@ static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdic
     o->missing_bytes = lacks;
 }
 
-/* A step that offloads activations by ratio moves more or fewer of them by the number of pieces of the loss and the
- * feed-forward part. Its last repair may therefore need more memory than another repair, by no more than this share of
- * the device's memory (tests/cli/test_space.c). */
+/* If activations are offloaded by ratio, the numbers of pieces of the loss and the feed-forward part change which of
+ * them move. So the last repair may need more memory than another, by at most this share of the device's memory
+ * (tests/cli/test_space.c). */
 #define RATIO_ERROR 0.1
 
 static double repair_error_share(const struct choices *c)
@@ -80,7 +80,8 @@ static bool lacks_with_every_repair(const struct setup *setup, const struct repa
     return lacks_with_last_repair(setup, repairs, odds, o);
 }
 
-/* Takes the next repair with which short steps do not show that memory lacks, and estimates its time. */
+/* Goes on to the next repair for which short steps do not show that memory lacks, and estimates the time of its
+ * step. */
 static void estimate_by_short_steps(const struct rate_search *s, const struct search_node *node,
                                     struct candidate_answer *a)
 {

@@ -66,7 +66,7 @@ static bool moves_shared_experts(const struct choices *c)
     return c->model->shared_ffn > 0 && c->shared_experts != own;
 }
 
-/* True if the model has branches that are neither Llama's nor GPT's; torchtitan knows its models by flavors. */
+/* True if the model's branches are neither Llama's nor GPT's. torchtitan identifies its models by flavors. */
 static bool has_unusual_branches(const struct choices *c)
 {
     const struct transformer *m = c->model;
@@ -80,7 +80,7 @@ static bool has_adapters(const struct choices *c)
     return c->model->adapter_rank > 0;
 }
 
-/* True for windows of keys on a ring: TransformerEngine refuses them where messages go from rank to rank. */
+/* True if keys on a ring have windows; TransformerEngine refuses these if messages go from rank to rank. */
 static bool has_windowed_ring(const struct choices *c)
 {
     return has_attention_windows(c) && c->cp > 1;

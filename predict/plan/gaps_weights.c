@@ -13,7 +13,8 @@ static bool has_hsdp_over_part(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_weight_sharing_ranks(c);
 }
 
-/* ZeRO-2 and above: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue 1455. */
+/* True for ZeRO-2 and above in a pipeline, which is refused: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue
+ * 1455. */
 static bool has_sharded_pipeline(const struct choices *c)
 {
     return c->pp > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2;
@@ -106,7 +107,8 @@ static bool frees_root_weights(const struct choices *c)
            c->reshard == RESHARD_ROOT;
 }
 
-/* Accelerate tells the root module what it tells the layers. */
+/* True if the root's weights are kept where Accelerate would free them: it gives the root module the same setting as
+ * the layers. */
 static bool keeps_root_weights(const struct choices *c)
 {
     return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&

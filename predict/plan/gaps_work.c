@@ -164,7 +164,7 @@ static bool has_loss_unlike_trainer(const struct choices *c)
     return has_loss_unlike_titan(c) && c->loss != LOSS_FUSED;
 }
 
-/* True if the loss has other pieces than Trainer gives it; the loss of Liger chooses its pieces itself. */
+/* True if the loss has other pieces than Trainer gives it. Liger's loss chooses its pieces itself. */
 static bool has_loss_pieces_unlike_trainer(const struct choices *c)
 {
     return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_pieces(c) : has_loss_chunks(c);

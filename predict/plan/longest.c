@@ -86,7 +86,7 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
     int64_t steps = 1;
     while (steps < STEPS_MAX && !choices_allow_length(request, steps * STEP_TOKENS * prime))
         steps++;
-    /* If no step up to STEPS_MAX divides, the prediction of that length fails with the reason. */
+    /* if no multiple of up to STEPS_MAX steps is allowed, the prediction of that length fails with the reason */
     int64_t step = steps * STEP_TOKENS;
     bool chunked = choices.chunk_count > 1; /* whose ops grow with the square of their number */
     uint32_t below = chunked ? (uint32_t)((choices.chunk_tokens - 1) / step) : 0;
@@ -144,7 +144,8 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
              text != NULL ? text : "cannot be built");
 }
 
-/* True if a length fits. Stores its verdict as `at`, else as `beyond`. */
+/* True if the length of a rung fits: it becomes the longest, with its verdict and its reserve. Else it becomes the next
+ * one, with its verdict and why it is refused. */
 static bool length_fits(struct length_search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;

@@ -50,7 +50,7 @@ struct longest {
     /* the shortest length that is known not to fit. Unless `is_interrupted`, it is the length after `tokens`, or 0 if
      * all lengths of the ladder fit. If `is_interrupted`, 0 means that none is known */
     int64_t next_tokens;
-    /* verdict: on `tokens`, empty if that is 0; next_verdict: on next_tokens */
+    /* verdict: the verdict on `tokens`, empty if that is 0; next_verdict: the one on next_tokens */
     struct verdict verdict, next_verdict;
     struct reserved reserved; /* the reserved memory at `tokens` */
     uint32_t built_count;     /* lengths that were built */

@@ -66,7 +66,7 @@ static enum status find_option_lengths(struct longest_certificate *r, const stru
     return status;
 }
 
-/* ---- both sides of the boundary ---- */
+/* ---- the longest length that fits, and the next one ---- */
 
 static enum status predict_length(struct prediction *p, const struct setup *setup,
                                   const struct request *request, int64_t tokens, struct diag *diag)

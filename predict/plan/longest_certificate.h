@@ -20,7 +20,7 @@ struct longest_certificate {
     /* set by the caller: find only the length, with no simulation and no other options */
     bool length_only;
     struct longest longest;
-    /* the longest that fits in half of the cases, where that is longer; else tokens 0 */
+    /* the longest length that fits with a probability of one half, if that is longer; else its tokens are 0 */
     struct longest less_probable_longest;
     /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
     bool is_less_probable;

@@ -88,7 +88,7 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
     digest = digest_add(digest, &r->expert_capacity, sizeof r->expert_capacity);
     digest = add_number_to_digest(add_number_to_digest(digest, r->sm), r->gpus_per_node);
     digest = add_number_to_digest(digest, r->single_attention_impl);
-    /* of its model all but what --sparsity and --adapter set is the setup's */
+    /* of its model only the fields that --sparsity and --adapter set; the others are the setup's */
     const struct transformer none = {0}, *m = r->model != NULL ? r->model : &none;
     const int64_t of_model[] = {m->attention_chunk, m->attention_kept, m->adapter_rank,
                                 m->adapter_targets};
@@ -103,8 +103,8 @@ static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
     return digest_add(digest, r->list_of_layer, r->layer_count * sizeof *r->list_of_layer);
 }
 
-/* Adds the request's lists, each with a number that says whether it has the list. The list of hidden bytes is left out
- * while the number of subsequences is open, since it follows from the rest then. */
+/* Adds the request's lists to the digest, each after a number that says whether there is such a list. The list of
+ * hidden bytes is left out while the number of subsequences is open, since it then follows from the rest. */
 static uint64_t add_lists_to_digest(uint64_t digest, const struct request *r)
 {
     const size_t count = r->subsequences > 0 ? (size_t)r->subsequences : 0;

@@ -35,7 +35,8 @@ struct outcome {
     /* tokens/s/GPU: for OUTCOME_SIMULATED the predicted rate, else a rate that the candidate cannot exceed */
     double rate_bound;
     double step_s,
-        /* seconds and sequences of the step; with packed documents, those of the typical batch of the packed set */
+        /* seconds of the step, and its sequences; with packed documents, those of the typical batch of the packed
+         * set */
         step_sequences;
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;

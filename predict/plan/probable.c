@@ -17,8 +17,8 @@ static enum status search_with_probability(struct best *best, enum plan_goal goa
     return status;
 }
 
-/* Finds the configuration that fits with the highest probability of at least one half, where none fits with the one
- * that was asked for. */
+/* If no configuration fits with the probability that was asked for, finds the one that fits with the highest, of at
+ * least one half. */
 static enum status find_most_probable(struct probable_choice *chosen, struct best *best,
                                       enum plan_goal goal, struct setup *setup,
                                       struct space_open open)
@@ -56,7 +56,7 @@ static void find_less_probable_longer(struct probable_choice *chosen, const stru
     setup->fits_probability = chosen->asked_probability;
 }
 
-/* Takes the less probable configuration that the search found, if it is better than the winner. */
+/* Uses the less probable configuration that the search found, if it is better than the winner. */
 static void take_less_probable(struct probable_choice *chosen, const struct best *best)
 {
     bool better =

@@ -2,7 +2,7 @@
 
 #include "schedule/config/resolve_config.h"
 
-/* In the order in which they are tried. */
+/* The repairs, in the order in which they are tried. */
 static const struct repair {
     int64_t loss_chunks, ffn_chunks;
     /* only for a strategy whose own number of loss chunks is larger, as FPDT's is */

@@ -25,8 +25,9 @@ bool room_lacks(const struct setup *setup, const struct choices *choices,
 double room_fits_probability(const struct setup *setup, const struct choices *choices,
                              const struct verdict *verdict);
 
-/* True if room_lacks() by the bytes that a request needs at least by closed forms (predict/bounds.h), without a
- * schedule: *verdict has them, and the probability that they are there. False if the request is refused. */
+/* Does what room_lacks() does, without a schedule, by the bytes that a request needs at least by closed forms
+ * (predict/bounds.h). Sets *verdict to these bytes and to the probability that memory has them. Returns false if the
+ * request is refused. */
 bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
                       const struct request *request, double odds);
 

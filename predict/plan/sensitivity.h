@@ -21,7 +21,7 @@ const char *sensitivity_key(int i);
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag);
 
-/* Simulates the request on a machine with each of the changes, in child processes; setup stays as it is. */
+/* Simulates the request on a machine with each of the changes, in child processes; *setup does not change. */
 enum status sensitivities_find(struct machine_step sensitivity[SENSITIVITIES], struct setup *setup,
                                const struct request *request, struct diag *diag);
 

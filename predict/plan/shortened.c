@@ -20,7 +20,7 @@ static bool has_fewer(const int64_t of[2])
     return of[0] < of[1];
 }
 
-/* Shortens the layers. Those that do not divide among the stages stay left over. */
+/* Reduces the number of layers to `few`, plus those that do not divide evenly among the stages. */
 static void shorten_layers(struct short_shape *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;

@@ -25,14 +25,15 @@
 #define SHORTENED_ERROR 0.02
 #define SHORTENED_DIFFERENCE 0.05
 
-/* Returns the seconds of the request's step, extrapolated from shorter steps; 0: the request is refused, or the shorter
- * steps together have more than 2/3 of its layers times micro-batches, or they could not be predicted. Micro-batches
- * with documents are not left out, since they differ. */
+/* Returns the seconds of the request's step, extrapolated from shorter steps. Returns 0 if the request is refused, if
+ * the shorter steps together have more than 2/3 of the step's layers times micro-batches, or if they cannot be
+ * predicted. Micro-batches with documents are all kept, since they differ. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
-/* True if shorter steps show that the request's step fits with a probability below `odds`, from 0.5 on. *verdict then
- * has the bytes extrapolated from them, without an allocator's cache. A step of full layers and few micro-batches must
- * exceed the memory by more than RESERVED_ERROR, since caches differ. False also if no shorter step can be judged. */
+/* True if shorter steps show that the request's step fits with a probability below `odds`, which is at least 0.5.
+ * *verdict then has the bytes that were extrapolated from them, without an allocator's cache. A step of all layers and
+ * few micro-batches must exceed the memory by more than RESERVED_ERROR, since caches differ. Returns false if no
+ * shorter step can be judged. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request, double odds);
 

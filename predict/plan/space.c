@@ -49,7 +49,7 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
 {
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
-    /* a step of one unit offloads nothing */
+    /* in a step of one unit nothing is offloaded */
     const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
         simplest.activations = CHOICE_ACTIVATIONS_KEEP;
@@ -139,7 +139,8 @@ bool space_allows(const struct space_open *open, const struct request *request)
     return resolve_choices(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
 }
 
-/* True if degrees of 1 reduce the strategy to a simpler one's schedule, in this strategy's implementation. */
+/* True if the schedule is that of a simpler strategy because degrees are 1; the implementation is still this
+ * strategy's. */
 static bool reduces_to_simpler(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
@@ -368,7 +369,7 @@ static bool is_open_choice(int64_t given, int64_t value)
     return given <= 0 || given == value;
 }
 
-/* Tries both exchanges of latent attention; where nothing is exchanged they are one configuration. */
+/* Tries both exchanges of latent attention; if ranks exchange nothing, they are the same configuration. */
 static void walk_latents(struct space_walk *w, struct request request)
 {
     const bool both = w->open.mla_exchange && request.model->kv_latent > 0;
@@ -450,7 +451,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
     }
 }
 
-/* Walks all configurations. One that two strategies share is listed under the simpler strategy. */
+/* Tries all configurations. One that two strategies have in common is listed under the simpler one. */
 static void walk_all(struct space_walk *w, int64_t gpus)
 {
     w->simpler_only = false;

@@ -52,8 +52,8 @@ struct space_open {
 /* True if a request is part of the space: its choices resolve, and the framework expresses them. */
 bool space_allows(const struct space_open *open, const struct request *request);
 
-/* Adds all legal configurations of setup->request on `gpus` GPUs. An error says why there is none; STATUS_NO: there
- * are some, but the framework can express none of them. */
+/* Adds all legal configurations of setup->request on `gpus` GPUs. If there are none, an error says why. Returns
+ * STATUS_NO if there are some, but the framework cannot express any. */
 enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
                       struct space_open open, struct diag *diag);
 void space_release(struct space *space);

@@ -17,7 +17,8 @@ struct block_tensors {
     double hidden, qkv, exchange, attention, ffn; /* in units; 0: the schedule has no such tensor */
 };
 
-/* Counts the tensors of a schedule of one layer. For the backward, `exchange` counts only gradients. */
+/* Finds the largest tensors in a schedule of one layer, for its forward and its backward. In the backward, `exchange`
+ * is only about gradients. */
 void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
                       const struct ir *ir);
 

@@ -68,7 +68,7 @@ struct point_selector {
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
     size_t series_count, x_count;
-    /* among several series or xs the lowest value counts, otherwise the highest */
+    /* of several series or xs the one with the lowest value counts; false: the highest */
     bool takes_lowest;
     bool compares_one_by_one; /* several series or xs are compared one by one */
 };
@@ -115,7 +115,7 @@ struct catalogue_entry {
     size_t name_count;
     const char *subject;
     enum entry_kind kind;
-    /* the reason why it cannot be simulated, or why its predictions are off; NULL: none is known */
+    /* why the entry cannot be simulated, or why its predictions are wrong; NULL: no reason is known */
     const char *reason;
     const char *note;              /* what the predictions assume; NULL: nothing */
     const char *x_label, *y_label; /* labels of the axes */
@@ -137,7 +137,7 @@ struct catalogue {
     size_t entry_count;
 };
 
-/* Reads a catalogue; path NULL: the one that ships. Release it in either case. */
+/* Reads the catalogue at `path`; NULL: the one that ships. Release *catalogue in either case. */
 enum status catalogue_load(struct catalogue *catalogue, const char *path, struct diag *diag);
 void catalogue_release(struct catalogue *catalogue);
 

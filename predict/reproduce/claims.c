@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A claim about the best series holds by less if another series is best, but the named one is within this share of
- * it. */
+/* If another series is best, a claim that a series is best still holds, by less, if the named series is within this
+ * share of the best. */
 #define NEARLY_BEST 0.02
 
 const char *const claim_verdict_names[CLAIM_VERDICT_COUNT] = {"holds", "holds by less",
@@ -433,7 +433,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             first = first == SIZE_MAX ? best.predicted_series : first;
             last = best.predicted_series;
         }
-        /* the best series never moved against the claim, but it did not move at all */
+        /* the best series never changed against the claim, but it did not change at all */
         if (claim->direction != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
             verdict = CLAIM_HOLDS_BY_LESS;
         if (verdict != CLAIM_NOT_KNOWN)

@@ -328,7 +328,7 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
         judge_published(point);
 }
 
-/* Gives a point the rate of its cases one after the other. It is done once all of them are. */
+/* Gives a point of a combined series the rate of its cases, one after another, once all of them are done. */
 static void judge_combined_series(const struct reproduction *r, struct reproduction_point *point)
 {
     const struct catalogue_grid *grid = point->combined_grid;

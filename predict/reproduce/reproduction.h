@@ -60,7 +60,7 @@ struct reproduction {
     struct validation validation;
     run_setup_function *load_setup;
     struct reproduction_job *job;
-    /* the job of each run of the validation; SIZE_MAX: no figure shows the run */
+    /* [runs of the validation] the job that predicts the run; SIZE_MAX: no figure shows it */
     size_t *job_of_run;
     struct cell_answer *cell_answer;
     struct reproduction_point *point; /* in the order of the entries */

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* in the order of enum dtype, which has these three first */
+/* in the order of enum dtype, whose first three values they are */
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {
@@ -169,8 +169,8 @@ static bool shares_as_asked(const struct request *r, const struct choices *c)
             is_at_most(r->shared_units->last, c->shared_units.last));
 }
 
-/* Returns whether the layout that cuts each document is used, if it was requested. Without a ring another note says why
- * it is not, so this one is not needed. */
+/* True if the layout that cuts each document is used, or was not requested. Without a ring another note says why it is
+ * not used, so this one is not needed. */
 static bool cuts_documents(const struct request *r, const struct choices *c)
 {
     return r->ring_layout != RING_ZIGZAG_DOCUMENTS || c->cp == 1 ||

@@ -2,8 +2,8 @@
 #ifndef PREDICT_SETUP_PARTITION_OPTION_H
 #define PREDICT_SETUP_PARTITION_OPTION_H
 
-/* Values of the member `partition` of a request: equal lengths; equal flops, with attention halved by its mask or
- * counted in full (as in SPPO's Figure 5); equal time by the cluster's costs. */
+/* Values of `partition` of a request: pieces of equal length; of equal flops, with attention halved by its mask or
+ * counted in full (as in SPPO's Figure 5); or of equal time by the cluster's costs. */
 enum partition_option {
     PARTITION_OPTION_LENGTH,
     PARTITION_OPTION_FLOPS,

@@ -14,7 +14,7 @@ struct resolved {
     /* a copy of the request, with lengths, offload bytes and shared units filled in */
     struct request request;
     struct choices choices; /* the choices that follow from `request`; they borrow from it */
-    /* heap: tokens of each subsequence; NULL: the request has them, or has none */
+    /* on the heap: tokens of each subsequence; NULL: the request came with them, or has no subsequences */
     int64_t *subsequence_tokens;
     /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;

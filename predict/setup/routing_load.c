@@ -120,7 +120,7 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
-/* Gives each layer its shares; a layer without experts has any. */
+/* Gives each layer its list of shares; for a layer without experts any list will do. */
 static enum status store_layer_shares(struct routing *r, struct arena *arena,
                                       const struct share_reading *reading, const char *path,
                                       struct diag *diag)

@@ -82,7 +82,7 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
                              const char *fields, struct diag *diag)
 {
     size_t before = diag != NULL ? diag->size : 0;
-    /* the message is kept to one line: a field that the user set may be what the file lacks */
+    /* the message stays on one line: a field that the user sets may be one that the file lacks */
     if (transformer_is_line(name) && fields != NULL) {
         name = arena_printf(&setup->arena, "%s,%s", name, fields);
         fields = NULL;

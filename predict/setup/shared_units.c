@@ -54,7 +54,7 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
     double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
         (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
-    /* number of ranks from a stage's rank to that of the next stage, in units of tp */
+    /* distance in the mesh from a stage's rank to that of the next stage, in units of tp ranks */
     int64_t apart = c->stage_placement == STAGES_OUTER ? c->dp : 1;
     bool one_node = c->tp * apart * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
     double tensor = rate_of_fabric(cluster);
@@ -88,9 +88,9 @@ static double tokens_of_subsequence(const struct choices *c, uint32_t subsequenc
                     pipeline_tokens_before(c, subsequence));
 }
 
-/* Returns the seconds to send the weights of one layer to a stage; 0 if every stage has all weights. If stages hold
- * parts of the weights (HELPERS_SHARD), a stage's own part is not sent. There are two exceptions, in which the owner
- * sends all parts: the forwards of subsequence 0 and of the first subsequence of the last group. */
+/* Returns the seconds in which the weights of one layer are sent to a stage; 0 if every stage has all weights. If
+ * stages hold parts of the weights (HELPERS_SHARD), a stage's own part is not sent. In two cases the owner sends all
+ * parts: in the forwards of subsequence 0, and of the first subsequence of the last group. */
 static double remote_weights_s(const struct choices *c, const struct sharing_costs *costs,
                                const struct chunk_task *task, double stages, bool forward)
 {
@@ -131,7 +131,7 @@ struct unit_replay {
     /* [stages] the dates from which its computation is free, and from which its messages, which run at the same time,
      * are */
     double *compute_free_at_s, *network_free_at_s;
-    /* [chunks x N] when each unit of the current pass ends; negative: it has not run yet */
+    /* [chunks x N] the date at which each unit of the present pass ends; negative: it has not run yet */
     double *unit_end_s;
     /* [chunks x N] the dates at which a unit's keys and values, or their gradients, have arrived */
     double *unit_arrival_s;
@@ -151,7 +151,8 @@ static void set_arrival(double *at, struct stage_span of, double value)
         at[i] = value;
 }
 
-/* Sends messages on all stages of `of`, beside their computation, from `begin` on. Returns when they end. */
+/* Sends messages on all stages of `of` while these compute, from `begin` on, for `seconds`. Returns the date at which
+ * they end. */
 static double send_share(struct unit_replay *r, struct stage_span of, double begin, double seconds)
 {
     double end = fmax(begin, latest_arrival_s(r->network_free_at_s, of)) + seconds;
@@ -327,7 +328,8 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
         if (best.first + best.last == 0)
             break;
         ranking.ranked[ranking.count++] = best;
-        /* the keys and values of all units take most memory, so the shared last units are given up first */
+        /* keys and values of all units take the most memory, so the last units are the first that are no longer
+         * shared */
         limit = (struct shared_units){best.last > 0 ? c.pp - 1 : best.first - 1, 0};
     }
     ranking.ranked[ranking.count++] = none;

@@ -76,8 +76,8 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
     return b;
 }
 
-/* Returns the seconds of one pass of attention in one layer. Its flops, and the bytes of its ring, are those of a
- * forward times `flops` and `bytes`. */
+/* Returns the seconds of one pass of attention in one layer, with `flops` times the flops of a forward and `bytes`
+ * times the bytes of its ring. */
 static double core_s(const struct baseline *b, double share, double flops, double bytes)
 {
     double tile = flops * b->tile_flops / (share * b->peak_flop_per_s);

@@ -9,7 +9,7 @@ struct error_means {
     size_t count;
     /* absolute_sum: the sum of the errors' absolute values; sum: that of the errors with their signs */
     double absolute_sum, sum;
-    /* the error that is farthest from 0, of several the first; 0: there is none */
+    /* the error farthest from 0, the first of several; 0: there are no errors */
     double worst_error;
 };
 

@@ -58,8 +58,8 @@ bool external_is_device(const struct external_run *row, const char *name);
 /* Returns the name of the predicted figure with which a figure of memory is compared; NULL: of MEMORY_KIND_NONE. */
 const char *external_compared_memory(enum external_memory_kind kind);
 
-/* Returns the error of a row's predicted time; NAN if the error counts nowhere, for which the row's column `counts`
- * gives a reason. */
+/* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column
+ * `counts`. */
 double external_counted_error(const struct external_validation *validation, size_t row);
 /* Returns the error of a row's predicted memory; NAN if its source does not say which memory it prints. */
 double external_scored_memory_error(const struct external_validation *validation, size_t row);

@@ -58,8 +58,8 @@ bool leave_one_out_table_has_row(const struct leave_one_out *r, size_t table, si
                0;
 }
 
-/* Predicts all rows with number i multiplied by exp(log_factor[i]), and fills their relative errors; NAN for a row that
- * cannot be predicted. */
+/* Predicts all rows on a machine with number i multiplied by exp(x[i]), and sets their relative errors; NAN for a row
+ * that cannot be predicted. */
 static enum status predict_errors_at(const struct leave_one_out *r, const double *x, double *error,
                                      struct diag *diag)
 {

@@ -13,7 +13,7 @@ enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
 struct leave_one_out {
     run_setup_function *load_setup;    /* loads a setup, as in struct validation */
     struct external_runs counted_rows; /* the rows of the source that count */
-    /* the tables, each given by the index of its first row */
+    /* [table_count] the index of the first row of each table */
     size_t first_row_of_table[LEAVE_ONE_OUT_TABLES], table_count;
     bool *is_used;         /* [rows] the fit uses the row */
     double *shipped_error; /* [rows] relative errors with the shipped numbers */

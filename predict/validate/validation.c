@@ -21,8 +21,8 @@ void validation_release(struct validation *v)
 
 /* ---- one published run ---- */
 
-/* Searches for the longest length that fits. Papers double lengths, so it tries the printed length, its halves down to
- * VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
+/* Searches for the longest length that fits. Since papers double lengths, it tries the published length, its halves
+ * down to VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
 static void search_longest(const struct setup *setup, bool above, struct run_answer *answer,
                            struct diag *diag)
 {

@@ -32,7 +32,7 @@ struct run_answer {
     struct operator_times operator_times; /* the times of a part of the model (--scope) */
     /* the source's convention counts recomputed flops, but the run recomputes nothing */
     bool counts_recompute;
-    /* the run's rate divided by that of the run in column `against` */
+    /* the run's rate over that of the run in column `against` */
     double speedup;
     double saved_bytes_or_copy_s; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
@@ -52,9 +52,9 @@ struct validated {
     const char *remark;
 };
 
-/* Loads the model, cluster and request that args describe into *setup, which must be all-zero, and sets the convention
- * by which MFU is counted. Files that args name are relative to the folder of the CSV file. What *setup points to is
- * allocated in setup->arena. */
+/* Loads the model, cluster and request of `args` into *setup, which must be all-zero, and sets *mfu to the convention
+ * by which MFU is counted. csv: the CSV file, to whose folder paths in args are relative. Memory comes from
+ * setup->arena. */
 typedef enum status run_setup_function(struct setup *setup, enum mfu_convention *mfu,
                                        const char *args, const char *csv, struct diag *diag);
 
