@@ -133,6 +133,9 @@ static void replay_allocator(struct prediction *p)
         held.has_expandable_segments = p->choices.profile->expandable_segments;
         held.gathers_in_own_pool = p->choices.profile->gathers_in_own_pool;
         held.bucket_bytes = (uint64_t)step_bucket_bytes(&p->choices);
+        if (p->choices.loading == LOADING_WHOLE)
+            held.whole_parameter_bytes = (uint32_t)dtype_bytes(
+                p->choices.profile->sharded_params_f32 ? DTYPE_F32 : (enum dtype)p->choices.dtype);
         step_rotary_tables(&p->choices, held.table_bytes);
     }
     reserved_compute(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);

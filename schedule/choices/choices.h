@@ -37,6 +37,10 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 /* Whether the head ranks or the context ranks are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
+/* How sharded parameters come to the device before the first step: a part of each, or all of them, of which a rank then
+ * keeps its part. */
+enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
+
 /* Which ends of the model count as a layer when layers are divided among the chunks of a pipeline. */
 enum stage_layers {
     STAGE_LAYERS_EVEN, /* none */
@@ -308,6 +312,7 @@ struct profile; /* schedule/choices/profile.h */
     COPIED(gradients)       /* enum gradients_choice */                                            \
     COPIED(param_gather)    /* enum param_gather */                                                \
     COPIED(parameters)      /* enum parameters_choice */                                           \
+    COPIED(loading)         /* enum loading */                                                     \
     COPIED(placement)       /* enum placement */                                                   \
     COPIED(stage_placement) /* enum stage_placement */                                             \
     COPIED(stage_layers)    /* enum stage_layers */                                                \

@@ -227,6 +227,45 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
     replay_run(replay, MEMORY_HBM, held.gathers_in_own_pool, a);
 }
 
+/* Sets used[b] for each bundle of which the role has a tensor. */
+static void find_bundles(const struct ir *ir, const struct replay *replay, bool *used)
+{
+    for (uint32_t i = 0; i < replay->row_count; i++) {
+        const uint16_t binding = ir->buffer.binding[replay->row[i].buffer];
+        if (binding != IR_NONE16 && ir->binding[binding].bundle != IR_NONE16)
+            used[ir->binding[binding].bundle] = true;
+    }
+}
+
+/* Allocates a tensor that has a share of a bundle's elements, of `each` bytes. */
+static void load_tensor(struct caching_allocator *a, const struct bundle *bundle, double share,
+                        uint32_t each)
+{
+    const uint64_t bytes = (uint64_t)(share * (double)bundle->elements) * each;
+    if (bytes > 0)
+        caching_alloc(a, bytes);
+}
+
+/* Allocates all parameters of a role, as module.to(device) in deepspeed/runtime/engine.py does. A rank's parts are then
+ * copied one after the other into memory that wholes have left, and defragment() (deepspeed/runtime/zero/utils.py) moves
+ * them through the host and empties the cache, so that nothing of this is left when the first step begins. */
+static void load_parameters(struct caching_allocator *a, const struct ir *ir,
+                            const struct replay *replay, uint32_t each)
+{
+    bool *used = heap_zalloc((size_t)ir->bundle_count + 1, sizeof *used);
+    find_bundles(ir, replay, used);
+    for (uint32_t b = 0; b < ir->bundle_count; b++) {
+        const struct bundle *bundle = &ir->bundle[b];
+        const struct tensor *tensor = &ir->tensor[bundle->tensor_begin];
+        double all = 0;
+        for (uint32_t t = 0; used[b] && t < bundle->tensor_count; t++)
+            all += (double)tensor[t].rows * (double)tensor[t].cols;
+        for (uint32_t t = 0; used[b] && t < bundle->tensor_count; t++)
+            load_tensor(a, bundle, (double)tensor[t].rows * (double)tensor[t].cols / all, each);
+    }
+    free(used);
+}
+
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds a size up to a
  * power of two and never returns a block to the system, so it has as many blocks of each power as were ever in use
  * at once. */
@@ -307,6 +346,16 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     out->bytes[RESERVED_CACHE] = a.reserved_peak_bytes - a.used_peak_bytes;
     out->total_bytes = outside + a.reserved_peak_bytes;
     out->fits = !a.has_exceeded_limit;
+    if (held.whole_parameter_bytes > 0) {
+        struct caching_allocator whole = {.limit_bytes = a.limit_bytes};
+        load_parameters(&whole, ir, &replay, held.whole_parameter_bytes);
+        out->fits = out->fits && !whole.has_exceeded_limit;
+        if (whole.reserved_peak_bytes > a.reserved_peak_bytes) {
+            out->bytes[RESERVED_TENSORS] += whole.reserved_peak_bytes - a.reserved_peak_bytes;
+            out->total_bytes = outside + whole.reserved_peak_bytes;
+        }
+        caching_release(&whole);
+    }
 
     /* The cache grows into all memory that there is. Whether less memory would do is found by a second run with a
      * smaller limit. */

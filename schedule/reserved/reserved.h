@@ -59,6 +59,9 @@ struct reserved_options {
     bool has_expandable_segments; /* expandable_segments:True */
     bool gathers_in_own_pool;     /* gathered parameters are allocated on a stream of their own */
     struct replay_options replay;
+    /* Bytes of a parameter that all ranks hold whole before the first step, after which nothing of them stays in the
+     * allocator; 0: no rank does. */
+    uint32_t whole_parameter_bytes;
     uint64_t bucket_bytes;
     uint64_t table_bytes[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };

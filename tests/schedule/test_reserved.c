@@ -198,6 +198,44 @@ static void late_moments_take_the_place_of_activations(void)
     diag_release(&diag);
 }
 
+/* Loaded whole, each tensor has a block; of 64 bytes an element they are more than a step needs. The step is not changed
+ * by it, and what is loaded may be all that does not fit. */
+static void whole_parameters_are_a_least_peak(void)
+{
+    struct fixture f;
+    init(&f, "dgx-a100", 4, 1024);
+    struct reserved step, small, large, none;
+    reserved_compute(&step, &f.ir, &f.cluster, 80, (struct reserved_options){0});
+    reserved_compute(&small, &f.ir, &f.cluster, 80,
+                     (struct reserved_options){.whole_parameter_bytes = 1});
+    reserved_compute(&large, &f.ir, &f.cluster, 80,
+                     (struct reserved_options){.whole_parameter_bytes = 64});
+    uint64_t loaded = 0, blocks = 0;
+    for (uint32_t b = 0; b < f.ir.bundle_count; b++) {
+        loaded += 64 * f.ir.bundle[b].elements;
+        blocks += f.ir.bundle[b].tensor_count;
+    }
+    const uint64_t outside = large.bytes[RESERVED_CONTEXT] + large.bytes[RESERVED_NCCL];
+    CHECK("more than a step", outside + loaded > step.total_bytes);
+    CHECK("all of it", large.total_bytes >= outside + loaded);
+    CHECK("rounded", large.total_bytes <= outside + loaded + blocks * (20 << 20));
+    CHECK_INT("a step needs more", (int64_t)small.total_bytes, (int64_t)step.total_bytes);
+    CHECK_INT("no cache, which could be given back", (int64_t)large.bytes[RESERVED_CACHE],
+              (int64_t)step.bytes[RESERVED_CACHE]);
+    uint64_t sum = 0;
+    for (int i = 0; i < RESERVED_PART_COUNT; i++)
+        sum += large.bytes[i];
+    CHECK_INT("sum", (int64_t)large.total_bytes, (int64_t)sum);
+    f.cluster.device.usable_bytes =
+        (double)(step.total_bytes + large.total_bytes) / 2 - f.cluster.device.context_bytes;
+    reserved_compute(&none, &f.ir, &f.cluster, 80,
+                     (struct reserved_options){.whole_parameter_bytes = 64});
+    CHECK("does not fit", !none.fits);
+    reserved_compute(&none, &f.ir, &f.cluster, 80, (struct reserved_options){0});
+    CHECK("the step would", none.fits);
+    release(&f);
+}
+
 static void every_constant_has_a_source(void)
 {
     size_t count;
@@ -215,6 +253,7 @@ static const struct check_case cases[] = {
     {"tight is what a little less would not hold", tight_is_what_a_little_less_would_not_hold},
     {"a second step finds other segments", a_second_step_finds_other_segments},
     {"late moments take the place of activations", late_moments_take_the_place_of_activations},
+    {"whole parameters are a least peak", whole_parameters_are_a_least_peak},
     {"every constant has a source", every_constant_has_a_source},
 };
 CHECK_MAIN("reserved", cases)
