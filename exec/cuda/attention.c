@@ -21,7 +21,6 @@ struct cudnn {
 struct fused_shape {
     int64_t absent;
 };
-enum { FUSED_ALL, FUSED_FROM_START, FUSED_TO_END };
 #endif
 
 /* A plan for cuDNN's fused attention, which all ops of its shape share. */

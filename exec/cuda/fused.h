@@ -8,6 +8,13 @@
 #ifndef EXEC_CUDA_FUSED_H
 #define EXEC_CUDA_FUSED_H
 
+/* The masks of fused attention; without cuDNN they still name the parts of a tile (attention.h). */
+enum fused_mask {
+    FUSED_ALL,
+    FUSED_FROM_START, /* query i sees keys up to i */
+    FUSED_TO_END      /* the last query sees all keys: query i up to i + kv - q; q <= kv */
+};
+
 #ifdef HAVE_CUDNN
 #include "exec/cuda/library.h"
 
@@ -15,12 +22,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum fused_mask {
-    FUSED_ALL,
-    FUSED_FROM_START, /* query i sees keys up to i */
-    FUSED_TO_END      /* the last query sees all keys: query i up to i + kv - q; q <= kv */
-};
 
 struct fused_shape {
     int64_t q, kv, heads, kv_heads, dim, vdim; /* dim: of heads of q and k; vdim: of v and o */
