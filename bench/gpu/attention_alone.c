@@ -138,9 +138,9 @@ static const char *time_all_calls(const struct direct_plan *a, bool backward)
         const struct call_buffers *b = &a->sets[i % a->set_count];
         cudaEventRecord(a->begin[i], a->stream);
         words = backward ? fused_backward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->d_o,
-                                          b->stats, b->dq, b->dk, b->dv, a->scratch)
+                                          b->stats, b->dq, b->dk, b->dv, a->scratch, NULL)
                          : fused_forward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->stats,
-                                         a->scratch);
+                                         a->scratch, NULL);
         cudaEventRecord(a->end[i], a->stream);
     }
     cudaError_t error = cudaStreamSynchronize(a->stream);

@@ -35,6 +35,7 @@ struct attention {
     struct attentions *owner;
     struct call planned_call; /* the call for which it was planned */
     struct attention_part part;
+    struct attention_documents documents; /* count 0: it has none, or they go by tiles */
     struct fused_plan *fused_plan;
     struct attention_tiles *tiles;
     struct attention *next;
@@ -186,18 +187,39 @@ static const char *why_operands_unsupported(const struct call *call)
                : "its heads' dimension is no multiple of 8";
 }
 
+/* Returns why cuDNN does not compute packed documents; NULL: it does. They are its only when it is asked for: what its
+ * kernels compute of them has not been compared on a GPU. */
+static const char *why_documents_unsupported(const struct attentions *all, const struct call *call,
+                                             const struct attention_documents *documents)
+{
+    int device = 0, major = 0;
+    const struct operand *stats = is_backward(call) ? &call->read[4] : &call->write[1];
+    if (documents->why_not != NULL)
+        return documents->why_not;
+    if (all->wanted_kernels != EXEC_ATTENTION_FUSED)
+        return "cuDNN is given documents only with --attention-by fused";
+    if ((uintptr_t)stats->data % FUSED_ALIGNMENT != 0)
+        return "its statistics are not aligned to 16 bytes";
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        major < 9)
+        return "cuDNN takes documents on GPUs of compute capability 9.0 or later";
+    return NULL;
+}
+
 /* Returns why cuDNN's fused kernels cannot compute a call; NULL if they can: then *part is the part of its mask that
  * they compute. */
 static const char *why_not_fused(const struct attentions *all, const struct call *call,
+                                 const struct attention_documents *documents,
                                  struct attention_part *part)
 {
     const char *why = why_operands_unsupported(call);
     if (why != NULL)
         return why;
+    if (documents != NULL)
+        return why_documents_unsupported(all, call, documents);
     if (!attention_find_fused_part(call->work, part))
-        return call->work->attention.mask >= MASK_DOCUMENTS
-                   ? "its documents are not given to cuDNN"
-                   : "cuDNN has no mask that is its window, or its offset";
+        return "cuDNN has no mask that is its window, or its offset";
     if (part->query_count == 0)
         return "no query of it sees any key";
     if (!is_backward(call))
@@ -212,7 +234,8 @@ static const char *why_not_fused(const struct attentions *all, const struct call
 static struct fused_plan *find_or_add_plan(struct attentions *all, const struct attention *a)
 {
     const struct work *w = a->planned_call.work;
-    const struct fused_shape shape = {
+    const struct attention_documents *d = &a->documents;
+    struct fused_shape shape = {
         .q = a->part.query_count,
         .kv = a->part.key_count,
         .heads = w->attention.heads,
@@ -224,6 +247,14 @@ static struct fused_plan *find_or_add_plan(struct attentions *all, const struct 
         .is_backward = is_backward(&a->planned_call),
         .is_f16 = a->planned_call.read[0].dtype == DTYPE_F16,
     };
+    if (d->count > 0) {
+        shape.q = d->most_q;
+        shape.kv = d->most_kv;
+        shape.mask = d->mask;
+        shape.documents = d->count;
+        shape.all_q = w->attention.q;
+        shape.all_kv = w->attention.kv;
+    }
     for (struct fused_plan *p = all->first_plan; p != NULL; p = p->next)
         if (memcmp(&p->shape, &shape, sizeof shape) == 0)
             return p;
@@ -235,7 +266,8 @@ static struct fused_plan *find_or_add_plan(struct attentions *all, const struct 
 }
 #endif
 
-struct attention *attention_new(struct attentions *all, const struct call *call, struct diag *diag)
+struct attention *attention_new(struct attentions *all, const struct call *call,
+                                const struct attention_documents *documents, struct diag *diag)
 {
     struct attention *a = heap_zalloc(1, sizeof *a);
     a->owner = all;
@@ -243,14 +275,19 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
     a->next = all->first_attention;
     all->first_attention = a;
 #ifdef HAVE_CUDNN
-    const char *why = all->dnn != NULL ? why_not_fused(all, call, &a->part) : NULL;
+    const char *why = all->dnn != NULL ? why_not_fused(all, call, documents, &a->part) : NULL;
     if (all->dnn != NULL && why == NULL) {
+        if (documents != NULL)
+            a->documents = *documents;
         a->fused_plan = find_or_add_plan(all, a);
         return a;
     }
     if (why != NULL)
         snprintf(all->not_fused_reason, sizeof all->not_fused_reason, "op %" PRIu32 ": %s",
                  call->op, why);
+#endif
+#ifndef HAVE_CUDNN
+    (void)documents;
 #endif
     if (all->wanted_kernels != EXEC_ATTENTION_FUSED) {
         a->tiles = attention_tiles_new(all->products, call, diag);
@@ -400,6 +437,8 @@ static size_t round_up_to_alignment(size_t bytes)
  * schedule row by row. */
 static size_t stats_bytes(const struct attention *a)
 {
+    if (a->documents.count > 0) /* there the library has them row by row, too */
+        return 0;
     return round_up_to_alignment(
         (size_t)(a->part.query_count * a->planned_call.work->attention.heads) * sizeof(float));
 }
@@ -448,7 +487,7 @@ static const char *run_forward(const struct attention *a, const struct call *cal
         fused_forward(a->fused_plan->fused, handle,
                       row_address(&call->read[0], p->first_query, heads, dim), call->read[1].data,
                       call->read[2].data, row_address(&call->write[0], p->first_query, heads, vdim),
-                      stats, (char *)place->scratch + stats_bytes(a));
+                      stats, (char *)place->scratch + stats_bytes(a), NULL);
     return words != NULL ? words
                          : cuda_error_text(cuda_transpose(lse + p->first_query * heads, stats,
                                                           heads, p->query_count, place->stream));
@@ -480,7 +519,48 @@ static const char *run_backward(const struct attention *a, const struct call *ca
         row_address(&call->write[0], p->first_query, heads, dim), call->write[1].data,
         call->write[2].data,
         has_workspace(call, a->fused_plan->fused) ? call->write[3].data
-                                                  : (char *)place->scratch + stats_bytes(a));
+                                                  : (char *)place->scratch + stats_bytes(a),
+        NULL);
+}
+
+/* The attention of packed documents, one or more of them in every call. Rows in no document see no key. */
+static const char *run_documents_forward(const struct attention *a, const struct call *call,
+                                         const struct cuda_launch_context *place, void *handle)
+{
+    const struct work *w = call->work;
+    const int64_t heads = w->attention.heads, q = w->attention.q;
+    int error = 0;
+    if (!a->documents.cover_q)
+        error = zero_rows(&call->write[0], 0, q, heads, work_attention_vdim(w), place->stream);
+    if (!a->documents.cover_q && error == 0)
+        error = cuda_fill_f32(call->write[1].data, -INFINITY, q * heads, place->stream);
+    return error != 0 ? cuda_error_text(error)
+                      : fused_forward(a->fused_plan->fused, handle, call->read[0].data,
+                                      call->read[1].data, call->read[2].data, call->write[0].data,
+                                      call->write[1].data, place->scratch, place->documents);
+}
+
+static const char *run_documents_backward(const struct attention *a, const struct call *call,
+                                          const struct cuda_launch_context *place, void *handle)
+{
+    const struct work *w = call->work;
+    const struct fused *fused = a->fused_plan->fused;
+    const int64_t kv = w->attention.kv, kv_heads = w->attention.kv_heads;
+    int error = 0;
+    if (!a->documents.cover_q)
+        error = zero_rows(&call->write[0], 0, w->attention.q, w->attention.heads, w->attention.dim,
+                          place->stream);
+    for (int i = 1; i < 3 && error == 0 && !a->documents.cover_kv; i++)
+        error = zero_rows(&call->write[i], 0, kv, kv_heads,
+                          i == 1 ? w->attention.dim : work_attention_vdim(w), place->stream);
+    return error != 0
+               ? cuda_error_text(error)
+               : fused_backward(fused, handle, call->read[0].data, call->read[1].data,
+                                call->read[2].data, call->read[3].data, call->read[5].data,
+                                call->read[4].data, call->write[0].data, call->write[1].data,
+                                call->write[2].data,
+                                has_workspace(call, fused) ? call->write[3].data : place->scratch,
+                                place->documents);
 }
 #endif
 
@@ -503,6 +583,9 @@ const char *attention_run(const struct attention *attention, const struct call *
     if (attention->tiles != NULL)
         return attention_tiles_run(attention->tiles, call, place);
 #ifdef HAVE_CUDNN
+    if (attention->documents.count > 0)
+        return is_backward(call) ? run_documents_backward(attention, call, place, handle)
+                                 : run_documents_forward(attention, call, place, handle);
     return is_backward(call) ? run_backward(attention, call, place, handle)
                              : run_forward(attention, call, place, handle);
 #else

@@ -1,9 +1,9 @@
 /* exec/cuda/attention.h: attention and its gradient on a device, planned before the step.
  *
  * If cuDNN has fused kernels for an op (16-bit types, and a mask whose tile is a square, a rectangle or aligned at its
- * end, the first two perhaps with a window: fused_plan.c), those run; otherwise products by cuBLASLt with kernels of
- * our own around them (attention_tiles.c). The tiles take every shape and type, and the fused kernels are checked
- * against them. */
+ * end, the first two perhaps with a window: fused_plan.c; or whole packed documents, if the caller asks for cuDNN),
+ * those run; otherwise products by cuBLASLt with kernels of our own around them (attention_tiles.c). The tiles take
+ * every shape and type, and the fused kernels are checked against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H
 
@@ -23,10 +23,20 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
 
-/* Plans the attention of a call; of the call's addresses only the alignment matters. Returns NULL, with a message,
- * if no implementation that the caller's option allows can do it. */
+/* Packed documents of an op, on all ranks for which it is planned, as cuDNN takes them: rectangles that lie one after
+ * the other in q as in k and v, all with one mask. */
+struct attention_documents {
+    const char *why_not;     /* why they are not so; NULL: they are */
+    int64_t count;           /* of each rank */
+    int64_t most_q, most_kv; /* the most rows of one */
+    bool cover_q, cover_kv;  /* every row is in one */
+    uint8_t mask;            /* enum fused_mask */
+};
+
+/* Plans the attention of a call; of the call's addresses only the alignment matters. documents: of an op with mask
+ * DOCUMENTS, else NULL. Returns NULL, with a message, if no implementation that the caller's option allows can do it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
-                                struct diag *diag);
+                                const struct attention_documents *documents, struct diag *diag);
 /* Builds the plans that are not built yet, with as many threads as there are processors. */
 enum status attentions_build(struct attentions *attentions, struct diag *diag);
 /* Call after attentions_build(). Returns the reason if some attention is computed by tiles although the caller did

@@ -86,6 +86,8 @@ struct cuda_rank {
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
     /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
     int32_t *visible_keys;
+    struct fused_documents
+        *documents; /* (shapes) where the documents of each attention lie; NULL: none */
     /* (needed_row_count of the assignment, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, the
      * lists of which row goes where. Their elements are in device memory; cuda_row_pairs_of_op() finds the lists of an
      * op. */
@@ -216,6 +218,16 @@ const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op);
 cudaError_t cuda_poison(const struct cuda_rank *rank);
 /* Returns the NUMA node to which a device is attached; -1: unknown. */
 int cuda_numa_node(int device);
+
+/* ---- documents.c: packed documents as cuDNN takes them ---- */
+
+/* Finds how the documents of an attention op lie on the ranks of its role in this process; false: it has none. */
+bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attention_documents *d);
+/* The bytes of the tables of a rank's documents, and their upload to device memory on 16 bytes. */
+size_t cuda_documents_bytes(const struct cuda_rank *rank);
+enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct diag *diag);
+/* Returns where the documents of an op with mask DOCUMENTS lie; NULL for other ops. */
+const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank, uint32_t op);
 
 /* ---- times.c ---- */
 

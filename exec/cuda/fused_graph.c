@@ -66,29 +66,53 @@ void fused_finalize(struct fused *g, descriptor d)
         fused_record_refusal(g, "cudnnBackendFinalize", status);
 }
 
-/* ---- tensors: (batch = 1, heads, rows, columns) ---- */
+/* ---- tensors: (batch = documents, or 1; heads; rows; columns) ---- */
 
 struct strided_dims {
     int64_t size[4], step[4];
+    descriptor offset; /* where documents begin; NULL: at multiples of step[0] */
 };
 
-/* Returns the dimensions of a tensor that is packed in the order of its sizes. */
-static struct strided_dims packed_dims(int64_t heads, int64_t rows, int64_t cols)
+static int64_t batch_of(const struct fused *g)
 {
-    return (struct strided_dims){{1, heads, rows, cols},
-                                 {heads * rows * cols, rows * cols, cols, 1}};
+    return g->shape.documents > 0 ? g->shape.documents : 1;
 }
 
-/* Returns the dimensions of a tensor that is stored as (rows, heads, dim). */
-static struct strided_dims token_dims(int64_t rows, int64_t heads, int64_t dim)
+/* Returns the dimensions of a tensor that is packed in the order of its sizes. */
+static struct strided_dims packed_dims(const struct fused *g, int64_t heads, int64_t rows,
+                                       int64_t cols)
 {
-    return (struct strided_dims){{1, heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}};
+    return (struct strided_dims){
+        {batch_of(g), heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}, NULL};
+}
+
+/* Returns the dimensions of a number, or of one number for each document. */
+static struct strided_dims column_dims(int64_t count)
+{
+    return (struct strided_dims){{count, 1, 1, 1}, {1, 1, 1, 1}, NULL};
+}
+
+/* Returns the dimensions of a tensor that is stored as (rows, heads, dim), documents beginning where `offset` says. */
+static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64_t heads,
+                                      int64_t dim, descriptor offset)
+{
+    return (struct strided_dims){
+        {batch_of(g), heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}, offset};
+}
+
+/* Returns the dimensions of one number for each row and head: stored head by head, or of documents row by row. */
+static struct strided_dims row_dims(const struct fused *g)
+{
+    const struct fused_shape *s = &g->shape;
+    return s->documents > 0 ? token_dims(g, s->q, s->heads, 1, g->stats_offset)
+                            : packed_dims(g, s->heads, s->q, 1);
 }
 
 static struct strided_dims transposed_dims(struct strided_dims d)
 {
     return (struct strided_dims){{d.size[0], d.size[1], d.size[3], d.size[2]},
-                                 {d.step[0], d.step[1], d.step[3], d.step[2]}};
+                                 {d.step[0], d.step[1], d.step[3], d.step[2]},
+                                 d.offset};
 }
 
 static descriptor make_tensor(struct fused *g, int64_t uid, cudnnDataType_t type,
@@ -104,6 +128,8 @@ static descriptor make_tensor(struct fused *g, int64_t uid, cudnnDataType_t type
     fused_set_attribute(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
     if (flag != CUDNN_ATTR_TENSOR_DATA_TYPE)
         fused_set_attribute(g, d, flag, CUDNN_TYPE_BOOLEAN, 1, &yes);
+    if (dims.offset != NULL)
+        fused_set_descriptor(g, d, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, dims.offset);
     fused_finalize(g, d);
     return d;
 }
@@ -123,7 +149,7 @@ static descriptor make_inner_tensor(struct fused *g, cudnnDataType_t type, struc
 static descriptor make_scalar_tensor(struct fused *g, struct scalar value, cudnnDataType_t type)
 {
     g->scalar[g->scalar_count++] = value;
-    return make_tensor(g, value.uid, type, packed_dims(1, 1, 1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+    return make_tensor(g, value.uid, type, column_dims(1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 
 static descriptor f32_scalar(struct fused *g, enum uid uid, float value)
@@ -176,7 +202,9 @@ static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, de
     return y;
 }
 
-static void add_product(struct fused *g, descriptor a, descriptor b, descriptor c)
+/* Adds c = a b. Of documents, m, n and k are the tensors of how many rows of these dimensions each has; NULL: all. */
+static void add_product(struct fused *g, descriptor a, descriptor b, descriptor c, descriptor m,
+                        descriptor n, descriptor k)
 {
     descriptor how = fused_make_descriptor(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     set_type(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
@@ -186,6 +214,12 @@ static void add_product(struct fused *g, descriptor a, descriptor b, descriptor 
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
     fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+    if (m != NULL)
+        fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, m);
+    if (n != NULL)
+        fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, n);
+    if (k != NULL)
+        fused_set_descriptor(g, op, CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, k);
     add_operation(g, op);
 }
 
@@ -211,6 +245,22 @@ static void add_reshape(struct fused *g, descriptor x, descriptor y)
     add_operation(g, op);
 }
 
+/* Makes the tensors that say where documents lie. */
+static void make_document_tensors(struct fused *g)
+{
+    const int64_t count = g->shape.documents;
+    if (count == 0)
+        return;
+    g->q_rows = make_memory_tensor(g, UID_Q_ROWS, CUDNN_DATA_INT32, column_dims(count));
+    g->kv_rows = make_memory_tensor(g, UID_KV_ROWS, CUDNN_DATA_INT32, column_dims(count));
+    g->q_offset = make_memory_tensor(g, UID_Q_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+    g->k_offset = make_memory_tensor(g, UID_K_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+    g->v_offset = make_memory_tensor(g, UID_V_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+    g->o_offset = make_memory_tensor(g, UID_O_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+    g->stats_offset =
+        make_memory_tensor(g, UID_STATS_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+}
+
 /* The operands of a mask: the scores x, their row and column indices, and the scalars kv, q and minus infinity. */
 struct mask_operands {
     descriptor x, row, col, keys, queries, hidden;
@@ -219,7 +269,7 @@ struct mask_operands {
 /* Adds the row index and the column index of each score of x. */
 static void add_indices(struct fused *g, struct mask_operands *m)
 {
-    const struct strided_dims scores = packed_dims(g->shape.heads, g->shape.q, g->shape.kv);
+    const struct strided_dims scores = packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv);
     m->row = make_inner_tensor(g, CUDNN_DATA_INT32, scores);
     m->col = make_inner_tensor(g, CUDNN_DATA_INT32, scores);
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
@@ -231,7 +281,7 @@ static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, desc
                                 descriptor by)
 {
     descriptor y = make_inner_tensor(g, CUDNN_DATA_INT32,
-                                     packed_dims(g->shape.heads, g->shape.q, g->shape.kv));
+                                     packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
     add_pointwise(g, mode, CUDNN_DATA_INT32, 0, index, by, NULL, y);
     return y;
 }
@@ -240,11 +290,37 @@ static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, desc
 static descriptor mask_index(struct fused *g, const struct mask_operands *m,
                              cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
-    const struct strided_dims scores = packed_dims(g->shape.heads, g->shape.q, g->shape.kv);
+    const struct strided_dims scores = packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv);
     descriptor seen = make_inner_tensor(g, CUDNN_DATA_BOOLEAN, scores),
                y = make_inner_tensor(g, CUDNN_DATA_FLOAT, scores);
     add_pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, seen);
     add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, m->x, m->hidden, seen, y);
+    return y;
+}
+
+static descriptor compare_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor a,
+                                descriptor b)
+{
+    descriptor y = make_inner_tensor(g, CUDNN_DATA_BOOLEAN,
+                                     packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
+    add_pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, y);
+    return y;
+}
+
+/* Returns x within the rows that each document has, and -inf beyond; x itself if there are no documents. */
+static descriptor scores_of_documents(struct fused *g, descriptor x)
+{
+    const struct fused_shape *s = &g->shape;
+    if (s->documents == 0)
+        return x;
+    struct mask_operands m = {.x = x};
+    add_indices(g, &m);
+    descriptor row = compare_index(g, CUDNN_POINTWISE_CMP_LT, m.row, g->q_rows),
+               col = compare_index(g, CUDNN_POINTWISE_CMP_LT, m.col, g->kv_rows),
+               both = compare_index(g, CUDNN_POINTWISE_LOGICAL_AND, row, col),
+               y = make_inner_tensor(g, CUDNN_DATA_FLOAT, packed_dims(g, s->heads, s->q, s->kv));
+    add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, x,
+                  f32_scalar(g, UID_BEYOND, -INFINITY), both, y);
     return y;
 }
 
@@ -260,8 +336,8 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     m.hidden = f32_scalar(g, UID_HIDDEN, -INFINITY);
     add_indices(g, &m);
     if (s->mask == FUSED_TO_END) {
-        m.keys = i32_scalar(g, UID_COLS, s->kv);
-        m.queries = i32_scalar(g, UID_ROWS, s->q);
+        m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_COLS, s->kv);
+        m.queries = s->documents > 0 ? g->q_rows : i32_scalar(g, UID_ROWS, s->q);
         m.row = shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
         m.row = shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
@@ -293,22 +369,22 @@ static void build_forward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = element_type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct strided_dims q = token_dims(s->q, s->heads, s->dim),
-                              k = token_dims(s->kv, s->kv_heads, s->dim),
-                              v = token_dims(s->kv, s->kv_heads, s->vdim),
-                              o = token_dims(s->q, s->heads, s->vdim);
-    const struct strided_dims scores = packed_dims(s->heads, s->q, s->kv),
-                              rows = packed_dims(s->heads, s->q, 1);
+    const struct strided_dims q = token_dims(g, s->q, s->heads, s->dim, g->q_offset),
+                              k = token_dims(g, s->kv, s->kv_heads, s->dim, g->k_offset),
+                              v = token_dims(g, s->kv, s->kv_heads, s->vdim, g->v_offset),
+                              o = token_dims(g, s->q, s->heads, s->vdim, g->o_offset);
+    const struct strided_dims scores = packed_dims(g, s->heads, s->q, s->kv),
+                              rows = packed_dims(g, s->heads, s->q, 1);
     descriptor Q = make_memory_tensor(g, UID_Q, T, q),
                KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
     descriptor V = make_memory_tensor(g, UID_V, T, v), O = make_memory_tensor(g, UID_O, T, o);
-    descriptor stats = make_memory_tensor(g, UID_STATS, F, rows);
+    descriptor stats = make_memory_tensor(g, UID_STATS, F, row_dims(g));
     descriptor S = make_inner_tensor(g, F, scores), top = make_inner_tensor(g, F, rows),
                sum = make_inner_tensor(g, F, rows);
-    add_product(g, Q, KT, S);
-    descriptor X =
-        masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_MUL, S,
-                                         f32_scalar(g, UID_SCALE, softmax_scale_of(s)), scores));
+    add_product(g, Q, KT, S, g->q_rows, g->kv_rows, NULL);
+    descriptor scaled = apply_pointwise(g, CUDNN_POINTWISE_MUL, S,
+                                        f32_scalar(g, UID_SCALE, softmax_scale_of(s)), scores);
+    descriptor X = masked_scores(g, scores_of_documents(g, scaled));
     add_reduction(g, CUDNN_REDUCE_TENSOR_MAX, X, top);
     descriptor E =
         apply_pointwise(g, CUDNN_POINTWISE_EXP,
@@ -319,21 +395,27 @@ static void build_forward(struct fused *g)
     descriptor P =
         make_inner_tensor(g, T, scores); /* the operands of a product have the tensors' type */
     add_pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
-    add_product(g, P, V, O);
+    add_product(g, P, V, O, g->q_rows, NULL, g->kv_rows);
 }
 
 /* Adds gradient = a b, the gradient of K or V. With grouped heads it is computed for each query head, and then summed
  * over the query heads that share a key head. */
 static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient,
-                             int64_t dim)
+                             enum uid each_uid, int64_t dim)
 {
     const struct fused_shape *s = &g->shape;
     if (s->heads == s->kv_heads) {
-        add_product(g, a, b, gradient);
+        add_product(g, a, b, gradient, g->kv_rows, NULL, g->q_rows);
         return;
     }
-    descriptor each = make_inner_tensor(g, element_type_of(s), packed_dims(s->heads, s->kv, dim));
-    add_product(g, a, b, each);
+    /* Of documents it is in memory, and the library scales the offsets of k and v by heads / kv_heads. */
+    descriptor each =
+        s->documents > 0
+            ? make_memory_tensor(g, each_uid, element_type_of(s),
+                                 token_dims(g, s->kv, s->heads, dim,
+                                            each_uid == UID_DK_EACH ? g->k_offset : g->v_offset))
+            : make_inner_tensor(g, element_type_of(s), packed_dims(g, s->heads, s->kv, dim));
+    add_product(g, a, b, each, g->kv_rows, NULL, g->q_rows);
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
 
@@ -344,56 +426,59 @@ static void build_backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = element_type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct strided_dims q = token_dims(s->q, s->heads, s->dim),
-                              k = token_dims(s->kv, s->kv_heads, s->dim),
-                              v = token_dims(s->kv, s->kv_heads, s->vdim),
-                              o = token_dims(s->q, s->heads, s->vdim);
-    const struct strided_dims scores = packed_dims(s->heads, s->q, s->kv),
-                              rows = packed_dims(s->heads, s->q, 1);
+    const struct strided_dims q = token_dims(g, s->q, s->heads, s->dim, g->q_offset),
+                              k = token_dims(g, s->kv, s->kv_heads, s->dim, g->k_offset),
+                              v = token_dims(g, s->kv, s->kv_heads, s->vdim, g->v_offset),
+                              o = token_dims(g, s->q, s->heads, s->vdim, g->o_offset);
+    const struct strided_dims scores = packed_dims(g, s->heads, s->q, s->kv),
+                              rows = packed_dims(g, s->heads, s->q, 1);
     descriptor Q = make_memory_tensor(g, UID_Q, T, q),
                KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
     descriptor VT = make_memory_tensor(g, UID_V, T, transposed_dims(v)),
                O = make_memory_tensor(g, UID_O, T, o);
     descriptor dO = make_memory_tensor(g, UID_D_O, T, o),
-               stats = make_memory_tensor(g, UID_STATS, F, rows);
+               stats = make_memory_tensor(g, UID_STATS, F, row_dims(g));
     descriptor dQ = make_memory_tensor(g, UID_DQ, T, q), dK = make_memory_tensor(g, UID_DK, T, k);
     descriptor dV = make_memory_tensor(g, UID_DV, T, v),
                scale = f32_scalar(g, UID_SCALE, softmax_scale_of(s));
 
     descriptor dot = make_inner_tensor(g, F, rows),
-               delta = make_memory_tensor(g, UID_DELTA, F, rows);
+               delta = make_memory_tensor(g, UID_DELTA, F, row_dims(g));
     add_reduction(
         g, CUDNN_REDUCE_TENSOR_ADD,
-        apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O, packed_dims(s->heads, s->q, s->vdim)), dot);
+        apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O, packed_dims(g, s->heads, s->q, s->vdim)),
+        dot);
     add_pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, f32_scalar(g, UID_ONE, 1), NULL, delta);
 
     descriptor S = make_inner_tensor(g, F, scores);
-    add_product(g, Q, KT, S);
-    S = apply_pointwise(g, CUDNN_POINTWISE_MUL, S, scale, scores);
+    add_product(g, Q, KT, S, g->q_rows, g->kv_rows, NULL);
+    S = scores_of_documents(g, apply_pointwise(g, CUDNN_POINTWISE_MUL, S, scale, scores));
     S = masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_SUB, S, stats, scores));
     descriptor P = apply_pointwise(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
     descriptor PT = make_inner_tensor(g, T, transposed_dims(scores));
     add_reshape(g, P, PT);
-    add_key_gradient(g, PT, dO, dV, s->vdim);
+    add_key_gradient(g, PT, dO, dV, UID_DV_EACH, s->vdim);
 
     descriptor dP = make_inner_tensor(g, F, scores);
-    add_product(g, dO, VT, dP);
+    add_product(g, dO, VT, dP, g->q_rows, g->kv_rows, NULL);
     dP = apply_pointwise(g, CUDNN_POINTWISE_SUB, dP, delta, scores);
     dP = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, P, scores);
     descriptor dS = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
     descriptor dST = make_inner_tensor(g, T, transposed_dims(scores));
     add_reshape(g, dS, dST);
-    add_key_gradient(g, dST, Q, dK, s->dim);
+    add_key_gradient(g, dST, Q, dK, UID_DK_EACH, s->dim);
 
     descriptor K = make_inner_tensor(g, T, k);
     add_reshape(g, KT, K);
-    descriptor sum = make_memory_tensor(g, UID_DQ_SUM, F, packed_dims(s->heads, s->q, s->dim));
-    add_product(g, dS, K, sum);
+    descriptor sum = make_memory_tensor(
+        g, UID_DQ_SUM, F, s->documents > 0 ? q : packed_dims(g, s->heads, s->q, s->dim));
+    add_product(g, dS, K, sum, g->q_rows, NULL, g->kv_rows);
     add_pointwise(g, CUDNN_POINTWISE_IDENTITY, F, 0, sum, NULL, NULL, dQ);
 }
 
 void fused_add_operations(struct fused *g)
 {
+    make_document_tensors(g);
     if (g->shape.is_backward)
         build_backward(g);
     else

@@ -8,7 +8,7 @@
 #include "exec/cuda/fused.h"
 
 #ifdef HAVE_CUDNN
-enum { FUSED_DESCRIPTORS = 192, FUSED_OPERATIONS = 32, FUSED_SCALARS = 7 };
+enum { FUSED_DESCRIPTORS = 224, FUSED_OPERATIONS = 40, FUSED_SCALARS = 8 };
 
 /* Names of the tensors that have memory, and of numbers given by value. */
 enum uid {
@@ -29,6 +29,16 @@ enum uid {
     UID_ROWS,
     UID_COLS,
     UID_WINDOW,
+    UID_BEYOND,
+    UID_Q_ROWS, /* of documents: their rows, and where they begin in each tensor */
+    UID_KV_ROWS,
+    UID_Q_OFFSET,
+    UID_K_OFFSET,
+    UID_V_OFFSET,
+    UID_O_OFFSET,
+    UID_STATS_OFFSET,
+    UID_DK_EACH, /* of documents with grouped heads: dK and dV of each query head, in memory */
+    UID_DV_EACH,
     UID_INNER = 100 /* ids from here on are of values within the kernel */
 };
 
@@ -49,7 +59,10 @@ struct fused {
     int64_t descriptor_count, operation_count, inner_tensor_count;
     struct scalar scalar[FUSED_SCALARS];
     int scalar_count;
-    size_t workspace_bytes, delta_offset, dq_sum_offset, scratch_bytes;
+    size_t workspace_bytes, delta_offset, dq_sum_offset, dk_each_offset, dv_each_offset,
+        scratch_bytes;
+    /* of documents: the tensors of their rows, and of where they begin; else NULL */
+    descriptor q_rows, kv_rows, q_offset, k_offset, v_offset, o_offset, stats_offset;
     bool has_failed;
     char refusal_text[400];
 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TENSORS = 12, CONFIGS = 16, ALIGNMENT = 256 };
+enum { TENSORS = 20, CONFIGS = 16, ALIGNMENT = 256 };
 
 /* ---- from the graph to a plan ---- */
 
@@ -57,18 +57,27 @@ static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMod
     return false;
 }
 
+/* Adds an array of floats to the scratch, and returns where it begins. */
+static size_t add_to_scratch(struct fused *g, int64_t count)
+{
+    const size_t begin = g->scratch_bytes, bytes = (size_t)count * sizeof(float);
+    g->scratch_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return begin;
+}
+
 static void lay_out_scratch(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
-    size_t rows = (size_t)(s->heads * s->q);
+    const int64_t rows = s->heads * (s->documents > 0 ? s->all_q : s->q);
     g->scratch_bytes = (g->workspace_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!s->is_backward)
         return;
-    g->delta_offset = g->scratch_bytes;
-    g->scratch_bytes += (rows * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    g->dq_sum_offset = g->scratch_bytes;
-    g->scratch_bytes +=
-        (rows * (size_t)s->dim * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    g->delta_offset = add_to_scratch(g, rows);
+    g->dq_sum_offset = add_to_scratch(g, rows * s->dim);
+    if (s->documents > 0 && s->heads > s->kv_heads) { /* as much as cudnn-frontend gives them */
+        g->dk_each_offset = add_to_scratch(g, s->all_kv * s->heads * s->dim);
+        g->dv_each_offset = add_to_scratch(g, s->all_kv * s->heads * s->vdim);
+    }
 }
 
 bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t device,
@@ -130,6 +139,19 @@ static void bind_pointer(struct binding_list *list, int64_t uid, const void *dat
     list->data[list->count++] = (void *)(uintptr_t)data;
 }
 
+static void bind_documents(struct binding_list *list, const struct fused_documents *d)
+{
+    if (d == NULL)
+        return;
+    bind_pointer(list, UID_Q_ROWS, d->q_rows);
+    bind_pointer(list, UID_KV_ROWS, d->kv_rows);
+    bind_pointer(list, UID_Q_OFFSET, d->q_offset);
+    bind_pointer(list, UID_K_OFFSET, d->k_offset);
+    bind_pointer(list, UID_V_OFFSET, d->v_offset);
+    bind_pointer(list, UID_O_OFFSET, d->o_offset);
+    bind_pointer(list, UID_STATS_OFFSET, d->stats_offset);
+}
+
 static const char *execute(const struct fused *f, cudnnHandle_t handle, struct binding_list *list,
                            void *scratch)
 {
@@ -159,9 +181,11 @@ static const char *execute(const struct fused *f, cudnnHandle_t handle, struct b
 }
 
 const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const void *q,
-                          const void *k, const void *v, void *o, float *stats, void *scratch)
+                          const void *k, const void *v, void *o, float *stats, void *scratch,
+                          const struct fused_documents *documents)
 {
     struct binding_list list = {.count = 0};
+    bind_documents(&list, documents);
     bind_pointer(&list, UID_Q, q);
     bind_pointer(&list, UID_K, k);
     bind_pointer(&list, UID_V, v);
@@ -172,9 +196,11 @@ const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const
 
 const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, const void *q,
                            const void *k, const void *v, const void *o, const void *d_o,
-                           const float *stats, void *dq, void *dk, void *dv, void *scratch)
+                           const float *stats, void *dq, void *dk, void *dv, void *scratch,
+                           const struct fused_documents *documents)
 {
     struct binding_list list = {.count = 0};
+    bind_documents(&list, documents);
     bind_pointer(&list, UID_Q, q);
     bind_pointer(&list, UID_K, k);
     bind_pointer(&list, UID_V, v);
@@ -186,6 +212,10 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
     bind_pointer(&list, UID_DV, dv);
     bind_pointer(&list, UID_DELTA, (char *)scratch + fused->delta_offset);
     bind_pointer(&list, UID_DQ_SUM, (char *)scratch + fused->dq_sum_offset);
+    if (fused->dk_each_offset > 0) {
+        bind_pointer(&list, UID_DK_EACH, (char *)scratch + fused->dk_each_offset);
+        bind_pointer(&list, UID_DV_EACH, (char *)scratch + fused->dv_each_offset);
+    }
     return execute(fused, handle, &list, scratch);
 }
 #endif

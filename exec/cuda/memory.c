@@ -223,6 +223,8 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
     size_t arena = round_up_to_page(run->ir->planned_bytes[MEMORY_HBM]),
            scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
                      routed * sizeof(int64_t);
+    const size_t documents = cuda_documents_bytes(rank);
+    scratch += documents;
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->streams[s].scratch_bytes;
     rank->memory_is_nccls = run->options->registers_nccl_memory;
@@ -244,10 +246,13 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
         rank->streams[s].scratch = next;
         next += rank->streams[s].scratch_bytes;
     }
+    enum status status = cuda_upload_documents(rank, next, diag);
+    next += documents;
     struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
     rank->expert_begins = (int64_t *)(void *)(moved + pairs);
     rank->visible_keys = (int32_t *)(void *)(rank->expert_begins + routed);
-    enum status status = upload_row_pairs(rank, moved, pairs, diag);
+    if (status == STATUS_OK)
+        status = upload_row_pairs(rank, moved, pairs, diag);
     if (status == STATUS_OK && routed > 0)
         status = upload_expert_begins(rank, routed, diag);
     return status == STATUS_OK && seen > 0 ? upload_visible_keys(rank, seen, diag) : status;
@@ -327,6 +332,7 @@ void cuda_close_memory(struct cuda_rank *rank)
         }
     }
     free(rank->row_pairs);
+    free(rank->documents);
     if (rank->fault_mark_address != NULL)
         cudaFreeHost(rank->fault_mark_address);
 }

@@ -297,6 +297,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
 {
     struct cuda_prepared *prepared = &cuda->prepared_ops[op];
     struct call call;
+    struct attention_documents documents;
     size_t scratch = 0;
     run_fill_call(cuda->run, rank, op, &call);
     if (rank != first && call.routed_rows == NULL)
@@ -323,7 +324,9 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
         return prepare_product(cuda, &call, prepared, diag);
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
-        prepared->attention = attention_new(cuda->attentions, &call, diag);
+        prepared->attention =
+            attention_new(cuda->attentions, &call,
+                          cuda_find_documents(cuda->run, op, &documents) ? &documents : NULL, diag);
         return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:
         scratch = row->scratch != NULL       ? row->scratch(call.work)
@@ -515,6 +518,7 @@ static bool run_attention(void *context, struct call *call)
     const struct cuda *cuda = cuda_of(stream->rank->run);
     struct cuda_launch_context place = launch_context_of(stream, call->op);
     place.visible_keys = cuda_visible_keys(stream->rank, call->op);
+    place.documents = cuda_documents_of_op(stream->rank, call->op);
     const char *words =
         attention_run(cuda->prepared_ops[call->op].attention, call, &place, stream->cudnn_handle);
     return words == NULL || record_op_failure(stream, call->op, words);

@@ -412,6 +412,7 @@ static inline void rows_check(const struct matrix_rows *rows, const struct facto
 
 static const char *matrix_backend; /* NULL: the CPU */
 static bool matrix_epilogues;      /* exec_options.uses_epilogues */
+static enum exec_attention matrix_attention;
 
 /* Checks that the schedule of the choices verifies and computes the reference's loss, gradients, parameters and
  * moments. With poison, it also checks that every element is written before it is read. */
@@ -423,6 +424,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     struct reference_check check = {0};
     const struct exec_options options = {.backend = matrix_backend,
                                          .uses_epilogues = matrix_epilogues,
+                                         .attention = matrix_attention,
                                          .finds_unwritten_reads = poison,
                                          .stall_limit_s = 60};
     choices_label(choices, label, sizeof label);

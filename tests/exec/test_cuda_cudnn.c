@@ -41,19 +41,31 @@ static const struct {
     struct fused_shape shape;
     int backward_sm; /* the least sm for which cuDNN accepts the backward */
 } rows[] = {
-    {"square causal", {1024, 1024, 8, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}}, 80},
-    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, 0, FUSED_ALL, 0, 1, {0}}, 80},
-    {"grouped causal", {4096, 4096, 32, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}}, 80},
+    {"square causal", {1024, 1024, 8, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 0, 0, 0}, 80},
+    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, 0, FUSED_ALL, 0, 1, {0}, 0, 0, 0}, 80},
+    {"grouped causal", {4096, 4096, 32, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 0, 0, 0}, 80},
     {"grouped, more keys than queries",
-     {4096, 16384, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}},
+     {4096, 16384, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0},
      80},
-    {"causal to the end", {4096, 16384, 32, 8, 128, 128, 0, FUSED_TO_END, 0, 0, {0}}, 80},
-    {"more queries than keys", {16384, 4096, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}}, 80},
-    {"odd sizes", {1000, 1500, 8, 2, 128, 128, 0, FUSED_ALL, 0, 0, {0}}, 80},
-    {"a window", {4096, 4096, 32, 8, 128, 128, 1024, FUSED_FROM_START, 0, 0, {0}}, 80},
-    {"a window to the end", {4096, 16384, 32, 8, 128, 128, 1000, FUSED_TO_END, 0, 0, {0}}, 80},
-    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, 0, FUSED_TO_END, 0, 0, {0}}, 90},
-    {"dim 192", {2048, 2048, 8, 8, 192, 192, 0, FUSED_ALL, 0, 0, {0}}, 90},
+    {"causal to the end", {4096, 16384, 32, 8, 128, 128, 0, FUSED_TO_END, 0, 0, {0}, 0, 0, 0}, 80},
+    {"more queries than keys",
+     {16384, 4096, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0},
+     80},
+    {"odd sizes", {1000, 1500, 8, 2, 128, 128, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0}, 80},
+    {"a window", {4096, 4096, 32, 8, 128, 128, 1024, FUSED_FROM_START, 0, 0, {0}, 0, 0, 0}, 80},
+    {"a window to the end",
+     {4096, 16384, 32, 8, 128, 128, 1000, FUSED_TO_END, 0, 0, {0}, 0, 0, 0},
+     80},
+    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, 0, FUSED_TO_END, 0, 0, {0}, 0, 0, 0}, 90},
+    {"documents", {2048, 2048, 8, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 5, 4096, 4096}, 80},
+    {"grouped documents",
+     {1000, 1000, 32, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 7, 4096, 4096},
+     80},
+    {"documents to the end",
+     {512, 2048, 32, 8, 128, 128, 0, FUSED_TO_END, 0, 0, {0}, 3, 1024, 4096},
+     80},
+    {"whole documents", {512, 2048, 8, 8, 64, 64, 0, FUSED_ALL, 0, 1, {0}, 3, 1024, 4096}, 80},
+    {"dim 192", {2048, 2048, 8, 8, 192, 192, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0}, 90},
 };
 
 static const struct cudnn *dnn;
@@ -74,6 +86,12 @@ static bool describe(size_t device)
 /* Returns the bytes that a plan of the backward needs besides its operands (docs/execution.md). */
 static double scratch_wanted(const struct fused_shape *s, int sm)
 {
+    if (s->documents > 0) {
+        double all_q = (double)s->heads * (double)s->all_q,
+               keys = (double)s->heads * (double)s->all_kv;
+        return 4 * all_q * (double)(s->dim + 1) +
+               (s->heads > s->kv_heads ? 4 * keys * (double)(s->dim + s->vdim) : 0);
+    }
     double queries = (double)s->heads * (double)s->q, keys = (double)s->kv * (double)s->dim;
     double wanted = 4 * queries * (double)s->dim * (sm == 80 ? 2 : 1) + 4 * queries;
     return wanted + (s->heads > s->kv_heads ? 4 * (double)s->heads * keys : 0);
@@ -91,7 +109,8 @@ static void check(size_t device, size_t row, bool backward)
     bool taken = fused_build(fused, NULL, described[device], words, sizeof words);
     if (!CHECK_INT(label, taken, wanted))
         printf("  %s\n", words);
-    if (taken && backward) {
+    /* documents are not given to cuDNN on sm_80, which needs other scratch for them (exec/cuda/attention.c) */
+    if (taken && backward && (shape.documents == 0 || devices[device].sm == 90)) {
         double scratch = (double)fused_scratch_bytes(fused);
         CHECK_CLOSE(label, scratch, scratch_wanted(&shape, devices[device].sm), 1e-3);
     }

@@ -14,6 +14,7 @@ extern "C" {
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <mutex>
@@ -36,6 +37,16 @@ namespace
 {
 
 typedef const uint16_t *Halves;
+
+/* Statistics: head by head, or row by row. */
+struct Statistics {
+    float *data;
+    int64_t row_step, head_step;
+    float &at(int64_t row, int64_t head) const
+    {
+        return data[row * row_step + head * head_step];
+    }
+};
 
 struct Tile {
     fused_shape s;
@@ -77,7 +88,7 @@ struct Tile {
     }
 };
 
-void forward(Tile t, Halves q, Halves k, Halves v, void *o, float *stats)
+void forward(Tile t, Halves q, Halves k, Halves v, void *o, Statistics stats)
 {
     const fused_shape &s = t.s;
     for (int64_t h = 0; h < s.heads; h++)
@@ -89,7 +100,7 @@ void forward(Tile t, Halves q, Halves k, Halves v, void *o, float *stats)
             for (int64_t j = first; j < keys; j++)
                 sum += p[(size_t)j] =
                     exp(t.dot(q, i, k, j, s.kv_heads, h, g, s.dim) / sqrt((double)s.dim));
-            stats[h * s.q + i] = (float)log(sum);
+            stats.at(i, h) = (float)log(sum);
             for (int64_t d = 0; d < s.vdim; d++) {
                 double x = 0;
                 for (int64_t j = first; j < keys; j++)
@@ -103,7 +114,7 @@ struct Gradients {
     void *dq, *dk, *dv;
 };
 
-void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, const float *stats,
+void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, Statistics stats,
               Gradients to)
 {
     const fused_shape &s = t.s;
@@ -117,8 +128,7 @@ void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, const 
             double delta = t.dot(o, i, d_o, i, s.heads, h, h, s.vdim);
             dq.assign(dq.size(), 0);
             for (int64_t j = t.first_key_of(i); j < t.keys_of(i); j++) {
-                double p =
-                    exp(t.dot(q, i, k, j, s.kv_heads, h, g, s.dim) * scale - stats[h * s.q + i]);
+                double p = exp(t.dot(q, i, k, j, s.kv_heads, h, g, s.dim) * scale - stats.at(i, h));
                 double ds = p * (t.dot(d_o, i, v, j, s.kv_heads, h, g, s.vdim) - delta) * scale;
                 size_t row = static_cast<size_t>(j * s.kv_heads + g);
                 for (int64_t d = 0; d < s.vdim; d++)
@@ -140,6 +150,47 @@ void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, const 
             for (int64_t d = 0; d < s.vdim; d++)
                 t.put(to.dv, j, s.kv_heads, g, d, s.vdim, dv[row * (size_t)s.vdim + (size_t)d]);
         }
+}
+
+/* Calls work(tile, offsets) for each document, whose offsets are counted in elements; for a shape without documents,
+ * once. */
+struct Offsets {
+    int64_t q, k, v, o, stats;
+};
+template <class WORK>
+void for_each_document(const fused_shape &s, const fused_documents &d, WORK work)
+{
+    if (s.documents == 0) {
+        work(Tile{s}, Offsets{0, 0, 0, 0, 0});
+        return;
+    }
+    for (int64_t i = 0; i < s.documents; i++) {
+        Tile tile = {s};
+        tile.s.q = d.q_rows[i];
+        tile.s.kv = d.kv_rows[i];
+        if (tile.s.q > s.q || tile.s.kv > s.kv) {
+            fprintf(stderr, "a document has more rows than the plan's longest\n");
+            abort();
+        }
+        work(tile, Offsets{d.q_offset[i], d.k_offset[i], d.v_offset[i], d.o_offset[i],
+                           d.stats_offset[i]});
+    }
+}
+
+Statistics statistics_of(const fused_shape &s, const float *stats)
+{
+    float *data = const_cast<float *>(stats);
+    return s.documents > 0 ? Statistics{data, s.heads, 1} : Statistics{data, 1, s.q};
+}
+
+/* The same array, from an element of two bytes on. */
+Halves from(const void *data, int64_t element)
+{
+    return static_cast<Halves>(data) + element;
+}
+void *from(void *data, int64_t element)
+{
+    return static_cast<uint16_t *>(data) + element;
 }
 
 std::mutex lock;
@@ -234,25 +285,34 @@ size_t fused_scratch_bytes(const struct fused *)
 }
 
 const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const void *q,
-                          const void *k, const void *v, void *o, float *stats, void *)
+                          const void *k, const void *v, void *o, float *stats, void *,
+                          const struct fused_documents *documents)
 {
-    Tile t = {fused->shape};
+    const fused_shape s = fused->shape;
+    const fused_documents all = documents != nullptr ? *documents : fused_documents{};
     const char *words = refusal(fused, handle, {q, k, v, o, stats});
     return words != nullptr ? words : launch(fused, handle, [=] {
-        forward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v), o,
-                stats);
+        for_each_document(s, all, [=](Tile t, Offsets at) {
+            forward(t, from(q, at.q), from(k, at.k), from(v, at.v), from(o, at.o),
+                    statistics_of(s, stats + at.stats));
+        });
     });
 }
 
 const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, const void *q,
                            const void *k, const void *v, const void *o, const void *d_o,
-                           const float *stats, void *dq, void *dk, void *dv, void *)
+                           const float *stats, void *dq, void *dk, void *dv, void *,
+                           const struct fused_documents *documents)
 {
-    Tile t = {fused->shape};
+    const fused_shape s = fused->shape;
+    const fused_documents all = documents != nullptr ? *documents : fused_documents{};
     const char *words = refusal(fused, handle, {q, k, v, o, d_o, stats, dq, dk, dv});
     return words != nullptr ? words : launch(fused, handle, [=] {
-        backward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v),
-                 static_cast<Halves>(o), static_cast<Halves>(d_o), stats, {dq, dk, dv});
+        for_each_document(s, all, [=](Tile t, Offsets at) {
+            backward(t, from(q, at.q), from(k, at.k), from(v, at.v), from(o, at.o), from(d_o, at.o),
+                     statistics_of(s, stats + at.stats),
+                     {from(dq, at.q), from(dk, at.k), from(dv, at.v)});
+        });
     });
 }
 

@@ -1,0 +1,196 @@
+/* Packed documents as cuDNN takes them: where each lies in the tensors of an attention. */
+#include "exec/cuda/cuda.h"
+
+#include "exec/cuda/fused.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 16 }; /* of the tables, as the graph says */
+
+/* ---- what it takes ---- */
+
+static const struct assignment_pieces *pieces_of(const struct assignment *assignment,
+                                                 uint32_t shape, uint32_t rank)
+{
+    return &assignment->attention_pieces[(size_t)assignment->pieces_row_of_shape[shape] *
+                                             assignment->ranks +
+                                         rank];
+}
+
+/* True if a mask of the library is that of a piece. */
+static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask)
+{
+    return p->window == 0 && p->query_count > 0 && p->key_count > 0 &&
+           (mask == FUSED_ALL ? p->offset >= p->key_count - 1
+            : mask == FUSED_FROM_START
+                ? p->offset == 0 && p->query_count == p->key_count
+                : p->offset >= 0 && p->offset == p->key_count - p->query_count);
+}
+
+/* True if pieces lie one after the other, in queries as in keys. */
+static bool lie_one_after_the_other(const struct assignment_pieces *pieces)
+{
+    for (uint32_t i = 1; i < pieces->piece_count; i++) {
+        const struct attention_piece *before = &pieces->pieces[i - 1], *p = &pieces->pieces[i];
+        if (p->first_query < before->first_query + before->query_count ||
+            p->first_key < before->first_key + before->key_count)
+            return false;
+    }
+    return true;
+}
+
+static bool all_have_mask(const struct assignment_pieces *pieces, enum fused_mask mask)
+{
+    for (uint32_t i = 0; i < pieces->piece_count; i++)
+        if (!piece_has_mask(&pieces->pieces[i], mask))
+            return false;
+    return true;
+}
+
+/* Adds the pieces of a rank to those of the ranks before it. */
+static void add_rank(struct attention_documents *d, const struct assignment_pieces *pieces,
+                     const struct work *work)
+{
+    int64_t q = 0, kv = 0;
+    for (uint32_t i = 0; i < pieces->piece_count; i++) {
+        const struct attention_piece *p = &pieces->pieces[i];
+        q += p->query_count;
+        kv += p->key_count;
+        d->most_q = p->query_count > d->most_q ? p->query_count : d->most_q;
+        d->most_kv = p->key_count > d->most_kv ? p->key_count : d->most_kv;
+    }
+    d->cover_q = d->cover_q && q == work->attention.q;
+    d->cover_kv = d->cover_kv && kv == work->attention.kv;
+}
+
+bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attention_documents *d)
+{
+    static const enum fused_mask masks[] = {FUSED_FROM_START, FUSED_TO_END, FUSED_ALL};
+    const struct assignment *assignment = &run->assignment;
+    const uint32_t shape = run->ir->op.shape[op], role = ir_role_of_op(run->ir, op);
+    bool has_mask[3] = {true, true, true};
+    *d = (struct attention_documents){.cover_q = true, .cover_kv = true, .count = -1};
+    if (assignment->pieces_row_of_shape[shape] == IR_NONE)
+        return false;
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
+        const struct assignment_pieces *pieces = pieces_of(assignment, shape, r);
+        if (assignment_role_of(assignment, r) != role)
+            continue;
+        if (pieces->piece_count == 0)
+            d->why_not = "no query of a rank sees any key";
+        else if (d->count >= 0 && d->count != pieces->piece_count)
+            d->why_not = "ranks that share a GPU have different numbers of documents";
+        else if (!lie_one_after_the_other(pieces))
+            d->why_not = "its documents share queries or keys with others";
+        d->count = pieces->piece_count;
+        add_rank(d, pieces, &run->ir->shape[shape]);
+        for (size_t m = 0; m < 3; m++)
+            has_mask[m] = has_mask[m] && all_have_mask(pieces, masks[m]);
+    }
+    for (size_t m = 3; m-- > 0;)
+        if (has_mask[m])
+            d->mask = masks[m];
+    if (d->why_not == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
+        d->why_not = "cuDNN has no mask that is that of all of its documents";
+    return true;
+}
+
+/* ---- tables on the device ---- */
+
+/* The arrays of the table of an attention, in their order, and how many elements of how many bytes they have. */
+enum { OFFSET_ARRAYS = 5 };
+
+static size_t array_bytes(size_t count, size_t element)
+{
+    return (count * element + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t table_bytes(uint32_t documents)
+{
+    return OFFSET_ARRAYS * array_bytes(documents + 1u, sizeof(int64_t)) +
+           2 * array_bytes(documents, sizeof(int32_t));
+}
+
+size_t cuda_documents_bytes(const struct cuda_rank *rank)
+{
+    const struct assignment *assignment = &rank->run->assignment;
+    size_t bytes = 0;
+    for (uint32_t s = 0; s < rank->run->ir->shape_count; s++)
+        if (assignment->pieces_row_of_shape[s] != IR_NONE)
+            bytes += table_bytes(pieces_of(assignment, s, rank->rank)->piece_count);
+    return bytes;
+}
+
+/* Writes where documents begin in a tensor whose rows have `step` elements. */
+static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces, bool keys,
+                        int64_t step)
+{
+    for (uint32_t i = 0; i < pieces->piece_count; i++) {
+        const struct attention_piece *p = &pieces->pieces[i];
+        offset[i] = (keys ? p->first_key : p->first_query) * step;
+        offset[i + 1] = offset[i] + (keys ? p->key_count : p->query_count) * step;
+    }
+}
+
+/* Writes the table of an attention to host memory, and says where its arrays are on the device. */
+static void put_table(char *host, char *device, const struct assignment_pieces *pieces,
+                      const struct work *work, struct fused_documents *documents)
+{
+    const int64_t heads = work->attention.heads, kv_heads = work->attention.kv_heads;
+    const int64_t dim = work->attention.dim, vdim = work_attention_vdim(work);
+    const int64_t step[OFFSET_ARRAYS] = {heads * dim, kv_heads * dim, kv_heads * vdim, heads * vdim,
+                                         heads};
+    const size_t offsets = array_bytes(pieces->piece_count + 1u, sizeof(int64_t));
+    const int64_t *at[OFFSET_ARRAYS];
+    for (int a = 0; a < OFFSET_ARRAYS; a++) {
+        put_offsets((int64_t *)(void *)(host + (size_t)a * offsets), pieces, a == 1 || a == 2,
+                    step[a]);
+        at[a] = (const int64_t *)(const void *)(device + (size_t)a * offsets);
+    }
+    int32_t *q_rows = (int32_t *)(void *)(host + OFFSET_ARRAYS * offsets);
+    const size_t rows = array_bytes(pieces->piece_count, sizeof(int32_t));
+    int32_t *kv_rows = (int32_t *)(void *)((char *)q_rows + rows);
+    for (uint32_t i = 0; i < pieces->piece_count; i++) {
+        q_rows[i] = (int32_t)pieces->pieces[i].query_count;
+        kv_rows[i] = (int32_t)pieces->pieces[i].key_count;
+    }
+    const char *device_rows = device + OFFSET_ARRAYS * offsets;
+    *documents = (struct fused_documents){(const int32_t *)(const void *)device_rows,
+                                          (const int32_t *)(const void *)(device_rows + rows),
+                                          at[0],
+                                          at[1],
+                                          at[2],
+                                          at[3],
+                                          at[4]};
+}
+
+enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct diag *diag)
+{
+    const struct exec_run *run = rank->run;
+    const struct assignment *assignment = &run->assignment;
+    const size_t bytes = cuda_documents_bytes(rank);
+    if (bytes == 0)
+        return STATUS_OK;
+    char *host = heap_zalloc(bytes, 1);
+    size_t at = 0;
+    rank->documents = heap_zalloc(run->ir->shape_count, sizeof *rank->documents);
+    for (uint32_t s = 0; s < run->ir->shape_count; s++) {
+        if (assignment->pieces_row_of_shape[s] == IR_NONE)
+            continue;
+        const struct assignment_pieces *pieces = pieces_of(assignment, s, rank->rank);
+        put_table(host + at, (char *)memory + at, pieces, &run->ir->shape[s], &rank->documents[s]);
+        at += table_bytes(pieces->piece_count);
+    }
+    cudaError_t error = cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice);
+    free(host);
+    return error == cudaSuccess ? STATUS_OK
+                                : cuda_report_error(diag, "cudaMemcpy (of documents)", error);
+}
+
+const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank, uint32_t op)
+{
+    const uint32_t shape = rank->run->ir->op.shape[op];
+    return rank->documents != NULL && rank->run->assignment.pieces_row_of_shape[shape] != IR_NONE
+               ? &rank->documents[shape]
+               : NULL;
+}
