@@ -98,7 +98,7 @@ static void measurement_sets_release(struct measurement_sets *data)
     external_release(&data->steps);
 }
 
-/* Divides the rows that were read into figures and steps. */
+/* Copies each row that was read to the steps if it tells the seconds of a step, else to the figures. */
 static void split_figures_and_steps(struct measurement_sets *data)
 {
     for (size_t i = 0; i < data->all_rows.row_count; i++) {

@@ -66,8 +66,8 @@ struct calibrate_fallback {
     const char *name;
     /* the family keeps the base's numbers; false: they are fitted to the fastest times */
     bool keeps_base_numbers;
-    /* other programs disturbed its points, and the caller asked to go on; if false, the fit is refused with a message
-     * */
+    /* other programs disturbed its points, and the caller asked to go on; false: the fit is refused with a
+     * message */
     bool is_disturbed;
 };
 

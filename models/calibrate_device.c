@@ -103,10 +103,12 @@ static void restore_checkpoint(struct calibration *c, const struct calibration_c
         c->notes.data[mark->notes_size] = '\0';
 }
 
-static void note_fallback(struct calibration *c, const char *name, bool to_base, bool disturbed)
+static void note_fallback(struct calibration *c, const char *name, bool keeps_base_numbers,
+                          bool disturbed)
 {
     assert(c->fallback_count < CALIBRATE_FAMILIES_MAX);
-    c->fallback[c->fallback_count++] = (struct calibrate_fallback){name, to_base, disturbed};
+    c->fallback[c->fallback_count++] =
+        (struct calibrate_fallback){name, keeps_base_numbers, disturbed};
 }
 
 /* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, their fastest

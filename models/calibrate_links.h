@@ -38,6 +38,7 @@ enum calibrate_link {
 
 struct calibrated_link {
     size_t point_count; /* 0: the class has no points, and the other members are not set */
+    /* the fitted numbers and their standard errors, which are absolute, in the same units */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
     /* errors of the fitted times as shares of the measured times; the smallest and the largest size of a point in
      * bytes */
@@ -48,7 +49,8 @@ struct calibrated_link {
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
-    /* The classes that were not fitted. With to_base, a cluster file has the preset's numbers for the class. */
+    /* The classes whose first fit was refused. A class that keeps the base's numbers has those of the cluster `base` in
+     * a cluster file. */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };

@@ -82,10 +82,11 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line "head: a, b" of those fits whose to_base and disturbed have these values; appends nothing if there are
- * none. */
-void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
-                             bool disturbed, const char *head, struct text *out);
+/* Appends a line with `head` and the names, separated by commas, of those fits whose keeps_base_numbers and is_disturbed
+ * have these values; appends nothing if there are none. */
+void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count,
+                             bool keeps_base_numbers, bool disturbed, const char *head,
+                             struct text *out);
 
 /* Appends a value with its unit and six digits: "12.3456 GFLOP/s". */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);

@@ -265,12 +265,14 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         text_append(out, c->notes.data, c->notes.size);
 }
 
-void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
-                             bool disturbed, const char *head, struct text *out)
+void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count,
+                             bool keeps_base_numbers, bool disturbed, const char *head,
+                             struct text *out)
 {
     const char *separator = head;
     for (size_t i = 0; i < count; i++)
-        if (fallback[i].keeps_base_numbers == to_base && fallback[i].is_disturbed == disturbed) {
+        if (fallback[i].keeps_base_numbers == keeps_base_numbers &&
+            fallback[i].is_disturbed == disturbed) {
             text_printf(out, "%s%s", separator, fallback[i].name);
             separator = ", ";
         }

@@ -31,7 +31,7 @@ struct kind_cost {
 /* For each kind, its cost function, what the host does, and its numbers of calls and kernels, which are those of the
  * fused kernels that training frameworks use. A merge is as in PyTorch code: a cast, one jitted update of o, one of
  * lse, and a copy back of each. */
-static const struct kind_cost kinds[WORK_KIND_COUNT] = {
+static const struct kind_cost kind_costs[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
     [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_DEQUANTISE] = {cost_memory_s, ISSUE_OP, 1, 1},
@@ -106,7 +106,7 @@ double cost_ideal_s(double peak_flop_per_s, const struct work *work)
 static double work_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
-    assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
+    assert(work->kind < WORK_KIND_COUNT && kind_costs[work->kind].device_s);
     if (cost->is_ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
     if (work->kind == WORK_OPAQUE && work->opaque.ps > 0)
@@ -114,7 +114,7 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
     const struct work as = work_priced_as(work);
     if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
         return work_s(cost, work_attention_impl(work, impl), &as, clock);
-    return cost_points_s(cost, impl, work, clock, kinds[work->kind].device_s);
+    return cost_points_s(cost, impl, work, clock, kind_costs[work->kind].device_s);
 }
 
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
@@ -174,11 +174,11 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
 
 double cost_host_issue_s(const struct device_cost *cost, const struct work *work)
 {
-    assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].op_count > 0);
+    assert(work->kind < WORK_KIND_COUNT && kind_costs[work->kind].op_count > 0);
     if (cost->is_ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
         return 0;
     const struct work as = work_priced_as(work);
-    const struct kind_cost *kind = &kinds[as.kind];
+    const struct kind_cost *kind = &kind_costs[as.kind];
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL) /* each kernel of a chain is an operator of its own */
         return chain->kernel_count * (cost->host_op_s + cost->host_kernel_s);

@@ -39,15 +39,15 @@ enum hf_family_bit {
  * (models/hf_proxy.h). */
 enum hf_part {
     PART_EXPERTS = 1 << 0,
-    PART_LATENT = 1 << 1,
-    PART_LINEAR = 1 << 2,
-    PART_ALIBI = 1 << 3,
-    PART_PARALLEL = 1 << 4,
-    PART_SOFTCAP = 1 << 5,
-    PART_NOPE = 1 << 6,
-    PART_VISION = 1 << 7,
-    PART_CHUNKS = 1 << 8,
-    PART_SINKS = 1 << 9,
+    PART_LATENT = 1 << 1,   /* keys and values that are made of a narrow common vector */
+    PART_LINEAR = 1 << 2,   /* layers of linear attention */
+    PART_ALIBI = 1 << 3,    /* a bias on attention scores */
+    PART_PARALLEL = 1 << 4, /* attention and feed-forward part side by side */
+    PART_SOFTCAP = 1 << 5,  /* a tanh of attention scores, and one of logits */
+    PART_NOPE = 1 << 6,     /* layers without rotary positions */
+    PART_VISION = 1 << 7,   /* encoders of pictures or sound before the text model */
+    PART_CHUNKS = 1 << 8,   /* layers in which a token sees its own chunk only */
+    PART_SINKS = 1 << 9,    /* a learned score of each head in the sum of a softmax */
 };
 
 /* What the layers of a family have, and the defaults of keys that a file may lack, from Transformers' configuration and

@@ -256,6 +256,7 @@ int64_t work_comm_group(const struct work *work)
     return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
 }
 
+/* Here and in work_route_list(), the parameter is 1 + the group or list; 0 is none, and becomes -1. */
 int64_t work_part_group(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

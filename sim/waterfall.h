@@ -30,7 +30,7 @@ enum cause {
     CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
     /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
     CAUSE_DRAIN,
-    CAUSE_PIPELINE,  /* other sends and receives in between: stages that are not equally loaded */
+    CAUSE_PIPELINE,  /* sends and receives between those two: stages are not equally loaded */
     CAUSE_DOCUMENTS, /* waiting because other ranks' documents have more visible pairs
                            (waterfall_attribute_documents()); 0 unless that was called */
     CAUSE_OFFLOAD,   /* copies between device and host, collectives on such data, host work */

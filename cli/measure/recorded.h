@@ -27,7 +27,8 @@ void recorded_add_path(struct recorded_steps *recorded, const char *path);
 enum status recorded_add_points(struct recorded_steps *recorded, const struct options *options,
                                 struct points *points, struct diag *diag);
 
-/* Appends the lines "recorded" and "strays", and the notes. */
+/* Appends the line "recorded", on the recordings, the line "strays", on recorded work that the schedule does not have,
+ * and the notes. */
 void recorded_put_report(const struct recorded_steps *recorded, struct text *out);
 
 /* Returns the name of the device preset from which the numbers come that were not measured. */

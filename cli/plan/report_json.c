@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Rows are filled in the order of these columns. A description that is the name of a file or of a table stands for what
+ * that one says (cli/common/rows.h). */
 /* clang-format off */
 static const struct column outcome[] = {
     {"outcome", NULL, NULL, COLUMN_NAME, 0, "no room, refused, does not fit, cannot be better, simulated or not searched."},

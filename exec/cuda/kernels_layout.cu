@@ -173,7 +173,7 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
 
 /* ---- copies of heads ---- */
 
-/* x (groups, dim) and copies (groups, copies, dim) */
+/* Copies each row of x[groups, dim] to `copies` consecutive rows of y[groups, copies, dim]. */
 static __global__ void head_expand_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
@@ -194,6 +194,7 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
                         THREADS, stream, rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
 }
 
+/* Sums the `copies` rows of each group of x[groups, copies, dim] into its row of y[groups, dim]. */
 static __global__ void head_reduce_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {

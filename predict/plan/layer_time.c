@@ -69,7 +69,7 @@ struct bound_layer layer_kernel_sums(const struct setup *setup, const struct req
                                      const struct layer_key *key)
 {
     struct request request = layer_only_request(asked, key);
-    struct prediction_sums of[2] = {{0}};
+    struct prediction_sums sums[2] = {{0}}; /* [i]: of a step with 2 + i layers */
     struct bound_layer layer = {0};
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {
@@ -77,13 +77,13 @@ struct bound_layer layer_kernel_sums(const struct setup *setup, const struct req
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
-            of[i] = prediction_rank_sums(&p);
+            sums[i] = prediction_rank_sums(&p);
         prediction_release(&p);
         if (!made)
             return layer;
     }
-    layer.kernels_s = of[1].kernels_s - of[0].kernels_s;
-    layer.issue_s = of[1].issue_s - of[0].issue_s;
+    layer.kernels_s = sums[1].kernels_s - sums[0].kernels_s;
+    layer.issue_s = sums[1].issue_s - sums[0].issue_s;
     layer.step_s = fmax(layer.kernels_s, layer.issue_s);
     return layer;
 }
@@ -92,14 +92,14 @@ double layer_step_s(const struct setup *setup, const struct request *asked,
                     const struct layer_key *key)
 {
     struct request request = layer_only_request(asked, key);
-    double of[2] = {0};
+    double step_s[2] = {0}; /* [i]: of a step with 2 + i layers */
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {
             .setup = setup, .request = &request, .step_only = true, .layer_count = 2 + i};
         struct prediction p = {0};
         if (prediction_make(&p, &question, NULL) == STATUS_OK)
-            of[i] = p.sim.step_s;
+            step_s[i] = p.sim.step_s;
         prediction_release(&p);
     }
-    return of[0] > 0 && of[1] > of[0] ? of[1] - of[0] : 0;
+    return step_s[0] > 0 && step_s[1] > step_s[0] ? step_s[1] - step_s[0] : 0;
 }

@@ -2,9 +2,9 @@
  *
  * A layer's forward and backward depend on the degrees within a sequence, the attention and what is recomputed, but
  * neither on how weights are shared nor on the number of stages, micro-batches and data ranks. So a step of layers only
- * (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence; the difference is one layer. A step of
- * the whole configuration takes at least its layers' time (predict/bounds.h), since exchanges of weights only add to
- * it. */
+ * (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence; the third layer's time is the
+ * difference, without what the ends of a step add. A step of the whole configuration takes at least the time of all its
+ * layers (predict/bounds.h), since exchanges of weights only add to it. */
 #ifndef PREDICT_PLAN_LAYER_TIME_H
 #define PREDICT_PLAN_LAYER_TIME_H
 

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The seconds of a sequence with profile ideal. 0: not known. */
+/* The seconds per sequence of a configuration with profile ideal; 0: not known. */
 struct ideal_times {
     double common_kernels_s; /* with the attention kernels that all profiles have */
     double own_kernels_s;    /* with those of the configuration's profile */
@@ -34,6 +34,7 @@ static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int
     return seconds;
 }
 
+/* Fills the result, a struct ideal_times of zeros, for one outcome; what cannot be predicted stays 0. */
 static void time_outcome(void *context, size_t job, void *result)
 {
     struct split_trial *trial = context;

@@ -1,9 +1,10 @@
 /* predict/plan/split.h: splits the time by which a configuration loses to the winner into layout, attention kernels
  * and framework.
  *
- * Both are predicted with profile ideal, which has no framework. With the same attention kernels, the difference is
- * that of the layouts. With each one's own kernels, the further difference is that of the kernels. The rest is the
- * framework: the host's time, waits, copies, and kernels that an implementation leaves unfused. The three add up. */
+ * The loser and the winner are both predicted with profile ideal, which has no framework. With the same attention
+ * kernels, the difference is that of the layouts. With each one's own kernels, the further difference is that of the
+ * kernels. The rest is the framework: the host's time, waits, copies, and kernels that an implementation leaves
+ * unfused. The three add up. */
 #ifndef PREDICT_PLAN_SPLIT_H
 #define PREDICT_PLAN_SPLIT_H
 

@@ -194,8 +194,8 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
                    2 + (softmax.count > 0) + (logarithm.count > 0));
 }
 
-/* Emits the gradient of the loss with respect to the logits, from these or from what the forward saved, and returns
- * the op. */
+/* Emits the gradient of the loss with respect to the logits into `to`, and returns the op. `from` holds the logits or
+ * the softmax that the forward saved; it may be `to`. */
 static op_id loss_backward(struct emit *e, struct view from, struct view labels, struct view to)
 {
     struct work work = {

@@ -75,7 +75,7 @@ static enum pass pass_of_action(const struct action *action)
     return action->kind == ACTION_FORWARD ? PASS_FORWARD : PASS_BACKWARD;
 }
 
-/* Returns the stage's passage of a unit through a chunk. */
+/* Returns the passage of a unit through a chunk, which must be one of this stage's chunks. */
 static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t unit)
 {
     uint32_t v = 0;
