@@ -17,8 +17,8 @@ struct cuda_launch_context {
     int32_t *fault_mark_address;
     int32_t fault_mark;          /* op + 1 */
     const int32_t *visible_keys; /* for an op with mask DOCUMENTS: cuda_mask.visible; else NULL */
-    const struct fused_documents
-        *documents; /* for such an op: where they lie (fused.h); else NULL */
+    /* for such an op: where they lie (fused.h); else NULL */
+    const struct fused_documents *documents;
     /* for work that moves rows which ranks need of each other: its lists of rows, by enum moved_list; else NULL */
     const struct cuda_row_pairs *row_pairs;
     /* if routing is not even: [experts + 1] the first copy of each expert among the copies that a rank sends */

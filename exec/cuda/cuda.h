@@ -86,8 +86,8 @@ struct cuda_rank {
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
     /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
     int32_t *visible_keys;
-    struct fused_documents
-        *documents; /* (shapes) where the documents of each attention lie; NULL: none */
+    /* (shapes) where the documents of each attention lie; NULL: none */
+    struct fused_documents *documents;
     /* (needed_row_count of the assignment, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, the
      * lists of which row goes where. Their elements are in device memory; cuda_row_pairs_of_op() finds the lists of an
      * op. */

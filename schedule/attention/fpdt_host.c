@@ -74,7 +74,7 @@ static uint16_t guard_of_storing_rank(const struct fpdt *f, int64_t i)
 }
 
 /* A tensor of a chunk that a rank stores. */
-struct stored_tensor {
+struct stored_chunk_tensor {
     enum category category;
     enum dtype dtype;
     int64_t rows, cols; /* cols = 0: the tensor has one dimension */
@@ -83,7 +83,7 @@ struct stored_tensor {
 /* Returns *host, chunk i's view on the host, and sets it if it is empty. If one rank stores for all, hp consecutive
  * chunks have one buffer, with room for all ranks' rows of the first chunk, which is the largest; otherwise each chunk
  * gets a buffer of its own size. */
-static struct view place_on_host(const struct fpdt *f, int64_t i, struct stored_tensor part,
+static struct view place_on_host(const struct fpdt *f, int64_t i, struct stored_chunk_tensor part,
                                  const char *stem, struct view *host, size_t stride)
 {
     struct emit *e = f->e;
@@ -109,8 +109,8 @@ void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct v
                        const char *stem, struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    struct stored_tensor part = {(enum category)e->ir->buffer.category[x.buffer.i],
-                                 dtype_of_view(e, x), (int64_t)x.count, 0};
+    struct stored_chunk_tensor part = {(enum category)e->ir->buffer.category[x.buffer.i],
+                                       dtype_of_view(e, x), (int64_t)x.count, 0};
     if (!f->offloads) {
         *host = x;
         return;
@@ -129,7 +129,8 @@ void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct v
 void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
                       struct view *host, size_t stride)
 {
-    struct stored_tensor part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_chunk_tokens(f, i), cols};
+    struct stored_chunk_tensor part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_chunk_tokens(f, i),
+                                       cols};
     struct view to = place_on_host(f, i, part, stem, host, stride);
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)to.count}};
     emit_traffic(f, guard_of_storing_rank(f, i), (op_id){IR_NONE}, f->e->stream.host, work,
