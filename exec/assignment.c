@@ -85,10 +85,15 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
     return STATUS_OK;
 }
 
+/* Returns whether a buffer has masters, or this rank's part of sharded parameters, which may be the masters. */
 static bool is_master(const struct ir *ir, uint32_t buffer)
 {
     const uint16_t binding = ir->buffer.binding[buffer];
-    return binding != IR_NONE16 && ir->binding[binding].kind == BINDING_MASTER;
+    if (binding == IR_NONE16)
+        return false;
+    const struct binding *of = &ir->binding[binding];
+    return of->kind == BINDING_MASTER ||
+           (of->kind == BINDING_PARAM && of->shard_group != IR_NONE16);
 }
 
 static enum status check_views(const struct ir *ir, uint32_t op, const char *name,

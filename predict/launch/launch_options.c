@@ -178,7 +178,10 @@ static void add_primary_weights_option(struct launch *launch)
         weights != NULL && (strcmp(weights, weights_names[CHOICE_WEIGHTS_ZERO3]) == 0 ||
                             strcmp(weights, weights_names[CHOICE_WEIGHTS_HSDP]) == 0);
     const bool host = launch_is_on(launch, LAUNCH_OPTIMIZER_OFFLOAD);
-    if (sharded || host || strcmp(products, products_names[PRODUCTS_FP8_BLOCK]) == 0)
+    const bool tensor = strcmp(products, products_names[PRODUCTS_FP8_TENSOR]) == 0 ||
+                        strcmp(products, products_names[PRODUCTS_FP8_DELAYED]) == 0;
+    if (host || (sharded && !tensor) || strcmp(products, products_names[PRODUCTS_FP8_BLOCK]) == 0 ||
+        strcmp(products, products_names[PRODUCTS_FP8_ROW]) == 0)
         launch_remark_on_field(
             launch, REMARK_UNMODELLED, LAUNCH_QUANTISED_WEIGHTS,
             "parameters are gathered in 16 bits here, which takes more time and memory");

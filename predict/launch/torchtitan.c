@@ -53,6 +53,8 @@ static const struct launch_row rows[] = {
     {"parallelism.module_fqns_per_model_part",     SETS, LAUNCH_TEXT,  LAUNCH_PARTS, NULL, NULL},
     {"parallelism.pipeline_parallel_layers_per_stage", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
     {"parallelism.pipeline_parallel_microbatch_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCH, NULL, NULL},
+    {"experimental.pipeline_parallel_microbatches", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCHES, NULL, NULL},
+    {"parallelism.pipeline_parallel_microbatches", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCHES, NULL, NULL},
     {"parallelism.context_parallel_rotate_method", SETS, LAUNCH_TEXT,  LAUNCH_ROTATE, NULL, NULL},
     {"experimental.context_parallel_rotate_method", ALSO, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
     {"parallelism.fsdp_reshard_after_forward",     SETS, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
@@ -68,6 +70,10 @@ static const struct launch_row rows[] = {
     {"training.fp8_linear",             ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
     {"float8.recipe_name",              ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
     {"mx.recipe_name",                  ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
+    {"float8.enable_fsdp_float8_all_gather", ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"quantize.linear.float8.enable_fsdp_float8_all_gather", ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"float8.precompute_float8_dynamic_scale_for_fsdp", UNMODELLED, "the scale of each weight is agreed on before each gather: here once a step", "true"},
+    {"quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", UNMODELLED, "the scale of each weight is agreed on before each gather: here once a step", "true"},
     {"parallelism.enable_async_tensor_parallel",   SETS, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
     {"experimental.enable_async_tensor_parallel",  ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
     {"compile.enable_async_tensor_parallel",       ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
@@ -78,8 +84,6 @@ static const struct launch_row rows[] = {
     {"parallelism.enable_compiled_autograd",       UNMODELLED, "launches of the backward: a few percent at most", NULL},
     {"parallelism.pipeline_parallel_split_points", UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
     {"experimental.pipeline_parallel_split_points", UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
-    {"experimental.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
-    {"parallelism.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
     {"parallelism.pipeline_parallel_*",            UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
     {"parallelism.expert_*",            UNMODELLED, "experts over tensor ranks: they are not divided here", "1"},
     {"training.mixed_precision_reduce", UNMODELLED, "gradients are reduced in fp32 here: twice the bytes of bf16", "float32"},
@@ -105,7 +109,7 @@ static const struct launch_row rows[] = {
     {"training.gc_debug",               UNMODELLED, "Python collects garbage in each step: the host may fall behind", NULL},
     {"training.data_parallel_type",     UNMODELLED, "FSDP is predicted", "fsdp"},
     {"float8.filter_fqns", IGNORED}, {"mx.filter_fqns", IGNORED}, {"dataset.*", IGNORED},
-    {"float8.*",                        UNMODELLED, "a detail of products in 8 bits: parameters are gathered in 16 bits here", NULL},
+    {"float8.*",                        UNMODELLED, "a detail of products in 8 bits", NULL},
     {"mx.*",                            UNMODELLED, "a detail of products in 8 bits: parameters are gathered in 16 bits here", NULL},
     {"model.norm_type",                 UNMODELLED, "RMSNorm is predicted, which has no biases", "rmsnorm fused_rmsnorm"},
     {"experimental.enable_compiled_autograd", UNMODELLED, "launches of the backward: a few percent at most", NULL},
@@ -366,10 +370,25 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
+/* Returns the sequences of a micro-batch of a pipeline. Up to April 2025 the local batch was cut into
+ * pipeline_parallel_microbatches, as many as there are stages unless it was given (torchtitan e846b6946,
+ * parallelisms/pipelining_utils.py, build_pipeline_schedule()); files of then give the degree in [experimental] or
+ * [training], or the number. */
+static int64_t stage_batch(struct launch *l, int64_t local, int64_t pp)
+{
+    const char *degree =
+        launch_has_field(l, LAUNCH_PP) ? l->field_value[LAUNCH_PP].setting_name : NULL;
+    const bool old = degree != NULL && strncmp(degree, "parallelism.", 12) != 0;
+    const int64_t parts = launch_count_or(l, LAUNCH_STAGE_BATCHES, old ? pp : 0);
+    if (launch_has_field(l, LAUNCH_STAGE_BATCH) || parts < 1)
+        return launch_count_or(l, LAUNCH_STAGE_BATCH, 1);
+    return local / parts > 1 ? local / parts : 1;
+}
+
 static void add_batch_options(struct launch *l, const struct launch_degrees *d, int64_t dp)
 {
     int64_t local = launch_count_or(l, LAUNCH_LOCAL_BATCH, 8); /* training.local_batch_size */
-    int64_t micro = d->pp > 1 ? launch_count_or(l, LAUNCH_STAGE_BATCH, 1) : local;
+    int64_t micro = d->pp > 1 ? stage_batch(l, local, d->pp) : local;
     int64_t global = launch_count_or(l, LAUNCH_GLOBAL_BATCH, -1);
     if (!launch_has_field(l, LAUNCH_LOCAL_BATCH))
         launch_add_remark_printf(l, REMARK_ASSUMED, "local batch 8", (struct loc){0},
@@ -383,7 +402,11 @@ static void add_batch_options(struct launch *l, const struct launch_degrees *d, 
     else if (dp > 0)
         launch_add_count_option(l, LAUNCH_LOCAL_BATCH, "batch", local * dp);
     if (micro > 1)
-        launch_add_count_option(l, d->pp > 1 ? LAUNCH_STAGE_BATCH : LAUNCH_LOCAL_BATCH,
+        launch_add_count_option(l,
+                                d->pp > 1 && launch_has_field(l, LAUNCH_STAGE_BATCH)
+                                    ? LAUNCH_STAGE_BATCH
+                                : d->pp > 1 ? LAUNCH_PP
+                                            : LAUNCH_LOCAL_BATCH,
                                 "micro-batch", micro);
 }
 

@@ -395,9 +395,12 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "all layers multiply in bf16; choose --products, or 16bit"},
         {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (c->products == PRODUCTS_FP8_ROW || c->products == PRODUCTS_FP8_BLOCK), "--primary-weights",
          "quantised weights are modelled with --products fp8-tensor, fp8-delayed, mxfp8 and nvfp4; choose one of them, or 16bit"},
-        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (weights_shard_params(c) || c->profile->backward_quantises_again), "--primary-weights",
-         "gathers of sharded parameters in 8 bits are not modelled, nor are torchao's, which quantises weights in each forward; "
-         "choose --weights zero1 or zero2 and a profile of Megatron, or 16bit"},
+        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && weights_shard_params(c) && c->products != PRODUCTS_FP8_TENSOR && c->products != PRODUCTS_FP8_DELAYED, "--primary-weights",
+         "sharded parameters are gathered in 8 bits with --products fp8-tensor and fp8-delayed; choose one of them, --weights zero1 "
+         "or zero2, or 16bit"},
+        {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && !weights_shard_params(c) && c->profile->backward_quantises_again, "--primary-weights",
+         "torchao keeps the parameters that ranks hold whole, and quantises them in each forward; choose --weights zero3 or hsdp, "
+         "whose shards it gathers in 8 bits, a profile of Megatron, or 16bit"},
         {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (c->optimizer == CHOICE_OPTIMIZER_HOST || pipeline_has_remote_weights(c) || states_master_dtype((enum states)c->states) == (enum dtype)c->dtype), "--primary-weights",
          "AdamW on the device keeps masters, of which quantised weights are made, and stages hold the weights of their own layers; "
          "choose 16bit"},

@@ -111,6 +111,10 @@ struct bundle_state {
     /* the bundle's weights in 8 or 4 bits and their scales, in the order of the ranks' parts; IR_NONE: each weight is
      * quantised when the first product reads it */
     buffer_id narrow, narrow_scales;
+    /* of sharded parameters that are gathered in 8 bits: the largest element of the whole, found once a step, and this
+     * rank's part in 8 bits, if it is quantised once a step */
+    struct view narrow_largest;
+    buffer_id narrow_part;
 };
 
 /* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */

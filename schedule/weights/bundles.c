@@ -494,6 +494,23 @@ static void make_whole_params(struct emit *e, uint32_t b)
         quantised_make_buffers(e, b);
 }
 
+/* Makes the buffers of sharded parameters. Those that are gathered in 8 bits have no 16-bit shards: unless the shards are
+ * the masters, their buffer takes none of the implementation's memory. */
+static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bool one_copy)
+{
+    struct bundle_state *bundle = &e->weights.bundle[b];
+    bundle->param_shard =
+        make_state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, dtype, true);
+    if (!bundle->quantised || !products_gather_quantised(e->choices))
+        return;
+    if (!one_copy)
+        e->ir->buffer.flags[bundle->param_shard.i] |= BUFFER_PART;
+    bundle->param = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
+                                      (enum dtype)e->choices->dtype, false);
+    e->ir->buffer.flags[bundle->param.i] |= BUFFER_PART;
+    quantised_make_sharded_buffers(e, b);
+}
+
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
@@ -510,12 +527,11 @@ static void make_states(struct emit *e, uint32_t b)
     bundle->is_borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
                           !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
-    bundle->narrow.i = bundle->narrow_scales.i = IR_NONE;
+    bundle->narrow.i = bundle->narrow_scales.i = bundle->narrow_part.i = IR_NONE;
     if (bundle->is_borrowed)
         return;
     if (shard_params)
-        bundle->param_shard = make_state_buffer(e, b, "param_shard", BINDING_PARAM,
-                                                CATEGORY_PARAMETER, shard_dtype, true);
+        make_sharded_params(e, b, shard_dtype, one_copy);
     else if (e->weights.uses_autocast)
         bundle->param_shard = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
                                                 states_master_dtype((enum states)c->states), false);

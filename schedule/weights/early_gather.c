@@ -16,6 +16,8 @@
  * quantised ones. */
 #include "schedule/weights/early_gather.h"
 #include "schedule/choices/products.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/quantised.h"
 
@@ -60,28 +62,37 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
     const struct products_recipe *recipe = products_recipe(e->choices);
-    const bool shared = weight_bundle_shares_updates(e, b), agreed = largest.count > 0;
-    const bool gathers_scales = shared && recipe->weight_scaling != SCALING_TENSOR;
-    struct work work = quantised_part(e, b);
-    struct view read[2] = {view_whole(e, bundle->master), largest};
-    struct view write[2] = {view_whole(e, bundle->narrow), view_whole(e, bundle->narrow_scales)};
+    struct view scales = view_whole(e, bundle->narrow_scales);
     op_id last = {IR_NONE};
-    work.quantise.given = agreed;
-    work.quantise.amax = !agreed && recipe->has_amax_pass;
-    if (shared)
-        write[0] = emit_tensor(e, "w_part", CATEGORY_PARAMETER, dtype_of_view(e, write[0]),
-                               quantised_numbers(e, &work), 0);
+    if (!weight_bundle_shares_updates(e, b)) {
+        struct work work = quantised_part(e, b);
+        work.quantise.amax = recipe->has_amax_pass;
+        const struct view master = view_whole(e, bundle->master);
+        emit_op(e, e->stream.compute, &work, &master, 1,
+                (struct view[]){view_whole(e, bundle->narrow), scales}, 2);
+        return last;
+    }
+    const bool gathers_scales = recipe->weight_scaling != SCALING_TENSOR;
     if (gathers_scales)
-        write[1] = emit_tensor(e, "w_part_scales", CATEGORY_PARAMETER, dtype_of_view(e, write[1]),
-                               quantised_scales(&work), 0);
-    emit_op(e, e->stream.compute, &work, read, agreed ? 2 : 1, write, 2);
+        scales = (struct view){{IR_NONE}, 0, 0};
+    const struct view part = quantised_emit_part(e, b, largest, &scales);
     if (gathers_scales)
         weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER, bundle->ranks->shard_group,
-                           write[1].buffer, bundle->narrow_scales);
-    if (shared)
-        last = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
-                                  bundle->ranks->shard_group, write[0].buffer, bundle->narrow);
-    return last;
+                           scales.buffer, bundle->narrow_scales);
+    return weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                              bundle->ranks->shard_group, part.buffer, bundle->narrow);
+}
+
+/* Prepares the gathers of sharded parameters in 8 bits (shard.c). Megatron-FSDP quantises a rank's part once a step, after
+ * AdamW; torchao does before each gather (float8/fsdp_utils.py, fsdp_pre_all_gather()). */
+static void prepare_sharded(struct emit *e, uint32_t b, struct view largest)
+{
+    struct bundle_state *bundle = &e->weights.bundle[b];
+    bundle->narrow_largest = largest;
+    if (e->choices->profile->backward_quantises_again)
+        return;
+    struct view scales = view_whole(e, bundle->narrow_scales);
+    bundle->narrow_part = quantised_emit_part(e, b, largest, &scales).buffer;
 }
 
 op_id early_gather_emit(struct emit *e)
@@ -97,7 +108,10 @@ op_id early_gather_emit(struct emit *e)
         op_id op = {IR_NONE};
         if (bundle->is_borrowed)
             continue;
-        if (bundle->narrow.i != IR_NONE)
+        if (bundle->narrow.i != IR_NONE && weights_shard_params(e->choices) &&
+            bundle->ranks->shard_size > 1)
+            prepare_sharded(e, b, largest[b]);
+        else if (bundle->narrow.i != IR_NONE)
             op = gather_quantised(e, b, largest[b]);
         else if (e->choices->param_gather == PARAM_GATHER_OVERLAP &&
                  weight_bundle_shares_updates(e, b))

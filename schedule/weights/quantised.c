@@ -37,6 +37,42 @@ int64_t quantised_numbers(const struct emit *e, const struct work *work)
     return products_recipe(e->choices)->weight_dtype == DTYPE_E2M1X2 ? (count + 1) / 2 : count;
 }
 
+void quantised_make_sharded_buffers(struct emit *e, uint32_t bundle)
+{
+    struct bundle_state *state = &e->weights.bundle[bundle];
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const int64_t count = (int64_t)state->elements;
+    state->narrow =
+        emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype, count, 0);
+    const struct work work = quantised_part(e, bundle);
+    state->narrow_scales = emit_buffer(e, "w_scales", CATEGORY_PARAMETER,
+                                       scaling_scale_dtype((enum scaling)recipe->weight_scaling),
+                                       quantised_scales(&work), 0);
+    e->ir->buffer.flags[state->narrow_scales.i] |= BUFFER_PERSISTENT;
+}
+
+struct view quantised_emit_part(struct emit *e, uint32_t bundle, struct view largest,
+                                struct view *scales)
+{
+    const struct bundle_state *state = &e->weights.bundle[bundle];
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const bool agreed = largest.count > 0;
+    struct work work = quantised_part(e, bundle);
+    work.quantise.given = agreed;
+    work.quantise.amax = !agreed && recipe->has_amax_pass;
+    const struct view part =
+        emit_tensor(e, "w_part", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype,
+                    quantised_numbers(e, &work), 0);
+    if (scales->count == 0)
+        *scales = emit_tensor(e, "w_part_scales", CATEGORY_PARAMETER,
+                              scaling_scale_dtype((enum scaling)recipe->weight_scaling),
+                              quantised_scales(&work), 0);
+    const struct view read[2] = {view_whole(e, state->master), largest};
+    const struct view write[2] = {part, *scales};
+    emit_op(e, e->stream.compute, &work, read, agreed ? 2 : 1, write, 2);
+    return part;
+}
+
 void quantised_make_buffers(struct emit *e, uint32_t bundle)
 {
     struct bundle_state *state = &e->weights.bundle[bundle];

@@ -16,6 +16,7 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/early_gather.h"
+#include "schedule/weights/quantised.h"
 #include "schedule/weights/weights.h"
 
 #include <stdlib.h>
@@ -259,6 +260,22 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
     return to.buffer;
 }
 
+/* Returns the buffer that ops name whose parameters are gathered. */
+static buffer_id gathered_params(const struct bundle_state *bundle)
+{
+    return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
+}
+
+/* Returns this rank's part of parameters that are gathered in 8 bits, and quantises it if that is not done once a step. */
+static buffer_id narrow_part(struct emit *e, uint32_t b)
+{
+    const struct bundle_state *bundle = &e->weights.bundle[b];
+    struct view scales = view_whole(e, bundle->narrow_scales);
+    return bundle->narrow_part.i != IR_NONE
+               ? bundle->narrow_part
+               : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
+}
+
 /* Gathers the parameters of run r before the op at position i, unless those of an earlier run are still gathered. The
  * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue,
  * the host waits for it before that op. */
@@ -280,11 +297,15 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         if (run->task.chunk == e->stage)
             run->gathered_buffer.i = IR_NONE; /* it reads its own */
     } else {
-        run->gathered_buffer = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
-        if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
+        const struct bundle_state *bundle = &e->weights.bundle[run->bundle];
+        const bool narrow = bundle->narrow.i != IR_NONE;
+        run->gathered_buffer = ir_add_buffer_like(s->ir, gathered_params(bundle));
+        if (narrow)
+            part = narrow_part(e, run->bundle);
+        else if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
             part = copy_part_to_device(
                 s, part, before != IR_NONE ? in->op[s->run[before].end_position - 1] : IR_NONE);
-        if (e->weights.bundle[run->bundle].storage == FROZEN_STORAGE_16BIT &&
+        if (!narrow && bundle->storage == FROZEN_STORAGE_16BIT &&
             s->ir->buffer.dtype[part.i] != e->choices->dtype) {
             buffer_id in_compute_dtype = weights_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
@@ -332,7 +353,7 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
 {
     const struct profile *profile = s->e->choices->profile;
     const struct use_run *run = &s->run[r];
-    uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
+    uint32_t op = in->op[i], param = gathered_params(&s->e->weights.bundle[run->bundle]).i;
     if (run->first_position == i)
         gather_up_to_run(
             s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers), i, in);
@@ -398,7 +419,7 @@ static void record_bundles_of_buffers(struct shard *s)
     memset(s->buffer, 0xff, s->buffer_count * sizeof *s->buffer);
     for (uint32_t b = 0; b < w->bundle_count; b++)
         if (s->has_remote_weights || (s->gathers_params && w->bundle[b].ranks->shard_size > 1))
-            s->buffer[w->bundle[b].param.i].param = b;
+            s->buffer[gathered_params(&w->bundle[b]).i].param = b;
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
             s->buffer[w->grad_buffer[i].i].grad = i % w->bundle_count;

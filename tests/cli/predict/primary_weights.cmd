@@ -34,7 +34,7 @@ for o in '--gpus 4 --batch 4 --weights zero1' '--gpus 4 --batch 4 --weights zero
 done
 # what is not modelled is refused by name
 W='--profile megatron-te --weights zero1'
-for o in "$W --primary-weights quantised" "$W --products fp8-row --primary-weights quantised" '--profile megatron-te --products fp8-tensor --primary-weights quantised --weights zero3' '--weights zero1 --products fp8-tensor --primary-weights quantised --profile torchtitan' "$W --products fp8-tensor --primary-weights quantised --optimizer host" '--param-gather overlap --weights zero3' "$W --param-gather overlap --states bf16" "$W --param-gather overlap --optimizer host"; do
+for o in "$W --primary-weights quantised" "$W --products fp8-row --primary-weights quantised" '--weights zero1 --products fp8-tensor --primary-weights quantised --profile torchtitan' "$W --products fp8-tensor --primary-weights quantised --optimizer host" '--param-gather overlap --weights zero3' "$W --param-gather overlap --states bf16" "$W --param-gather overlap --optimizer host"; do
     longhaul predict --quick $P --cluster dgx-h100 --gpus 8 $o || echo "exit $?"
 done
 # settings of frameworks
@@ -43,3 +43,26 @@ for o in '--overlap-param-gather --overlap-grad-reduce' '--fp8-format hybrid --f
     longhaul predict --quick --from "$F $o" --cluster gb300 --gpus 8 2>$T/note | sed -n 's/^layout.*weights/weights/p'
     grep -h -e 'param-gather' -e 'fp8-dot' $T/note || true
 done
+# sharded parameters are gathered in 8 bits: a byte an element where 16 bits send two, quantised before each gather by torchao
+# and once a step by Megatron-FSDP
+Z='--strategy local --weights zero3 --products fp8-tensor --primary-weights quantised --gpus 2 --batch 8 --micro-batch 1'
+M3=${M%--strategy*}
+for o in '--profile torchtitan' '--profile torchtitan --activations full' '--profile megatron-te' '--profile torchtitan --bf16-layers 1' '--profile torchtitan --weights hsdp --shard 2 --gpus 4'; do
+    echo "$o"
+    longhaul schedule $M3 $(echo "$Z $o" | sed 's/--weights zero3 \(.*--weights hsdp\)/\1/; s/--gpus 2 \(.*--gpus 4\)/\1/') > $T/sharded.ir
+    longhaul check $T/sharded.ir | tail -1
+    sed -n 's/.*op [^ ]* \(quantise\|all_gather\|all_reduce\) .*\(writes \(amax\|w_\|gathered\)[a-z_]*\).*/\1 \2/p' $T/sharded.ir | sort | uniq -c
+done
+longhaul run --check $M3 --strategy local --profile torchtitan --weights zero3 --dtype bf16 --gpus 2 --batch 4 --products fp8-tensor --primary-weights quantised || echo "exit $?"
+longhaul predict --quick $P --cluster dgx-h100 --gpus 8 --profile megatron-te --weights zero3 --products mxfp8 --primary-weights quantised || echo "exit $?"
+# torchtitan's files: the all-gather, and micro-batches of the pipeline, as many as stages where the degree is in [experimental]
+titan() {
+    printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nbatch_size = 32\nseq_len = 8192\n[float8]\n' > $T/titan.toml
+    printf 'enable_float8_linear = true\nenable_fsdp_float8_all_gather = true\n%s\n[experimental]\n%s\n' "$1" "$2" >> $T/titan.toml
+    longhaul predict --quick --from $T/titan.toml --cluster dgx-h100 --nodes 4 --gpus 32 2>$T/note | sed -n 's/^layout  *//p'
+    grep -h -A1 -e 'not modelled  float8' -e 'not modelled.*microbatch' $T/note || true
+}
+titan 'precompute_float8_dynamic_scale_for_fsdp = true' ''
+titan 'precompute_float8_dynamic_scale_for_fsdp = false' 'pipeline_parallel_degree = 4'
+titan '' 'pipeline_parallel_degree = 4
+pipeline_parallel_microbatches = 16'
