@@ -1,4 +1,5 @@
 /* Low-rank adapters of launch files: which linear layers have one, and of which rank. */
+#include "models/frozen_storage.h"
 #include "models/transformer.h"
 #include "predict/launch/launch_parts.h"
 
@@ -114,6 +115,33 @@ static void add_adapter(struct launch *launch, enum launch_field field, int64_t 
     text_release(&text);
 }
 
+/* Adds how the frozen weights are stored. Returns the word of --at-most that their storage needs; NULL: none. */
+static const char *add_frozen_weights(struct launch *launch, const struct transformer *model,
+                                      enum launch_field field)
+{
+    const bool qlora = launch_text_is(launch, LAUNCH_ADAPTER, "qlora");
+    const bool eight = launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
+                       launch_is_on(launch, LAUNCH_FROZEN_8BIT);
+    const bool doubly = launch_has_field(launch, LAUNCH_FROZEN_DOUBLE)
+                            ? launch_is_on(launch, LAUNCH_FROZEN_DOUBLE)
+                            : qlora;
+    const enum frozen_storage storage = eight    ? FROZEN_STORAGE_INT8
+                                        : doubly ? FROZEN_STORAGE_NF4_DOUBLE
+                                                 : FROZEN_STORAGE_NF4;
+    if (!eight && !qlora && !launch_is_on(launch, LAUNCH_FROZEN_4BIT))
+        return NULL;
+    if (model->experts == 0 && model->hidden % 2 == 0) {
+        launch_add_option(launch, field, "frozen-weights", frozen_storage_names[storage]);
+        return NULL;
+    }
+    launch_remark_on_field(
+        launch, REMARK_UNMODELLED, field,
+        "frozen weights in 4 or 8 bits beside experts: they have 2 bytes a parameter here{2P} over "
+        "the ranks that share them, and no pass that makes 16 bits of them for each "
+        "product");
+    return "bits";
+}
+
 const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
                                    enum launch_field *field)
 {
@@ -134,16 +162,5 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
         return "adapter";
     }
     add_adapter(launch, *field, targets);
-    const bool narrow = launch_text_is(launch, LAUNCH_ADAPTER, "qlora") ||
-                        launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
-                        launch_is_on(launch, LAUNCH_FROZEN_4BIT) ||
-                        launch_is_on(launch, LAUNCH_FROZEN_8BIT);
-    if (!narrow)
-        return NULL;
-    launch_remark_on_field(
-        launch, REMARK_UNMODELLED, *field,
-        "frozen weights in 4 or 8 bits: they have 2 bytes a parameter here{2P} over "
-        "the ranks that share them, and no pass that makes 16 bits of them for each "
-        "product");
-    return "bits";
+    return add_frozen_weights(launch, model, *field);
 }
