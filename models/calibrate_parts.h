@@ -82,7 +82,7 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line with `head` and the names, separated by commas, of those fits whose keeps_base_numbers and is_disturbed
+/* Appends a line with `head` and the names, separated by commas, of the fits whose keeps_base_numbers and is_disturbed
  * have these values; appends nothing if there are none. */
 void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count,
                              bool keeps_base_numbers, bool disturbed, const char *head,

@@ -259,7 +259,7 @@ static double head_bytes(const struct work *work, struct element_sizes e)
                : one * (copies * e.read_element_bytes + e.written_element_bytes);
 }
 
-/* Returns the bytes of the fullest rank: every row that is written is read once. */
+/* Returns the bytes that the fullest rank reads and writes. Each row that it writes is read once. */
 static double take_rows_bytes(const struct work *work, struct element_sizes e)
 {
     return (double)work->take_rows.parts * (double)work->take_rows.to *

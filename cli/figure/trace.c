@@ -121,7 +121,8 @@ static const char *lane_name(const char *stream)
     return stream;
 }
 
-/* Finds the lanes: the labels of the rank's streams, first `compute`, then the others in the order of the trace. */
+/* Fills lane[0..LANES_MAX) with the labels of the rank's streams, first `compute`, then the others in the order of the
+ * trace, and returns their number. */
 static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lane)
 {
     size_t count = 0;

@@ -87,7 +87,7 @@ static void put_object_table(struct page *page, struct json_node object, const c
     page_end_table(page);
 }
 
-/* The line of the answer that is the page's subtitle. */
+/* The label of the line of the report that becomes the page's subtitle, and is left out of the sections. */
 static const char subtitle_line[] = "model";
 
 /* Appends a section as the screen has it, and the figures that a page adds to it. */

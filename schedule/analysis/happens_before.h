@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an op is to the order: where it runs, and what it makes wait. */
+/* How the order treats an op, by where it runs and what it makes wait. */
 enum order_op_place {
     ORDER_STREAM,   /* runs on its stream */
     ORDER_BLOCKING, /* runs on its stream, and the host waits for its end */

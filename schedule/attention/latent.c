@@ -270,7 +270,8 @@ static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct vie
     return d;
 }
 
-/* Writes the gradient of x. */
+/* Writes the gradient of x to dx, and emits the gradients of the weights that make the latent, the common vector of
+ * keys and values, and widen it. d_up: as in keys_wide_backward(); d_shared: the gradient of the keys' rotated part. */
 static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, struct view d_shared,
                           struct view x, struct view dx, const struct latent_rows *rows,
                           const struct latent_widths *w, const struct latent_saved *s)

@@ -41,8 +41,8 @@ struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enu
  * the time and the memory of another product's, and nothing reads its result. */
 void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
                                   enum tensor_rows order, int products);
-/* Emits an all-reduce of x over the tensor ranks whose result nothing reads, and which ops after it wait for: the time
- * of a reduction of a framework whose sum the schedule has from another op. */
+/* Emits an all-reduce of x over the tensor ranks whose result nothing reads, and makes the next compute op wait for it.
+ * It takes the time of a reduction that the framework does, while the schedule has the sum from another op. */
 void tensor_reduce_unread(struct emit *e, struct view x);
 /* Does what tensor_gather() does, into y, which has room for all rows. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);

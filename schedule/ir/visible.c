@@ -211,7 +211,8 @@ static bool continues_evenly(int64_t a_first, int64_t a_last, int64_t b_first, i
     return (step == 0 || step == 1) && is_even(a_first, b_last, rows);
 }
 
-/* Appends a piece: the rows of *s and the keys that they see. */
+/* Appends a piece of attention, the rows of *s and the keys that they see; nothing if no row sees a key. first_row: the
+ * row from which the piece's first query is counted. */
 static void add_piece(struct visible_pieces *out, int64_t first_row, const struct row_run *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;

@@ -40,9 +40,14 @@ struct program_stream {
     struct clock clock_before; /* the clock before that batch, or that message */
 };
 
-/* How messages are queued. Messages of a queue run one after another: SENDS and RECEIVES: all that are sent, or
- * received; WITH: those with one rank; BATCHES: those of batches. */
-enum message_queue_kind { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
+/* How messages are queued. Messages of a queue run one after another. */
+enum message_queue_kind {
+    QUEUE_SENDS = 1, /* messages that are sent to one rank */
+    QUEUE_RECEIVES,  /* messages that are received from one rank */
+    QUEUE_WITH,      /* messages to and from one rank that are in no batch */
+    QUEUE_BATCHES,   /* messages that are in batches, of all ranks of a group */
+    QUEUES
+};
 
 /* The state of a stream when an event was recorded on it. */
 struct recorded_mark {

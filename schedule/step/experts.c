@@ -189,7 +189,8 @@ static struct view spread_tokens(struct emit *e, const char *stem, struct view x
                          CATEGORY_ACTIVATION, dtype, x, rows->read_rows, cols);
 }
 
-/* Does the reverse of spread_tokens(): adds the rows of a token to y. */
+/* Does the reverse of spread_tokens(): writes to y, for each token of the rank, the sum of the rows of `cols` elements
+ * that the experts of all ranks made of it. */
 static void combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
                            int64_t cols, const struct route_rows *rows)
 {
