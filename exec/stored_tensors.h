@@ -20,7 +20,8 @@ struct stored_tensor {
 struct stored_tensor *stored_tensors_new(const struct ir *ir);
 void stored_tensors_free(struct stored_tensor *stored, const struct ir *ir);
 
-/* Writes the codes and scales of a tensor of (rows, cols), and the values that they stand for. */
+/* stored_tensors_encode() stores the codes and scales of a tensor's values; stored_tensors_decode() writes the values
+ * that the stored codes and scales stand for. */
 void stored_tensors_encode(struct stored_tensor *stored, const struct tensor *tensor,
                            const double *values);
 void stored_tensors_decode(const struct stored_tensor *stored, const struct tensor *tensor,
@@ -28,7 +29,8 @@ void stored_tensors_decode(const struct stored_tensor *stored, const struct tens
 
 /* True if the buffer holds codes or scales. */
 bool stored_tensors_are_in(const struct exec_buffer *buffer);
-/* Fills such a buffer: with a rank's part of a bundle's codes, or with all of its scales. */
+/* Fills a buffer for which stored_tensors_are_in() is true, with a rank's part of the codes of a bundle, or with all of
+ * the bundle's scales. */
 void stored_tensors_fill(const struct stored_tensor *stored, const struct exec_buffer *buffer);
 
 #endif

@@ -46,7 +46,8 @@ static enum dtype moment_dtype(const struct ir *ir)
     return DTYPE_F32;
 }
 
-/* Fills the codes and scales of stored weights: of the reference's values, or, without one, of any of the usual size. */
+/* Fills the codes and scales of stored weights: of the reference's values, or, without one, of any of the usual
+ * size. */
 static void encode_stored(struct training *t)
 {
     for (uint32_t i = 0; t->stored != NULL && i < t->ir->tensor_count; i++) {

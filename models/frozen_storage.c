@@ -46,8 +46,8 @@ static float linspace(int parts, int i)
                                : (float)((double)last - (double)step * (parts - i));
 }
 
-/* The values are 0, 1, and, in each of 7 decades below 1, twice as many as in the one below, of both signs: the centres of
- * equal parts of 0.1 to 1 (Dettmers et al., 8-bit Optimizers, arXiv 2110.02861, section 2.2). They are rounded as
+/* The values are 0, 1, and, in each of 7 decades below 1, twice as many as in the one below, of both signs: the centres
+ * of equal parts of 0.1 to 1 (Dettmers et al., 8-bit Optimizers, arXiv 2110.02861, section 2.2). They are rounded as
  * bitsandbytes does it. */
 void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES])
 {

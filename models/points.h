@@ -77,9 +77,10 @@ struct points {
 
 void points_release(struct points *points);
 
-/* Appends. The key and the value are copied. */
+/* Appends a line of the header. The key and the value are copied. */
 void points_add_header_line(struct points *points, struct loc at, const char *key,
                             const char *value);
+/* Appends a row, a copy of *point. Its place borrows the file's name. */
 void points_add(struct points *points, const struct point *point);
 
 /* Returns the value of a header key (the first, if several files give it); NULL: it is absent. */

@@ -157,10 +157,10 @@ static int64_t frozen_scale_bytes(const struct work *work)
                                                      work->dequantise.rows, work->dequantise.cols);
 }
 
-/* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Other names are no
- * parameters: w012, the sum of w0, w1 and w2; `moment`, the elements of a moment of AdamW; `codes` and `scales` of a
- * stored weight, their bytes; and `groups`, the number of matrices of an operand of a grouped product (b, its bias, or a
- * weight's gradient), or of rows in a column_sum's result. */
+/* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Other names are
+ * no parameters: w012, the sum of w0, w1 and w2; `moment`, the elements of a moment of AdamW; `codes` and `scales` of a
+ * stored weight, their bytes; and `groups`, the number of matrices of an operand of a grouped product (b, its bias, or
+ * a weight's gradient), or of rows in a column_sum's result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')

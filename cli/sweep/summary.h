@@ -36,7 +36,8 @@ enum status sweep_summary_make(struct sweep_summary *summary, const struct table
                                struct diag *diag);
 void sweep_summary_release(struct sweep_summary *summary);
 
-/* Appends a point's values, " seq=64K hp=4": of the axes that make workloads (of_work), or of the other axes. */
+/* Appends the values that the point in a row of the table has, " seq=64K hp=4", of the axes that make workloads
+ * (of_work), or of the other axes. */
 void sweep_put_axes(struct text *out, const struct table *table,
                     const struct sweep_summary *summary, size_t row, bool of_work);
 

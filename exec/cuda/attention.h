@@ -34,7 +34,8 @@ struct attention_documents {
 };
 
 /* Plans the attention of a call; of the call's addresses only the alignment matters. documents: of an op with mask
- * DOCUMENTS, else NULL. Returns NULL, with a message, if no implementation that the caller's option allows can do it. */
+ * DOCUMENTS, else NULL. Returns NULL, with a message, if no implementation that the caller's option allows can do
+ * it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 const struct attention_documents *documents, struct diag *diag);
 /* Builds the plans that are not built yet, with as many threads as there are processors. */

@@ -41,8 +41,8 @@ int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int6
 int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
                   struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream);
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
-/* A weight in 4 or 8 bits (models/frozen_storage.h). scales: fp32, or, with has_narrow_scales, bytes, padded to a multiple of
- * 4, then an fp32 scale for 256 of them, then an offset. */
+/* A weight in 4 or 8 bits (models/frozen_storage.h). scales: fp32, or, with has_narrow_scales, bytes, padded to a
+ * multiple of 4, then an fp32 scale for 256 of them, then an offset. */
 struct cuda_stored {
     const uint8_t *codes, *scales;
     int64_t count, scale_elements; /* elements in all, and those that share a scale */

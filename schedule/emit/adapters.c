@@ -47,8 +47,8 @@ static bool is_peft(const struct emit *e)
            c->dtype != DTYPE_F32;
 }
 
-/* True if each adapter casts what it reads to fp32 and back. PEFT's layers over bitsandbytes' read it as it is under autocast
- * (peft/tuners/lora/bnb.py, Linear4bit.forward()). */
+/* True if each adapter casts what it reads to fp32 and back. PEFT's layers over bitsandbytes' read it as it is under
+ * autocast (peft/tuners/lora/bnb.py, Linear4bit.forward()). */
 static bool casts_input(const struct emit *e)
 {
     return is_peft(e) && e->choices->frozen_weights == FROZEN_STORAGE_16BIT;

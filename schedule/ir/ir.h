@@ -412,8 +412,8 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
     const struct ir_extent *extent = &ir->extent[range->extent];
     return (struct view){range->buffer, extent->begin, extent->count};
 }
-/* Returns the bytes of a buffer with this binding that holds so many elements of a bundle with a `storage`: their codes,
- * or, for BINDING_SCALES, the scales of the whole bundle. */
+/* Returns the bytes of a buffer with this binding that holds so many elements of a bundle with a `storage`: their
+ * codes, or, for BINDING_SCALES, the scales of the whole bundle. */
 uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements);
 /* Returns a view of a whole buffer. */
 struct view ir_whole_view(const struct ir *ir, buffer_id buffer);

@@ -69,7 +69,7 @@ struct recorded_wire {
     uint64_t bytes;
     uint8_t stream, memory, dtype, category;
 };
-/* Returns all of such a buffer, which is made if there is none yet. */
+/* Returns the buffer of a wire, from its first element to its last. Makes the buffer if there is none yet. */
 struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
 
 /* Lays the ranks on a mesh whose axes every group of all recordings is made of, and so are the ranks that were

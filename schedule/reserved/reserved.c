@@ -247,8 +247,8 @@ static void load_tensor(struct caching_allocator *a, const struct bundle *bundle
 }
 
 /* Allocates all parameters of a role, as module.to(device) in deepspeed/runtime/engine.py does. A rank's parts are then
- * copied one after the other into memory that wholes have left, and defragment() (deepspeed/runtime/zero/utils.py) moves
- * them through the host and empties the cache, so that nothing of this is left when the first step begins. */
+ * copied one after the other into memory that wholes have left, and defragment() (deepspeed/runtime/zero/utils.py)
+ * moves them through the host and empties the cache, so that nothing of this is left when the first step begins. */
 static void load_parameters(struct caching_allocator *a, const struct ir *ir,
                             const struct replay *replay, uint32_t each)
 {

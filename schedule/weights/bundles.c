@@ -151,8 +151,8 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-/* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all, stored
- * as `storage` says. */
+/* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all,
+ * stored as `storage` says. */
 static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
                                 enum frozen_storage storage, uint64_t used)
 {
@@ -494,8 +494,8 @@ static void make_whole_params(struct emit *e, uint32_t b)
         quantised_make_buffers(e, b);
 }
 
-/* Makes the buffers of sharded parameters. Those that are gathered in 8 bits have no 16-bit shards: unless the shards are
- * the masters, their buffer takes none of the implementation's memory. */
+/* Makes the buffers of sharded parameters. Those that are gathered in 8 bits have no 16-bit shards: unless the shards
+ * are the masters, their buffer takes none of the implementation's memory. */
 static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bool one_copy)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];

@@ -18,8 +18,8 @@ void quantised_make_buffers(struct emit *e, uint32_t bundle);
 /* Makes the buffers of sharded parameters that are gathered in 8 bits: what products name until the shards are gathered
  * (shard.c), the scale, and 16-bit parameters without memory, of which norms and biases are read. */
 void quantised_make_sharded_buffers(struct emit *e, uint32_t bundle);
-/* Emits the cast of a rank's part of a bundle's masters. Returns the part; *scales: set to a new buffer of its scales if it
- * is empty, else where they are written. */
+/* Emits the cast of a rank's part of a bundle's masters. Returns the part; *scales: set to a new buffer of its scales
+ * if it is empty, else where they are written. */
 struct view quantised_emit_part(struct emit *e, uint32_t bundle, struct view largest,
                                 struct view *scales);
 

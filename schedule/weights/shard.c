@@ -79,7 +79,8 @@ static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
     return bundle[a].main_bundle == bundle[b].main_bundle;
 }
 
-/* Returns the run that a use of the bundle continues, or NULL. The bundles of a layer interrupt no run of each other. */
+/* Returns the run that a use of the bundle continues, or NULL. The bundles of a layer interrupt no run of each
+ * other. */
 static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
                                      uint32_t bundle, struct remote_task task, uint32_t op)
 {
@@ -266,7 +267,8 @@ static buffer_id gathered_params(const struct bundle_state *bundle)
     return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
 }
 
-/* Returns this rank's part of parameters that are gathered in 8 bits, and quantises it if that is not done once a step. */
+/* Returns this rank's part of parameters that are gathered in 8 bits, and quantises it if that is not done once a
+ * step. */
 static buffer_id narrow_part(struct emit *e, uint32_t b)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];

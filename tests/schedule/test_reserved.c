@@ -198,8 +198,8 @@ static void late_moments_take_the_place_of_activations(void)
     diag_release(&diag);
 }
 
-/* Loaded whole, each tensor has a block; of 64 bytes an element they are more than a step needs. The step is not changed
- * by it, and what is loaded may be all that does not fit. */
+/* Loaded whole, each tensor has a block; of 64 bytes an element they are more than a step needs. The step is not
+ * changed by it, and what is loaded may be all that does not fit. */
 static void whole_parameters_are_a_least_peak(void)
 {
     struct fixture f;
