@@ -83,6 +83,23 @@ void report_put_strategy(struct text *line, const struct prediction *p)
     text_release(&piece);
 }
 
+/* Appends which modules of a layer make again what they dropped. */
+static void put_recomputed_modules(struct text *line, const struct choices *c)
+{
+    const unsigned modules = c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN);
+    const char *before = " but those of modules ";
+    if (modules == 1u << RECOMPUTE_MLA_UP_PROJ) {
+        text_puts(line, " but what latent attention expands");
+        return;
+    }
+    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++) {
+        if ((modules >> i & 1) == 0)
+            continue;
+        text_printf(line, "%s%s", before, recompute_module_names[i]);
+        before = "+";
+    }
+}
+
 /* Appends the choices for weights, activations, optimizer states and micro-batches. */
 static void put_choices(struct text *line, const struct prediction *p)
 {
@@ -103,9 +120,7 @@ static void put_choices(struct text *line, const struct prediction *p)
     if (c->host_layers > 0)
         text_printf(&piece, ", of the first %u layer%s on the host", c->host_layers,
                     c->host_layers == 1 ? "" : "s");
-    if (c->up_projection == UP_PROJECTION_RECOMPUTE && c->model->kv_latent > 0 &&
-        c->activations == CHOICE_ACTIVATIONS_KEEP)
-        text_puts(&piece, " but what latent attention expands");
+    put_recomputed_modules(&piece, c);
     if (derived_sends_latents(c))
         text_puts(&piece, ", latents exchanged");
     report_put_comma_piece(line, &piece);

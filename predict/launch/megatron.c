@@ -76,7 +76,7 @@ static const struct launch_row rows[] = {
     {"--recompute-granularity",           SETS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
     {"--recompute-method",                SETS, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
     {"--recompute-num-layers",            SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
-    {"--recompute-modules",               ALSO, LAUNCH_TEXT,   LAUNCH_MODULES, NULL, NULL},
+    {"--recompute-modules",               SETS, LAUNCH_TEXT,   LAUNCH_MODULES, NULL, NULL},
     {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
     {"--checkpoint-activations",          ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
     {"--attention-backend",               SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
@@ -242,9 +242,16 @@ static void set_weight_fields(struct launch *l, const struct choices *c)
 
 static void set_activation_fields(struct launch *l, const struct choices *c)
 {
-    if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE) {
+    const char *names = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE ? "core_attn" : "";
+    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
+        if (i != RECOMPUTE_CORE_ATTN && (c->recompute_modules >> i & 1) != 0)
+            names = arena_printf(&l->arena, "%s%s%s", names, names[0] != '\0' ? " " : "",
+                                 recompute_module_names[i]);
+    if (names[0] != '\0')
         launch_set_text(l, LAUNCH_GRANULARITY, "selective");
-    } else if (expressible_recomputes(c)) {
+    if (c->recompute_modules != 0 && names[0] != '\0' && strcmp(names, "core_attn") != 0)
+        launch_set_text(l, LAUNCH_MODULES, names);
+    if (names[0] == '\0' && expressible_recomputes(c)) {
         launch_set_text(l, LAUNCH_GRANULARITY, "full");
         launch_set_text(l, LAUNCH_METHOD, "uniform");
         launch_set_count(l, LAUNCH_RECOMPUTED_LAYERS, 1);
@@ -385,45 +392,49 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
-/* Adds a remark on modules of selective recomputation whose results are kept here, with the bytes that these take on a
- * GPU, for each layer of a stage and each micro-batch in flight. With h the hidden size and f the feed-forward width, a
- * token has 4 h bytes for the outputs of both norms and, between the products of the feed-forward part, 6 f with a gate
- * or 4 f without. */
-static void remark_modules(struct launch *l, const struct launch_degrees *d)
+/* Reads the names of a list, which nothing but blanks, commas, quotes and brackets stands between, as bits of enum
+ * recompute_module. *unknown: the first name that is no module here, NULL: there is none. */
+static unsigned read_modules(struct launch *l, const char **unknown)
 {
-    bool mlp = strstr(launch_field_text(l, LAUNCH_MODULES), "mlp") != NULL;
-    bool norms = strstr(launch_field_text(l, LAUNCH_MODULES), "layernorm") != NULL;
-    double hidden = launch_number_or(l, LAUNCH_HIDDEN, 0),
-           tokens = launch_number_or(l, LAUNCH_SEQ, 0);
-    double ffn = launch_number_or(l, LAUNCH_FFN, 4 * hidden);
-    double bytes =
-        (norms ? 4 * hidden : 0) + (mlp ? (launch_is_on(l, LAUNCH_SWIGLU) ? 6 : 4) * ffn : 0);
-    bytes *=
-        tokens * launch_number_or(l, LAUNCH_MICRO_BATCH, 1) * launch_number_or(l, LAUNCH_LAYERS, 0);
-    bytes /= (double)(d->tp * d->cp *
-                      d->hp); /* the first stage has as many in flight as there are stages */
-    struct text text = {0};
-    units_put_gib(&text, bytes);
-    if (bytes > 0)
-        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_MODULES,
-                               "no module but core_attn is recomputed here: what the others would "
-                               "drop, %s on a GPU, is kept, and their work is not repeated",
-                               text.data);
-    else if (!launch_text_is(l, LAUNCH_MODULES, "core_attn"))
-        launch_remark_on_field(
-            l, REMARK_UNMODELLED, LAUNCH_MODULES,
-            "no module but core_attn is recomputed here: the others are kept, which "
-            "needs more memory");
-    text_release(&text);
+    static const char apart[] = " ,\t'\"[]";
+    unsigned modules = 0;
+    *unknown = NULL;
+    for (const char *at = launch_field_text(l, LAUNCH_MODULES); *at != '\0';) {
+        at += strspn(at, apart);
+        const size_t size = strcspn(at, apart);
+        unsigned found = 0;
+        for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
+            if (strlen(recompute_module_names[i]) == size &&
+                memcmp(recompute_module_names[i], at, size) == 0)
+                found = 1u << i;
+        if (found == 0 && size > 0 && *unknown == NULL)
+            *unknown = arena_text(&l->arena, at, size);
+        modules |= found;
+        at += size;
+    }
+    return modules;
 }
 
-static void add_recompute_options(struct launch *l, const struct launch_degrees *d)
+/* Adds the option of modules that are recomputed beside attention's core. */
+static void add_modules_option(struct launch *l, unsigned modules)
 {
-    bool modules = launch_has_field(l, LAUNCH_MODULES);
+    const char *names = "";
+    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
+        if (i != RECOMPUTE_CORE_ATTN && (modules >> i & 1) != 0)
+            names = arena_printf(&l->arena, "%s%s%s", names, names[0] != '\0' ? "," : "",
+                                 recompute_module_names[i]);
+    if (names[0] != '\0')
+        launch_add_option(l, LAUNCH_MODULES, "recompute-modules", names);
+}
+
+static void add_recompute_options(struct launch *l)
+{
     bool chosen =
         launch_text_is(l, LAUNCH_GRANULARITY, "selective") || launch_is_on(l, LAUNCH_SELECTIVE);
-    bool selective =
-        chosen && (!modules || strstr(launch_field_text(l, LAUNCH_MODULES), "core_attn") != NULL);
+    const char *unknown = NULL;
+    const unsigned modules =
+        launch_has_field(l, LAUNCH_MODULES) ? read_modules(l, &unknown) : 1u << RECOMPUTE_CORE_ATTN;
+    bool selective = chosen && (modules >> RECOMPUTE_CORE_ATTN & 1) != 0;
     bool full =
         launch_text_is(l, LAUNCH_GRANULARITY, "full") || launch_is_on(l, LAUNCH_CHECKPOINTS);
     launch_add_option(l, full || selective ? LAUNCH_GRANULARITY : LAUNCH_FIELD_COUNT, "activations",
@@ -445,14 +456,11 @@ static void add_recompute_options(struct launch *l, const struct launch_degrees 
             l, REMARK_UNMODELLED, LAUNCH_RECOMPUTED_LAYERS,
             "the input of each layer is kept here: memory of inputs is that many times "
             "less");
-    const bool expands = chosen && !full && !selective && modules &&
-                         launch_is_on(l, LAUNCH_LATENT) &&
-                         strstr(launch_field_text(l, LAUNCH_MODULES), "mla_up_proj") != NULL;
-    if (expands)
-        launch_add_option(l, LAUNCH_MODULES, "up-projection", "recompute");
-    if (chosen && !full && modules &&
-        !(expands && launch_text_is(l, LAUNCH_MODULES, "mla_up_proj")))
-        remark_modules(l, d);
+    if (chosen && !full)
+        add_modules_option(l, modules);
+    if (chosen && !full && unknown != NULL)
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                               "module %s is not known here: what it would drop is kept", unknown);
 }
 
 /* The least bytes of a mask that are worth a remark: half a percent of a GPU's memory. */
@@ -589,7 +597,7 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
     if (status != STATUS_OK)
         return status;
     remark_mask(l);
-    add_recompute_options(l, &d);
+    add_recompute_options(l);
     add_number_options(l);
     add_loss_option(l, &d);
     return STATUS_OK;

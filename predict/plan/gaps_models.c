@@ -36,10 +36,9 @@ static bool has_latent_attention(const struct choices *c)
     return c->model->kv_latent > 0;
 }
 
-static bool recomputes_up_projection(const struct choices *c)
+static bool recomputes_modules(const struct choices *c)
 {
-    return has_latent_attention(c) && c->up_projection == UP_PROJECTION_RECOMPUTE &&
-           c->activations == CHOICE_ACTIVATIONS_KEEP;
+    return (c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN)) != 0;
 }
 
 static bool drops_expert_copies(const struct choices *c)
@@ -95,7 +94,7 @@ static bool has_windows_from_later_layer(const struct choices *c)
 static const struct expression_gap rows[] = {
     {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
     {MEGATRON | SPEED, has_latent_attention, "latent attention: grouped queries are written"},
-    {TITAN | MEGATRON | SPEED | TRAINER, recomputes_up_projection, "expanded queries, keys and values that are made again (--up-projection recompute)"},
+    {TITAN | SPEED | TRAINER, recomputes_modules, "modules of a layer that drop what they made, and make it again (--recompute-modules, --up-projection recompute)"},
     {TITAN | MEGATRON | SPEED | TRAINER, derived_sends_latents, "head ranks that send latents (--mla-exchange latent)"},
     {TITAN | TRAINER, drops_expert_copies, "experts that drop copies of tokens (--expert-capacity)"},
     {TITAN | TRAINER, dispatches_by_allgather, "a gather of all tokens for experts (--dispatcher allgather)"},

@@ -86,6 +86,7 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
     digest = digest_add(digest, &r->offload_hidden_bytes, sizeof r->offload_hidden_bytes);
     digest = add_number_to_digest(digest, r->offload_adaptive);
     digest = digest_add(digest, &r->expert_capacity, sizeof r->expert_capacity);
+    digest = add_number_to_digest(digest, r->recompute_modules);
     digest = add_number_to_digest(add_number_to_digest(digest, r->sm), r->gpus_per_node);
     digest = add_number_to_digest(digest, r->single_attention_impl);
     /* of its model only the fields that --sparsity and --adapter set; the others are the setup's */

@@ -55,6 +55,11 @@ static bool has_host_layers(const struct choices *c)
     return c->host_layers > 0;
 }
 
+static bool drops_modules(const struct choices *c)
+{
+    return c->recompute_modules != 0;
+}
+
 static bool keeps_expanded(const struct choices *c)
 {
     return c->model->kv_latent > 0 && c->activations == CHOICE_ACTIVATIONS_KEEP;
@@ -181,6 +186,11 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
 static const char no_tensor_ranks[] = NOTHING "it is about tensor ranks, and tp is 1";
 static const char no_sharded_parameters[] =
     NOTHING "it is about parameters that ranks share (--zero 3, --weights hsdp)";
+static const char no_modules[] =
+    NOTHING "it is about modules that the model has and that drop something: experts, shared "
+            "experts, latent "
+            "attention, a dense feed-forward part, or norms that are operators of their own (with "
+            "profile megatron-te only those before experts and before latent attention)";
 static const char no_expanded[] =
     NOTHING "it is about latent attention whose expanded queries, keys and values are kept "
             "(--activations keep)";
@@ -357,6 +367,56 @@ static size_t capacity_values(struct choice_value *value, const struct choices *
 {
     struct text text = {0};
     put_capacity(&text, c != NULL ? c->expert_capacity : (struct expert_capacity){0});
+    snprintf(value->text, sizeof value->text, "%s", text.data);
+    text_release(&text);
+    return name_value(value, NULL);
+}
+
+static void put_modules(struct text *out, unsigned modules)
+{
+    const char *before = "";
+    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++) {
+        if ((modules >> i & 1) == 0)
+            continue;
+        text_printf(out, "%s%s", before, recompute_module_names[i]);
+        before = ",";
+    }
+    if (modules == 0)
+        text_puts(out, "none");
+}
+
+static enum status read_modules(struct setup *setup, const char *text, struct diag *diag)
+{
+    unsigned modules = 0;
+    for (const char *at = text; at != NULL && strcmp(text, "none") != 0;) {
+        const size_t size = strcspn(at, ",");
+        unsigned found = 0;
+        for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
+            if (strlen(recompute_module_names[i]) == size &&
+                memcmp(recompute_module_names[i], at, size) == 0)
+                found = 1u << i;
+        if (found == 0)
+            return diag_error(diag, (struct loc){.name = "--recompute-modules"}, STATUS_BAD_INPUT,
+                              "'%.*s' is no module: layernorm, moe_act, mlp, moe, shared_experts, "
+                              "mla_up_proj and core_attn are, separated by commas, or none",
+                              (int)(size < 64 ? size : 64), at);
+        modules |= found;
+        at = at[size] == ',' ? at + size + 1 : NULL;
+    }
+    setup->request.recompute_modules = (int)modules;
+    return STATUS_OK;
+}
+
+static bool show_modules(struct text *out, const struct request *r)
+{
+    put_modules(out, (unsigned)r->recompute_modules);
+    return r->recompute_modules != 0;
+}
+
+static size_t modules_values(struct choice_value *value, const struct choices *c)
+{
+    struct text text = {0};
+    put_modules(&text, c != NULL ? c->recompute_modules : 0);
     snprintf(value->text, sizeof value->text, "%s", text.data);
     text_release(&text);
     return name_value(value, NULL);

@@ -43,7 +43,7 @@ struct choice_value {
     int64_t whole_number; /* for COUNTED and TRUTH */
     double real_number;   /* for NUMBER */
     const char *name;     /* for NAMED; NULL: the name is in `text` */
-    char text[32];
+    char text[80];
 };
 
 struct choice_row {

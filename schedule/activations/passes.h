@@ -1,7 +1,7 @@
 /* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
  * backward, and in which memory.
  *
- * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute(),
+ * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute() and pass_discard(),
  * pass_offload_first_layers() or pass_offload_ratio() first, then the others in the order in which they stand here. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
@@ -16,6 +16,9 @@ static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint3
 
 /* Frees the activations of layers after their forward, and repeats the forward before the backward. */
 void pass_recompute(struct emit *e, struct op_list *list);
+/* Drops what the modules of a layer drop (--recompute-modules), and makes it again where the backward reads it. Runs
+ * where activations are otherwise kept, after pass_recompute() if the core is repeated. */
+void pass_discard(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */
 void pass_remove_dead_copies(struct emit *e, struct op_list *list);
 /* Copies tensors to the host in the forward, and back before they are read: the layer inputs from which recomputation

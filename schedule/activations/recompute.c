@@ -12,10 +12,7 @@
  * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
  * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the core
  * is repeated, for its own backward, and everything else is saved, also the core's output, which the weight gradient of
- * the output projection reads.
- *
- * With everything kept, latent attention's expanded queries, keys and values may be made again from the narrow vectors
- * (enum up_projection; Megatron-LM's mla_up_proj). What is sent of them, and the core's results, are kept. */
+ * the output projection reads. Its other modules are schedule/activations/discard.c. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -39,10 +36,9 @@ struct buffer_mark { /* what is known of a buffer */
     uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
     /* 1 + the last segment in which an op that writes it is not repeated */
     uint32_t unrepeated_until;
-    bool is_kept;            /* the buffer of the first forward is kept */
-    bool is_cache;           /* several units write it, and it is kept */
-    bool is_expanded_latent; /* of latent attention: it is the only kind that is computed again */
-    uint8_t origin;          /* enum origin, of attention's forward */
+    bool is_kept;   /* the buffer of the first forward is kept */
+    bool is_cache;  /* several units write it, and it is kept */
+    uint8_t origin; /* enum origin, of attention's forward */
 };
 
 struct recompute {
@@ -54,8 +50,7 @@ struct recompute {
     struct buffer_mark *mark; /* per buffer of the first forward */
     /* by op of the first forward: the op that repeats it; IR_NONE: none does */
     uint32_t *repetition_of_op;
-    bool is_selective;          /* some buffers are kept */
-    bool repeats_only_expanded; /* everything is kept but what latent attention expanded */
+    bool is_selective; /* some buffers are kept */
 };
 
 static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
@@ -150,16 +145,6 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* True if the op makes only what latent attention expands. */
-static bool expands_latents(const struct recompute *r, uint32_t op)
-{
-    uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
-    bool only = operands > reads;
-    for (uint32_t k = reads; only && k < operands; k++)
-        only = r->mark[ir_touched_buffer(r->ir, op, k)].is_expanded_latent;
-    return only;
-}
-
 /* Sets keep[] of the forward ops of a layer that are to be repeated. An op is repeated if the backward, or a repeated
  * op, reads what it writes; with the switch recomputes_whole_layer, every op is. Two kinds of op are not repeated: ops
  * that only fill a cache for later units, and ops that lead only to saved tensors. Megatron's selective recomputation
@@ -171,7 +156,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
     bool whole = r->e->choices->profile->recomputes_whole_layer, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (fills_cache(r, op) || (r->repeats_only_expanded && !expands_latents(r, op)))
+        if (fills_cache(r, op))
             continue;
         if (r->is_selective && (core = leads_only_to_saved(r, op, which, core))) {
             keep[i - segment.begin] = repeats_core(r);
@@ -308,7 +293,6 @@ void pass_recompute(struct emit *e, struct op_list *list)
         .segment = heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *r.segment),
         .mark = heap_zalloc(ir->buffer.count, sizeof *r.mark),
         .repetition_of_op = ir_new_empty_ids(ir->op.count),
-        .repeats_only_expanded = e->choices->activations == CHOICE_ACTIVATIONS_KEEP,
     };
     bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
@@ -320,8 +304,6 @@ void pass_recompute(struct emit *e, struct op_list *list)
         r.mark[i].repeated_buffer = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.mark[e->caches.buffer[i].i].is_cache = true;
-    for (uint32_t i = 0; i < e->expanded_latents.count; i++)
-        r.mark[e->expanded_latents.buffer[i].i].is_expanded_latent = true;
     for (uint32_t i = 0; keeps && i < e->kept_buffers.count; i++)
         r.mark[e->kept_buffers.buffer[i].i].is_kept = true;
     find_segments(&r, list);

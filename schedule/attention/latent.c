@@ -296,24 +296,18 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* ---- queries, keys and values together ---- */
 
-static bool recomputes_expanded(const struct emit *e)
-{
-    return e->choices->activations == CHOICE_ACTIVATIONS_KEEP &&
-           e->choices->up_projection == UP_PROJECTION_RECOMPUTE;
-}
-
 /* Records the buffers that were made since `first`, but for the narrow results: they are computed again for the
- * backward (enum up_projection). */
+ * backward (Megatron-LM's module mla_up_proj). */
 static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
                           struct view shared)
 {
     const uint32_t narrow[] = {s->q.buffer.i, s->kv.buffer.i, shared.buffer.i};
-    for (uint32_t b = first; recomputes_expanded(e) && b < e->ir->buffer.count; b++) {
+    for (uint32_t b = first; b < e->ir->buffer.count; b++) {
         bool stays = false;
         for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
             stays = stays || b == narrow[i];
         if (!stays)
-            saved_buffers_add(&e->expanded_latents, (buffer_id){b});
+            emit_discard(e, RECOMPUTE_MLA_UP_PROJ, (buffer_id){b});
     }
 }
 
@@ -342,8 +336,8 @@ void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct v
     e->tags.region = region;
     emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
     const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
-    for (size_t i = 0; recomputes_expanded(e) && i < ARRAY_LEN(made); i++)
-        saved_buffers_add(&e->expanded_latents, made[i]);
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        emit_discard(e, RECOMPUTE_MLA_UP_PROJ, made[i]);
 }
 
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,

@@ -211,6 +211,22 @@ enum activations_choice {
  * made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
+/* Modules of a layer that drop what they made, where activations are otherwise kept, and make it again for the backward
+ * (Megatron-LM's --recompute-modules). LAYERNORM: the norms before attention and before the feed-forward part. MOE_ACT:
+ * what the activation of experts makes. MLP: all of a dense feed-forward part. MOE: all of one with experts, its
+ * exchanges too. SHARED_EXPERTS: those beside routed ones. MLA_UP_PROJ: what latent attention expands. CORE_ATTN: as
+ * CHOICE_ACTIVATIONS_SELECTIVE_CORE. */
+enum recompute_module {
+    RECOMPUTE_LAYERNORM,
+    RECOMPUTE_MOE_ACT,
+    RECOMPUTE_MLP,
+    RECOMPUTE_MOE,
+    RECOMPUTE_SHARED_EXPERTS,
+    RECOMPUTE_MLA_UP_PROJ,
+    RECOMPUTE_CORE_ATTN,
+    RECOMPUTE_MODULE_COUNT
+};
+
 /* How tokens travel between ranks with different experts. ALLTOALL: a row for each copy, to the rank of its expert.
  * ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row for each rank that
  * has some of a token's experts, sent once to each node, where a rank of the same index forwards it; partial sums
@@ -329,11 +345,13 @@ struct choices {
     /* ---- what is trained, by whose code ---- */
     const struct transformer *model;
     const struct profile *profile;
-    uint8_t strategy;       /* row of strategies_list() */
-    uint8_t attention;      /* enum attention_choice */
-    uint8_t weights;        /* enum weights_choice */
-    uint8_t pipeline;       /* enum pipeline_choice */
-    uint8_t activations;    /* enum activations_choice */
+    uint8_t strategy;    /* row of strategies_list() */
+    uint8_t attention;   /* enum attention_choice */
+    uint8_t weights;     /* enum weights_choice */
+    uint8_t pipeline;    /* enum pipeline_choice */
+    uint8_t activations; /* enum activations_choice */
+    /* bit 1 << enum recompute_module of each module that drops something here */
+    uint8_t recompute_modules;
     uint8_t optimizer;      /* enum optimizer_choice */
     bool attention_dropout; /* attention drops scores */
     uint8_t attention_impl; /* enum attention_impl */
@@ -438,9 +456,10 @@ struct request {
     int64_t bf16_layers;
     int frozen_weights; /* enum frozen_storage */
     int64_t host_layers;
-    int tensor_plan; /* enum tensor_plan */
-    int grad_sync;   /* enum grad_sync */
-    int reshard;     /* enum reshard */
+    int tensor_plan;       /* enum tensor_plan */
+    int grad_sync;         /* enum grad_sync */
+    int reshard;           /* enum reshard */
+    int recompute_modules; /* bits 1 << enum recompute_module */
     struct expert_capacity expert_capacity;
     int dispatcher;     /* enum dispatcher */
     int shared_experts; /* enum shared_experts */

@@ -158,6 +158,9 @@ struct profile {
     /* ---- what is recomputed, quantised or copied to the host ---- */
     /* recomputation repeats the whole layer, also ops whose result no backward op reads */
     bool recomputes_whole_layer;
+    /* the norm before a product is part of the product's operator, so --recompute-modules layernorm leaves it: before
+     * grouped-query attention and before dense feed-forward parts */
+    bool norms_are_in_products;
     /* with --products: the backward quantises the input of a product again, and does not read the copy of the
      * forward */
     bool backward_quantises_again;

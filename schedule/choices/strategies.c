@@ -275,6 +275,7 @@ static const struct profile profiles[] = {
      .shared_experts = SHARED_EXPERTS_BEFORE, /* as megatron */
      .vocabulary_row_unit = 128,            /* make_vocab_size_divisible_by */
      .recomputes_whole_layer = true,
+     .norms_are_in_products = true,     /* gpt_layer_specs.py: TELayerNormColumnParallelLinear, IdentityOp for the norm */
      .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_F32,           /* main_grad */
      .placeholder_gradients = true,     /* as megatron */

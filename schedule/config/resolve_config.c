@@ -404,9 +404,11 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
         {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (c->optimizer == CHOICE_OPTIMIZER_HOST || pipeline_has_remote_weights(c) || states_master_dtype((enum states)c->states) == (enum dtype)c->dtype), "--primary-weights",
          "AdamW on the device keeps masters, of which quantised weights are made, and stages hold the weights of their own layers; "
          "choose 16bit"},
-        {c->host_layers > 0 && (c->activations != CHOICE_ACTIVATIONS_KEEP || c->up_projection == UP_PROJECTION_RECOMPUTE), "--host-layers",
-         "the layers save for the backward what it reads, and recompute nothing; choose --activations keep and --up-projection "
-         "keep, or leave it out"},
+        {c->host_layers > 0 && (c->activations != CHOICE_ACTIVATIONS_KEEP || c->recompute_modules != 0), "--host-layers",
+         "the layers save for the backward what it reads, and recompute nothing; choose --activations keep without "
+         "--recompute-modules and --up-projection recompute, or leave it out"},
+        {c->recompute_modules != 0 && c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE, "--recompute-modules",
+         "says what is made again where the rest is kept; choose --activations keep, or selective-core, or leave it out"},
         {c->host_layers > 0 && (c->pp > 1 || c->subsequences > 1), "--host-layers",
          "a rank's layers are those of the whole model and of a whole sequence; choose --pp 1 and no subsequences, or leave it out"},
         {(int64_t)c->host_layers >= m->layers && c->host_layers > 0, "--host-layers",
@@ -517,6 +519,46 @@ static enum status check_attention_combinations(const struct choices *c, struct 
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
+/* Returns those of the asked modules that drop something in this model. */
+static uint8_t effective_modules(const struct transformer *m, const struct profile *profile,
+                                 unsigned asked)
+{
+    const int64_t with_experts = m->experts > 0 ? transformer_count_expert_layers(m) : 0;
+    const bool has[RECOMPUTE_MODULE_COUNT] = {
+        [RECOMPUTE_LAYERNORM] =
+            m->norm_place != NORM_AFTER &&
+            (!profile->norms_are_in_products || m->kv_latent > 0 || with_experts > 0),
+        [RECOMPUTE_MOE_ACT] = with_experts > 0,
+        [RECOMPUTE_MLP] = with_experts<m->layers, [RECOMPUTE_MOE] = with_experts> 0,
+        [RECOMPUTE_SHARED_EXPERTS] = with_experts > 0 && m->shared_ffn > 0,
+        [RECOMPUTE_MLA_UP_PROJ] = m->kv_latent > 0,
+        [RECOMPUTE_CORE_ATTN] = true,
+    };
+    unsigned modules = 0;
+    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
+        modules |= has[i] ? asked & 1u << i : 0;
+    return (uint8_t)modules;
+}
+
+/* Fills in what is kept for the backward. Modules that are made again imply that the rest is kept. */
+static void fill_activations(struct choices *c, const struct request *r, uint8_t of_strategy)
+{
+    const unsigned asked =
+        (unsigned)r->recompute_modules |
+        (r->up_projection == UP_PROJECTION_RECOMPUTE ? 1u << RECOMPUTE_MLA_UP_PROJ : 0);
+    const bool core = (asked & 1u << RECOMPUTE_CORE_ATTN) != 0;
+    c->activations = asked_or_default(
+        r->activations, r->recompute_modules != 0 ? CHOICE_ACTIVATIONS_KEEP : of_strategy);
+    if (core && c->activations == CHOICE_ACTIVATIONS_KEEP)
+        c->activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+    c->recompute_modules = effective_modules(r->model, c->profile, asked);
+    /* of the narrower option, which goes with kept activations and changes nothing with others */
+    if (r->recompute_modules == 0 && c->activations != CHOICE_ACTIVATIONS_KEEP)
+        c->recompute_modules = 0;
+    if ((c->recompute_modules >> RECOMPUTE_MLA_UP_PROJ & 1) != 0)
+        c->up_projection = UP_PROJECTION_RECOMPUTE;
+}
+
 /* Fills in the choices that a request makes, or leaves to the strategy and the profile. */
 static void fill_choices(struct choices *c, const struct request *r,
                          const struct strategy *strategy)
@@ -527,7 +569,7 @@ static void fill_choices(struct choices *c, const struct request *r,
     c->attention = strategy->attention;
     c->pipeline = strategy->pipeline;
     c->weights = asked_or_default(r->weights, strategy->weights);
-    c->activations = asked_or_default(r->activations, strategy->activations);
+    fill_activations(c, r, strategy->activations);
     c->shared_experts =
         (uint8_t)(r->shared_experts != SHARED_EXPERTS_PROFILE ? r->shared_experts
                                                               : c->profile->shared_experts);

@@ -208,6 +208,18 @@ struct saved_buffers {
     size_t capacity;
 };
 
+/* A buffer that a module of a layer drops after the forward; the backward makes it again (emit_discard()). */
+struct discarded_buffer {
+    buffer_id buffer;
+    uint8_t module; /* enum recompute_module */
+};
+
+/* The ops of a module that is computed again as a whole: those with ids from `begin` to below `end`. */
+struct repeated_function {
+    uint32_t begin, end;
+    uint8_t module; /* enum recompute_module */
+};
+
 /* A wait of an op for another op whose results it does not read. It keeps fewer bytes in use at once. */
 struct added_dependency {
     op_id waiting_op, awaited_op;
@@ -439,8 +451,12 @@ struct emit {
     struct saved_buffers caches;
 
     struct saved_buffers kept_buffers;
-    /* what latent attention expands from latents, if it is computed again for the backward */
-    struct saved_buffers expanded_latents;
+    struct discarded_buffer *discarded;
+    uint32_t discarded_count;
+    size_t discarded_capacity;
+    struct repeated_function *repeated_function;
+    uint32_t repeated_function_count;
+    size_t repeated_function_capacity;
     struct lifetime_extension *extension;
     uint32_t extension_count;
     size_t extension_capacity;
@@ -629,6 +645,17 @@ void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* Records that selective checkpointing of ops saves `buffer`, the result of a matrix product; callers mark every second
  * product. Does nothing with other choices of activations. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
+
+/* Records that a module drops a buffer, if --recompute-modules names it and this is the forward of a layer. */
+void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer);
+/* The buffers and ops that there are. */
+struct emitted {
+    uint32_t buffers, ops;
+};
+struct emitted emit_count(const struct emit *e);
+/* Records that a module which is a function drops its result, and all that was made since `before`. */
+void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
+                           buffer_id result);
 
 /* Return the positions of the unit's tokens: of the rank's own tokens, or of its head group's. If documents determine
  * how a sequence is cut, they are those of sequence number e->unit.positions_sequence of the micro-batch. */

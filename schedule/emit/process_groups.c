@@ -79,7 +79,8 @@ void emit_begin_role(struct emit *e, uint32_t stage)
     e->last_compute.i = e->last_before_wo_backward.i = e->awaited_by_next_compute.i = IR_NONE;
     e->loss_is_written = false;
     emit_narrow_reset(e);
-    e->kept_buffers.count = e->expanded_latents.count = e->caches.count = 0;
+    e->kept_buffers.count = e->discarded_count = e->caches.count = 0;
+    e->repeated_function_count = 0;
     e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* there is one role, of all ranks */

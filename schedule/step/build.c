@@ -256,9 +256,10 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
         pass_offload_ratio(e, &list);
     else if (layers && c->host_layers > 0)
         pass_offload_first_layers(e, &list);
-    else if (layers && (c->activations != CHOICE_ACTIVATIONS_KEEP ||
-                        c->up_projection == UP_PROJECTION_RECOMPUTE))
+    else if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
         pass_recompute(e, &list);
+    if (layers && e->discarded_count > 0)
+        pass_discard(e, &list);
     if (layers && fpdt_offloads(c) && !c->profile->recomputes_whole_layer)
         pass_remove_dead_copies(e, &list);
     if (layers && c->kernels == KERNELS_LIGER)
@@ -410,7 +411,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(figures);
     emit_narrow_release(&e);
     free(e.kept_buffers.buffer);
-    free(e.expanded_latents.buffer);
+    free(e.discarded);
+    free(e.repeated_function);
     free(e.caches.buffer);
     free(e.extension);
     free(e.weights.lent_grad);

@@ -273,6 +273,8 @@ static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, 
                 2 * f, m->hidden);
     emit_compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f),
                  &up, 1, &act, 1);
+    emit_discard(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
+    emit_discard(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
 }
 
 /* Emits the second product of the shared experts. */
@@ -281,6 +283,7 @@ static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t
 {
     const struct transformer *m = e->choices->model;
     const struct view y = emit_compute_tensor(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
+    emit_discard(e, RECOMPUTE_SHARED_EXPERTS, y.buffer);
     emit_matmul(e, MATMUL_NT, view_whole(e, saved->shared_act),
                 weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), y, rows, m->hidden,
                 m->shared_ffn);
@@ -353,6 +356,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
                         optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
                         2 * f, h);
     emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f), &up, 1, &act, 1);
+    emit_discard(e, RECOMPUTE_MOE_ACT, act.buffer);
     const struct view written =
         view_whole(e, emit_activation(e, "expert_y", own.own_experts.capacity_rows, h));
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),

@@ -161,6 +161,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t h = model->hidden, f = model->ffn;
+    const struct emitted before = emit_count(e);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
@@ -184,6 +185,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         tensor_reduce_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
+    emit_discard_function(e, RECOMPUTE_MLP, before, y);
 }
 
 static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
@@ -245,6 +247,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     int64_t h = e->choices->model->hidden;
+    const struct emitted before = emit_count(e);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
@@ -255,6 +258,7 @@ static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, 
                         &e->layer_saved[layer].experts[i]);
     }
     e->tags.chunk = IR_NONE16;
+    emit_discard_function(e, RECOMPUTE_MOE, before, y);
 }
 
 static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
@@ -311,11 +315,26 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
     return dx;
 }
 
+/* True if the norm at the begin of a branch is an operator of its own, whose result can be dropped. */
+static bool norm_is_an_operator(const struct emit *e, uint32_t layer, enum weight weight)
+{
+    const struct transformer *m = e->choices->model;
+    return !e->choices->profile->norms_are_in_products ||
+           (weight == WEIGHT_NORM1 ? m->kv_latent > 0 : transformer_layer_has_experts(m, layer));
+}
+
 /* Emits the norm at the begin of a branch, if there is one, and returns the branch's input. */
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                              struct view *stats)
 {
-    return has_norms_before(e) ? emit_norm_of_layer(e, layer, weight, "norm", x, stats) : x;
+    if (!has_norms_before(e))
+        return x;
+    const buffer_id y = emit_norm_of_layer(e, layer, weight, "norm", x, stats);
+    if (norm_is_an_operator(e, layer, weight)) {
+        emit_discard(e, RECOMPUTE_LAYERNORM, y);
+        emit_discard(e, RECOMPUTE_LAYERNORM, stats->buffer);
+    }
+    return y;
 }
 
 /* Emits the gradient of norm_before(), to which the residual's, d_residual, is added. */

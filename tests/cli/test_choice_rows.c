@@ -93,7 +93,7 @@ static const char *const others[] = {
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
     "attention", "strategy", "profile", "needs_subsequence_tokens", "shared_units",
     "ring_ranks_per_node", "chunk_count", "offload_ratio", "row_ranks", "core_plan",
-    "attention_masked", "routing_has_remainders"};
+    "attention_masked", "routing_has_remainders", "recompute_modules"};
 
 static bool is_word(char c)
 {
@@ -173,11 +173,17 @@ static void every_member_is_in_a_row(void)
 /* Values that options of free text read back as they are printed; other options take one by their kind. */
 static const struct {
     const char *option, *value;
-} texts[] = {{"strategy", "fpdt"},         {"profile", "megatron"},
-             {"share-units", "3,1"},       {"offload-ratio", "0.25"},
-             {"sparsity", "0.25"},         {"adapter", "16:q,v"},
-             {"activations", "keep"},      {"core-plan", "chunks:512"},
-             {"routing", "dirichlet:2,3"}, {"expert-capacity", "1.5,pad,position"}};
+} texts[] = {{"strategy", "fpdt"},
+             {"profile", "megatron"},
+             {"share-units", "3,1"},
+             {"offload-ratio", "0.25"},
+             {"sparsity", "0.25"},
+             {"adapter", "16:q,v"},
+             {"activations", "keep"},
+             {"core-plan", "chunks:512"},
+             {"routing", "dirichlet:2,3"},
+             {"expert-capacity", "1.5,pad,position"},
+             {"recompute-modules", "layernorm,moe"}};
 
 /* Options that the printed one needs to be printed or read. */
 static const struct {

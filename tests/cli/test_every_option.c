@@ -93,6 +93,8 @@ static const struct {
     {NULL, "routing", "dirichlet"},
     {NULL, "routing", "dirichlet:0,1"},
     {NULL, "routing", FOLDER "shares.csv"},
+    {NULL, "recompute-modules", "mlp,"},
+    {NULL, "recompute-modules", "moe_layer"},
     {NULL, "expert-capacity", "0"},
     {NULL, "expert-capacity", "much"},
     {NULL, "expert-capacity", "1.25,drop"},

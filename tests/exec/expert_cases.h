@@ -81,6 +81,31 @@ static void strategies_with_experts_compute_the_reference(void)
     }
 }
 
+/* Modules of the layers, one dense and the others with experts, drop what they made and make it again; every second
+ * time attention's core is one of them. */
+static void modules_make_again_what_they_dropped(void)
+{
+    static const unsigned sets[] = {
+        1u << RECOMPUTE_MOE_ACT,
+        1u << RECOMPUTE_MOE | 1u << RECOMPUTE_LAYERNORM,
+        1u << RECOMPUTE_LAYERNORM | 1u << RECOMPUTE_MLP | 1u << RECOMPUTE_SHARED_EXPERTS,
+        1u << RECOMPUTE_MLP | 1u << RECOMPUTE_MOE | 1u << RECOMPUTE_SHARED_EXPERTS,
+        (1u << RECOMPUTE_MODULE_COUNT) - 1,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(expert_requests) * ARRAY_LEN(sets); i++) {
+        struct transformer model = expert_base;
+        struct request_row row = {
+            .request = expert_requests[i / ARRAY_LEN(sets)],
+            .weights = i % 3 == 0 ? CHOICE_WEIGHTS_ZERO3 : CHOICE_WEIGHTS_ZERO1,
+            .activations = i % 2 == 0 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_SELECTIVE_CORE,
+            .profile = i % 4 < 2 ? NULL : "megatron"};
+        row.request.recompute_modules = (int)sets[i % ARRAY_LEN(sets)];
+        model.shared_ffn = 24;
+        model.dense_layers = 1;
+        check_expert_row(&row, &model);
+    }
+}
+
 static const struct request_row spread_rows[] = {
     {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
     {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
@@ -423,6 +448,7 @@ static void llama_4_computes_the_reference(void)
         {"gpt-oss computes the reference", gpt_oss_computes_the_reference},                        \
         {"Llama 4 computes the reference", llama_4_computes_the_reference},                        \
         {"every strategy computes the reference", strategies_with_experts_compute_the_reference},  \
+        {"modules make again what they dropped", modules_make_again_what_they_dropped},            \
         {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},    \
         {"uneven routing computes the reference", uneven_routing_computes_the_reference},          \
         {"even routing has remainders", even_routing_has_remainders},                              \

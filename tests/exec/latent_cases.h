@@ -169,6 +169,19 @@ static void expanded_tensors_are_computed_again(void)
     }
 }
 
+/* Norms and what latent attention expands are made again, also beside attention's core. */
+static void modules_of_latents_are_computed_again(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++) {
+        struct request_row row = latent_rows[i];
+        row.request.recompute_modules =
+            1 << RECOMPUTE_MLA_UP_PROJ | 1 << RECOMPUTE_LAYERNORM | 1 << RECOMPUTE_MLP;
+        if (row.activations == CHOICE_ACTIVATIONS_KEEP ||
+            row.activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE)
+            check_latent_row(&row, &latent_base);
+    }
+}
+
 /* Head ranks send latents instead of keys and values, and chunks store them on the host, in every row that has
  * either. */
 static void latents_are_exchanged(void)
@@ -225,6 +238,7 @@ static void shapes_of_latents_compute_the_reference(void)
     {"every strategy computes the reference", strategies_with_latents_compute_the_reference},      \
         {"every shape computes the reference", shapes_of_latents_compute_the_reference},           \
         {"latents are exchanged", latents_are_exchanged},                                          \
+        {"modules are computed again", modules_of_latents_are_computed_again},                     \
     {                                                                                              \
         "expanded tensors are computed again", expanded_tensors_are_computed_again                 \
     }

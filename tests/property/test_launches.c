@@ -81,6 +81,9 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     if (r->weights == CHOICE_WEIGHTS_HSDP)
         r->shard = (int64_t)1 << any(random, 0, 3);
     r->activations = (int)any(random, -1, CHOICE_ACTIVATIONS_SELECTIVE_CORE);
+    if (framework == FRAMEWORK_MEGATRON && (r->activations == CHOICE_ACTIVATIONS_KEEP ||
+                                            r->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE))
+        r->recompute_modules = (int)any(random, 0, (1 << RECOMPUTE_MODULE_COUNT) - 1);
     r->optimizer = any(random, 0, 3) == 0 ? CHOICE_OPTIMIZER_HOST : -1;
     r->dtype = (int)any(random, DTYPE_BF16, DTYPE_F32);
     r->states = any(random, 0, 4) == 0 ? STATES_BF16 : STATES_FP32;
@@ -209,6 +212,8 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"stage placement", a->pp > 1 && a->dp > 1 && a->ranks > a->gpus_per_node &&
                                 a->stage_placement != b->stage_placement},
         {"activations", a->activations != b->activations},
+        {"modules",
+         ((a->recompute_modules ^ b->recompute_modules) & ~(1u << RECOMPUTE_CORE_ATTN)) != 0},
         {"optimizer", a->optimizer != b->optimizer},
         {"states", a->states != b->states},
         {"dropout", a->attention_dropout != b->attention_dropout},

@@ -59,7 +59,7 @@ of --from "deepspeed --include worker-0@worker-1:0,2 $trainer" --seq 4K | grep -
 
 # Megatron: the mask of S x S, and modules of selective recomputation
 long="--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --swiglu --num-attention-heads 32 --seq-length 131072 --max-position-embeddings 131072 --micro-batch-size 1 --global-batch-size 1 --bf16 --tensor-model-parallel-size 8 --sequence-parallel"
-of --from "pretrain_gpt.py $long --recompute-granularity selective --recompute-modules core_attn mlp layernorm" | sed -n '/not modelled/,/^[^ ]/p'
-of --from "pretrain_gpt.py $long --no-create-attention-mask-in-dataloader --recompute-granularity selective --recompute-modules mlp" | tr -s " \n" " " | grep -o -e "mask" -e "--activations [a-z]*" -e "no module but.*kept"
+of --from "pretrain_gpt.py $long --recompute-granularity selective --recompute-modules core_attn mlp layernorm" | sed -n '1,/^  ignored/p'
+of --from "pretrain_gpt.py $long --no-create-attention-mask-in-dataloader --recompute-granularity selective --recompute-modules mlp" | tr -s " \n" " " | grep -o -e "mask" -e "--activations [a-z]*" -e "--recompute-modules [a-z_,]*"
 # a key that another program has too does not make a file that program's
 printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "ulysses_sequence_parallel_size": 8, "zero_optimization": {"stage": 3}}' | file ds.json; of $T/ds.json --seq 4K | grep -e from -e unknown

@@ -26,9 +26,18 @@ sizes="--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attentio
 longhaul predict --from "$sizes" --cluster 8x8xb200 --quick 2>&1 | grep -e --model
 longhaul predict --from "$sizes --kv-lora-rank 256 --qk-head-dim 64 --qk-pos-emb-head-dim 32 --v-head-dim 96" --cluster 8x8xb200 --quick 2>&1 | grep -o "head_dim=[0-9]*\|[a-z]*_latent=[0-9]*\|rope_dim=[0-9]*\|v_dim=[0-9]*"
 longhaul predict --from "$sizes --qk-pos-emb-head-dim 33" --cluster 8x8xb200 --quick 2>&1 || echo "exit $?"
-for m in mla_up_proj "mla_up_proj mlp" core_attn; do
-  longhaul predict --from "$sizes --recompute-granularity selective --recompute-modules $m" --cluster 8x8xb200 --quick 2>&1 | grep -o "activations [a-z-]*\|up-projection [a-z]*\|no module but core_attn" | sort -u | tr '\n' ','; echo
+for m in mla_up_proj "mla_up_proj mlp" core_attn "core_attn moe_act layernorm" "shared_experts moe" "mlp gdn_norm_out"; do
+  longhaul predict --from "$sizes --recompute-granularity selective --recompute-modules $m" --cluster 8x8xb200 --quick 2>&1 | tr -s ' \\\n' ' ' | grep -o -e "--activations [a-z-]*" -e "--recompute-modules [a-z_,]*" -e "module gdn[a-z_]* is not known" | sort -u | tr '\n' ','; echo
 done
+# what modules drop, in bytes: of 5 layers with experts 4096 tokens x 8 copies x 2048 x 2; of 8 norms before latent attention and 5 before experts 4096 x (7168 x 2 + 4); of 3
+# dense layers 4096 x 18432 x 6; of 5 shared experts 4096 x 2048 x 6 (the peak is at the head, before the backward)
+for m in none moe_act layernorm mlp moe shared_experts; do
+  longhaul predict --model deepseek-v3 --set layers=8 --cluster gb200 --gpus 64 --strategy local --profile megatron-te --seq 4096 --batch 64 --ep 64 --zero 1 --activations keep --recompute-modules $m --json 2> $T/note |
+    sed -n 's/^ *"peak_activation_bytes": *\([0-9]*\).*/'$m' \1/p'
+done
+longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --profile megatron-te --recompute-modules layernorm 2>&1 | grep note
+longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --recompute-modules mlp,act 2>&1 || echo "exit $?"
+longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --recompute-modules mlp --activations full 2>&1 || echo "exit $?"
 # expanded queries, keys and values that are made again: 12 ops of two layers, and less memory
 for u in keep recompute; do
   longhaul schedule --model deepseek-v2-lite --set layers=2 --cluster dgx-h100 --gpus 1 --seq 4K --strategy local --activations keep --up-projection $u 2> $T/note | grep -c recompute || true

@@ -1,0 +1,295 @@
+/* What modules of a layer drop where activations are otherwise kept (Megatron-LM's --recompute-modules): the ops that
+ * made it are repeated in the backward, on buffers of their own.
+ *
+ * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped and
+ * the backward, or a repeated op, reads some of it, just before the first op that does. Two modules are functions
+ * (emit_discard_function(); mlp and moe, tensor_parallel.checkpoint()): they are repeated before the layer's backward
+ * begins, also ops that write a buffer which other layers use too, as tensor ranks gather into one. A profile that
+ * recomputes whole layers repeats all their ops, and all of shared_experts, a function without such buffers; of the
+ * others (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is made.
+ * The 8-bit copy of a dropped input is dropped with it (Megatron-LM's set_save_original_input()). */
+#include "schedule/activations/passes.h"
+#include "schedule/choices/profile.h"
+#include "schedule/emit/op_list.h"
+#include "schedule/pipeline/pipeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct layer_part {      /* a layer of one unit: positions in the list */
+    uint32_t begin, end; /* of its forward */
+    uint32_t last_op;    /* the last op of its backward */
+    bool is_begun;       /* its backward has begun in the new list */
+};
+
+struct discard {
+    struct emit *e;
+    struct ir *ir;
+    struct op_list new_list;
+    uint32_t layer_count;
+    struct layer_part *part; /* unit * layer_count + layer */
+    uint8_t *module;         /* per buffer: 1 + enum recompute_module; 0: it is kept */
+    uint8_t *module_of_op;   /* per op of a module that is a function; else 0 */
+    bool *is_shared;         /* per buffer: ops of other layers, or of the backward, write it too */
+    /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
+    uint32_t *repeated_buffer;
+    /* per buffer: the last search (make_again()) in which an op reads it; 0: none */
+    uint32_t *needed_in_search;
+    uint32_t search_count;
+    uint32_t *repetition_of_op; /* per op of the forward; IR_NONE: none */
+};
+
+static bool is_in_backward(const struct ir *ir, uint32_t op)
+{
+    const uint8_t phase = ir->op.phase[op];
+    return ir->op.layer[op] != IR_NONE16 &&
+           (phase == PHASE_BACKWARD || phase == PHASE_WEIGHT_GRADIENT || phase == PHASE_RECOMPUTE);
+}
+
+/* Returns the module whose op it is, as 1 + enum recompute_module; 0: something that it writes is kept, or it writes
+ * nothing. */
+static uint8_t module_of_op(const struct discard *d, uint32_t op)
+{
+    const uint32_t reads = d->ir->op.read_count[op], operands = reads + d->ir->op.write_count[op];
+    uint8_t module = 0;
+    for (uint32_t k = reads; k < operands; k++) {
+        const uint32_t buffer = ir_touched_buffer(d->ir, op, k);
+        const uint8_t of = d->is_shared[buffer] ? d->module_of_op[op] : d->module[buffer];
+        if (of == 0)
+            return 0;
+        module = of;
+    }
+    return module;
+}
+
+/* Marks buffers as emission says, but those that other units read, and 8-bit copies of what is dropped. */
+static void mark_buffers(struct discard *d, const struct op_list *list)
+{
+    const struct emit *e = d->e;
+    const struct ir *ir = d->ir;
+    for (uint32_t i = 0; i < e->discarded_count; i++)
+        d->module[e->discarded[i].buffer.i] = (uint8_t)(1 + e->discarded[i].module);
+    for (uint32_t i = 0; i < e->caches.count; i++)
+        d->module[e->caches.buffer[i].i] = 0;
+    for (uint32_t i = 0; i < e->repeated_function_count; i++)
+        memset(d->module_of_op + e->repeated_function[i].begin, 1 + e->repeated_function[i].module,
+               e->repeated_function[i].end - e->repeated_function[i].begin);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t op = list->op[i], reads = ir->op.read_count[op];
+        if (ir->op.kind[op] != WORK_QUANTISE || ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        const uint8_t module = d->module[ir_touched_buffer(ir, op, 0)];
+        for (uint32_t k = reads; module != 0 && k < reads + ir->op.write_count[op]; k++)
+            d->module[ir_touched_buffer(ir, op, k)] = module;
+    }
+}
+
+/* Marks buffers that more than the forward of one layer writes: their repetition writes the same buffer. */
+static void find_shared_buffers(struct discard *d, const struct op_list *list)
+{
+    const struct ir *ir = d->ir;
+    uint32_t *writer = ir_new_empty_ids(ir->buffer.count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t op = list->op[i], reads = ir->op.read_count[op];
+        const bool forward = ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == PHASE_FORWARD;
+        const uint32_t by = forward ? segment_of_op(ir, d->layer_count, op) : UINT32_MAX - 1;
+        for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
+            const uint32_t buffer = ir_touched_buffer(ir, op, k);
+            d->is_shared[buffer] |= (writer[buffer] != IR_NONE && writer[buffer] != by) ||
+                                    (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
+            writer[buffer] = by;
+        }
+    }
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (d->is_shared[b])
+            d->module[b] = 0;
+    free(writer);
+}
+
+static void find_layer_parts(struct discard *d, const struct op_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t op = list->op[i];
+        if (is_in_backward(d->ir, op))
+            d->part[segment_of_op(d->ir, d->layer_count, op)].last_op = i;
+        if (d->ir->op.layer[op] == IR_NONE16 || d->ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        struct layer_part *part = &d->part[segment_of_op(d->ir, d->layer_count, op)];
+        if (part->begin == part->end)
+            part->begin = i;
+        part->end = i + 1;
+    }
+}
+
+static void repeat_op(struct discard *d, uint32_t op)
+{
+    struct ir *ir = d->ir;
+    buffer_id of[16];
+    op_id wait[8];
+    const uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op];
+    uint32_t waits = 0;
+    assert(operands <= ARRAY_LEN(of));
+    for (uint32_t k = 0; k < operands; k++) {
+        const uint32_t buffer = ir_touched_buffer(ir, op, k);
+        if (k >= reads && d->repeated_buffer[buffer] == IR_NONE && !d->is_shared[buffer])
+            d->repeated_buffer[buffer] = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
+    }
+    for (uint32_t k = 0; k < operands; k++) {
+        const uint32_t buffer = ir_touched_buffer(ir, op, k), again = d->repeated_buffer[buffer];
+        of[k].i = again != IR_NONE ? again : buffer;
+    }
+    for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
+        const uint32_t target = d->repetition_of_op[ir->wait[ir->op.wait_begin[op] + k].i];
+        if (target != IR_NONE)
+            wait[waits++] = (op_id){target};
+    }
+    const op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
+    d->repetition_of_op[op] = copy.i;
+    op_list_push(&d->new_list, copy);
+}
+
+/* True if the op is of the layer's forward of this part, and has not been repeated. */
+static bool is_repeatable(const struct discard *d, uint32_t op, uint32_t which)
+{
+    return d->ir->op.layer[op] != IR_NONE16 && d->ir->op.phase[op] == PHASE_FORWARD &&
+           segment_of_op(d->ir, d->layer_count, op) == which && d->repetition_of_op[op] == IR_NONE;
+}
+
+static bool is_function(uint8_t module)
+{
+    return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
+}
+
+/* Repeats what the buffers that are needed in this search are made of, as far as that is dropped too. module: that of
+ * the buffers. It walks the forward backwards; an op that writes nothing (a wait of the host) gets the answer of the op
+ * after it. */
+static void make_again(struct discard *d, const struct op_list *in, uint32_t which, uint8_t module)
+{
+    const struct ir *ir = d->ir;
+    const struct layer_part part = d->part[which];
+    const bool whole = (is_function(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
+                       d->e->choices->profile->recomputes_whole_layer;
+    const uint32_t search = d->search_count;
+    uint8_t *repeats = heap_zalloc(part.end - part.begin, 1);
+    bool after = false;
+    for (uint32_t i = part.end; i-- > part.begin;) {
+        const uint32_t op = in->op[i], reads = ir->op.read_count[op],
+                       operands = reads + ir->op.write_count[op];
+        if (!is_repeatable(d, op, which))
+            continue;
+        const uint8_t of = module_of_op(d, op);
+        bool needed = operands == reads ? after : whole && of == module;
+        for (uint32_t k = reads; of != 0 && k < operands; k++)
+            needed = needed || d->needed_in_search[ir_touched_buffer(ir, op, k)] == search;
+        after = needed;
+        repeats[i - part.begin] = needed;
+        for (uint32_t k = 0; needed && k < reads; k++) {
+            const uint32_t read = ir_touched_buffer(ir, op, k);
+            if (d->module[read] != 0 || d->is_shared[read])
+                d->needed_in_search[read] = search;
+        }
+    }
+    for (uint32_t i = part.begin; i < part.end; i++)
+        if (repeats[i - part.begin])
+            repeat_op(d, in->op[i]);
+    free(repeats);
+}
+
+/* Before the first op of a layer's backward, at a position of the list: repeats modules that are functions, as far as
+ * the backward reads what they dropped. */
+static void repeat_functions(struct discard *d, const struct op_list *in, uint32_t begin)
+{
+    const struct ir *ir = d->ir;
+    const uint32_t which = segment_of_op(ir, d->layer_count, in->op[begin]);
+    uint8_t module = 0;
+    d->search_count++;
+    for (uint32_t i = begin; i <= d->part[which].last_op; i++) {
+        const uint32_t op = in->op[i];
+        if (!is_in_backward(ir, op) || segment_of_op(ir, d->layer_count, op) != which)
+            continue;
+        for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
+            const uint32_t buffer = ir_touched_buffer(ir, op, k);
+            if (!is_function(d->module[buffer]))
+                continue;
+            module = d->module[buffer];
+            d->needed_in_search[buffer] = d->search_count;
+        }
+    }
+    if (module != 0)
+        make_again(d, in, which, module);
+}
+
+/* Lets an op of a layer's backward, at a position of the list, read what is made again, and makes it again if this op is
+ * the first that reads it. */
+static void rewrite_backward(struct discard *d, const struct op_list *in, uint32_t at)
+{
+    struct ir *ir = d->ir;
+    const uint32_t op = in->op[at], which = segment_of_op(ir, d->layer_count, op);
+    if (!d->part[which].is_begun) {
+        d->part[which].is_begun = true;
+        repeat_functions(d, in, at);
+    }
+    for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
+        const uint32_t buffer = ir_touched_buffer(ir, op, k);
+        if (d->module[buffer] == 0)
+            continue;
+        if (d->repeated_buffer[buffer] == IR_NONE) {
+            d->needed_in_search[buffer] = ++d->search_count;
+            make_again(d, in, which, d->module[buffer]);
+        }
+        if (d->repeated_buffer[buffer] != IR_NONE)
+            ir_redirect_operand(ir, op, k, (buffer_id){d->repeated_buffer[buffer]});
+    }
+}
+
+/* Extends lifetimes of what is repeated as the implementation does in the forward. */
+static void repeat_lifetime_extensions(struct discard *d)
+{
+    const uint32_t count = d->e->extension_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lifetime_extension hold = d->e->extension[i];
+        const uint32_t buffer = d->repeated_buffer[hold.buffer.i],
+                       until = d->repetition_of_op[hold.until_op.i];
+        if (buffer != IR_NONE && until != IR_NONE)
+            emit_extend_lifetime(d->e, (buffer_id){buffer}, (op_id){until});
+    }
+}
+
+void pass_discard(struct emit *e, struct op_list *list)
+{
+    struct ir *ir = e->ir;
+    const uint32_t layers = (uint32_t)e->choices->model->layers;
+    struct discard d = {
+        .e = e,
+        .ir = ir,
+        .layer_count = layers,
+        .part = heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *d.part),
+        .module = heap_zalloc(ir->buffer.count, 1),
+        .module_of_op = heap_zalloc(ir->op.count, 1),
+        .is_shared = heap_zalloc(ir->buffer.count, sizeof *d.is_shared),
+        .repeated_buffer = ir_new_empty_ids(ir->buffer.count),
+        .needed_in_search = heap_zalloc(ir->buffer.count, sizeof *d.needed_in_search),
+        .repetition_of_op = ir_new_empty_ids(ir->op.count),
+    };
+    /* rows of buffers and ops that are made here are never looked up */
+    mark_buffers(&d, list);
+    find_shared_buffers(&d, list);
+    find_layer_parts(&d, list);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t op = list->op[i];
+        if (is_in_backward(ir, op))
+            rewrite_backward(&d, list, i);
+        op_list_push(&d.new_list, (op_id){op});
+    }
+    repeat_lifetime_extensions(&d);
+    free(d.part);
+    free(d.module);
+    free(d.module_of_op);
+    free(d.is_shared);
+    free(d.repeated_buffer);
+    free(d.needed_in_search);
+    free(d.repetition_of_op);
+    op_list_release(list);
+    *list = d.new_list;
+}
