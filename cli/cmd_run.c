@@ -369,9 +369,9 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     if (options_given(options, "json"))
         session.json.out = out;
     enum status status = run_command_parts(&session, diag);
-    if (status == STATUS_OK || status == STATUS_NO)
-        command_print_notes(&session.note);
     bool speaks = !is_launched_per_rank(options) || bootstrap_is_printing_process();
+    if ((status == STATUS_OK || status == STATUS_NO) && speaks)
+        command_print_notes(&session.note);
     if (out->size > 0 && speaks) {
         if (session.json.out != NULL) {
             json_end_object(&session.json);

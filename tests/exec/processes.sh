@@ -141,6 +141,11 @@ op 4 recv there group=g by=-1 bytes=16 guard g>=1 writes b0
 END
 processes 2 "$out/crossing.ir" --timeout 30 || fails "wrong: messages that cross"
 
+# A note is printed once, not by every process.
+ranks 2 --strategy sppo --pp 2 || fails "wrong: a step of sppo"
+heard=$(grep -h "^note: no activations are offloaded " "$out"/[01].txt | wc -l)
+[[ $heard == 1 ]] || fails "said $heard times, not once: that nothing is offloaded"
+
 # Every op of the compute and communication streams has records of CUPTI.
 ranks 2 --strategy ulysses --profile ideal --weights zero3 --steps 1 --cupti -o "$out/trace" ||
     fails "wrong: a trace of two processes"
