@@ -117,7 +117,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
                 continue;
             bool known = table_read_number(sweep, i, c->y_column, &value);
             const char *outcome = known ? "" : sweep->cell[i][c->view.status_column];
-            unfit += strcmp(outcome, "does not fit") == 0;
+            unfit += strcmp(outcome, "does not fit") == 0 || strcmp(outcome, "may fit") == 0;
             refused += strcmp(outcome, "refused") == 0;
             drawn += known;
             least = known && value > 0 ? fmin(least, value * scale) : least;

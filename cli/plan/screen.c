@@ -5,6 +5,7 @@
 #include "cli/plan/ranking.h"
 #include "cli/report/report.h"
 #include "predict/plan/all_batches.h"
+#include "predict/setup/at_most.h"
 #include "schedule/choices/products.h"
 #include "schedule/choices/strategies.h"
 
@@ -176,6 +177,13 @@ static void print_search_request(const struct screen *screen, const struct plan_
                     best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
     screen_put_labelled_line(screen, "searched", line.data);
     line.size = 0;
+    if (setup->at_most_reasons != 0) {
+        text_puts(&line, "what does not fit may fit, since its memory and time are at most those "
+                         "that are predicted: ");
+        at_most_put(&line, setup->at_most_reasons);
+        screen_put_labelled_line(screen, "at most", line.data);
+        line.size = 0;
+    }
     if (best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED) {
         put_bound_of_unsimulated(&line, best);
         screen_put_labelled_line(screen, "proved", line.data);

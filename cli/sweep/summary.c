@@ -148,10 +148,10 @@ static void print_kernels(struct text *out, const struct table *table,
 
 const char *sweep_summary_words(int status, size_t count)
 {
-    static const char *const one[SWEEP_STATUS_COUNT] = {"fits", "does not fit", "is refused",
-                                                        "failed"};
-    static const char *const many[SWEEP_STATUS_COUNT] = {"fit", "do not fit", "are refused",
-                                                         "failed"};
+    static const char *const one[SWEEP_STATUS_COUNT] = {"fits", "may fit", "does not fit",
+                                                        "is refused", "failed"};
+    static const char *const many[SWEEP_STATUS_COUNT] = {"fit", "may fit", "do not fit",
+                                                         "are refused", "failed"};
     return count == 1 ? one[status] : many[status];
 }
 

@@ -55,7 +55,8 @@ static void show_progress(struct sweep_run *run)
     size_t other = run->done_points;
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         other -= run->count_of_status[i];
-    size_t unfit = run->done_points - other - run->count_of_status[SWEEP_FITS];
+    size_t unfit = run->done_points - other - run->count_of_status[SWEEP_FITS] -
+                   run->count_of_status[SWEEP_MAY_FIT];
     if (unfit > 0)
         snprintf(note, sizeof note, "%zu infeasible", unfit);
     progress_update(&run->progress, run->done_points, note);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fit", "refused",
-                                                            "failed"};
+const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "may fit", "does not fit",
+                                                            "refused", "failed"};
 
 /* ---- cells ---- */
 
@@ -209,7 +209,9 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
         outcome = sweep_status_of(status);
         put_reason(&reason, &diag);
     } else if (!p.verdict.fits) {
-        outcome = SWEEP_DOES_NOT_FIT;
+        outcome = setup->at_most_reasons != 0 ? SWEEP_MAY_FIT : SWEEP_DOES_NOT_FIT;
+        if (outcome == SWEEP_MAY_FIT)
+            text_puts(&reason, "at most, ");
         text_printf(&reason, "%s ", prediction_limit_name(p.verdict.limiting_memory));
         verdict_print(&reason, &p.verdict, p.verdict.limiting_memory);
     }

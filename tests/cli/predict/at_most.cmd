@@ -8,3 +8,10 @@ most lengths --json | grep -A3 '"at_most"'
 most length
 most adapter,
 longhaul run --model gpt2 --seq 1K --gpus 1 --at-most adapter || echo "exit $?"
+# sweep and plan say so, too
+T=$(mktemp -d)
+longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --strategy local --weights replicated --at-most adapter --vary seq=4K,8K -o $T/most.csv >$T/said || echo "exit $?"
+sed "s,$T/,," $T/said
+grep -o '^[48]K,[a-z ]*,"*at most, [^(]*' $T/most.csv
+longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 1 --gpus 1 --seq 4K --at-most adapter | sed -n '1p; /^ *at most/,/^ *proved/p'
+rm -r $T
