@@ -5,18 +5,6 @@
 #include "cli/completion.h"
 #include "cli/manual.h"
 
-static const char *const shell_choices[] = {"bash", "zsh"};
-static const struct option help_rows[] = {
-    {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
-    {.name = "json", .kind = OPTION_FLAG, .help = "print commands and options as JSON"},
-    {.name = "completion",
-     .kind = OPTION_CHOICE,
-     .names = shell_choices,
-     .name_count = ARRAY_LEN(shell_choices),
-     .help = "print the script with which a shell completes commands and options"},
-};
-const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
-
 enum status cmd_help(const struct options *options, struct diag *diag)
 {
     struct text out = {0};

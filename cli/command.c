@@ -18,6 +18,18 @@ static const struct option general_rows[] = {
 };
 static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
 
+static const char *const shell_choices[] = {"bash", "zsh"};
+static const struct option help_rows[] = {
+    {.name = "man", .kind = OPTION_FLAG, .help = "print the manual page"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print commands and options as JSON"},
+    {.name = "completion",
+     .kind = OPTION_CHOICE,
+     .names = shell_choices,
+     .name_count = ARRAY_LEN(shell_choices),
+     .help = "print the script with which a shell completes commands and options"},
+};
+static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
+
 #define PREDICT_ABOUT                                                                              \
     "Predicts one training step of a model on a cluster, of a schedule file, or of a step that "   \
     "longhaul.record recorded of your own PyTorch program (several FILEs: one of each stage of a " \
@@ -247,7 +259,7 @@ static const struct command commands[] = {
      "[COMMAND]",
      0,
      1,
-     cmd_help,
+     NULL,
      "all commands, or one with its options",
      HELP_ABOUT,
      {&help_options, &general_options},
@@ -301,80 +313,6 @@ enum status command_find(const struct command **command, const char *name, struc
                           "unknown command '%s'; `longhaul help` lists them", name);
     return diag_error(diag, at, STATUS_BAD_INPUT, "unknown command '%s'; did you mean '%s'?", name,
                       nearest);
-}
-
-/* Returns the option by which a command without arguments gets a schedule file; NULL: it has none. */
-static const struct option *schedule_file_option(const struct command *command)
-{
-    for (size_t s = 0; command->arguments_max == 0 && command->option_sets[s] != NULL; s++)
-        for (size_t i = 0; i < command->option_sets[s]->option_count; i++) {
-            const struct option *option = &command->option_sets[s]->option[i];
-            if (option->value_name != NULL && strncmp(option->value_name, "FILE", 4) == 0 &&
-                strcmp(option->name, "o") != 0)
-                return option;
-        }
-    return NULL;
-}
-
-static enum status check_argument_count(const struct command *command,
-                                        const struct options *options, struct diag *diag)
-{
-    struct loc at = {.name = command->name};
-    const struct option *file = schedule_file_option(command);
-    if (options->argument_count > command->arguments_max && file != NULL)
-        return diag_error(
-            diag, at, STATUS_BAD_INPUT,
-            "does not know what to do with '%s'; a file to read is given with --%s %s",
-            options->argument[0], file->name, file->value_name);
-    if (options->argument_count > command->arguments_max)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "does not know what to do with '%s'; usage: longhaul %s%s%s [OPTIONS]",
-                          options->argument[command->arguments_max], command->name,
-                          command->arguments[0] == '\0' ? "" : " ", command->arguments);
-    if (options->argument_count < command->arguments_min)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "an argument is missing; usage: longhaul %s %s", command->name,
-                          command->arguments);
-    return STATUS_OK;
-}
-
-/* Applies the launch files of frameworks, for commands that read them. */
-static enum status apply_launch_files(const struct command *command, struct options *options,
-                                      struct diag *diag)
-{
-    /* the command describes a configuration; --from of `plot` is a different option */
-    bool configures = false;
-    for (size_t i = 0; command->option_sets[i] != NULL; i++)
-        configures = configures || command->option_sets[i] == &setup_model_options;
-    if (!configures)
-        return STATUS_OK;
-    bool search = command->run == cmd_plan && !options_given(options, "longest");
-    size_t recordings = command->run == cmd_calibrate ? options->argument_count : 0;
-    /* the arguments of `calibrate` are JSON files, but no launch files */
-    options->argument_count -= recordings;
-    enum status status = from_apply(options, search, diag);
-    options->argument_count += recordings;
-    return status;
-}
-
-enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag)
-{
-    struct options options = {0};
-    enum status status = options_parse(&options, command->option_sets, argc, argv, diag);
-    if (status == STATUS_OK && options_given(&options, "help")) {
-        struct text out = {0};
-        command_print_help(&out, command);
-        status = command_print(&out, diag);
-        text_release(&out);
-    } else if (status == STATUS_OK) {
-        status = apply_launch_files(command, &options, diag);
-        if (status == STATUS_OK)
-            status = check_argument_count(command, &options, diag);
-        if (status == STATUS_OK)
-            status = command->run(&options, diag);
-    }
-    options_release(&options);
-    return status;
 }
 
 void command_print_overview(struct text *out)

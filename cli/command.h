@@ -21,6 +21,7 @@ struct command {
     const char *name;
     const char *arguments; /* the arguments as help shows them: "[FILE.ir]"; "": it has none */
     size_t arguments_min, arguments_max;
+    /* NULL: `help`, whose function reads the table of commands (cmd_help()) */
     enum status (*run)(const struct options *options, struct diag *diag);
     const char *summary;
     const char *description; /* a description in a few sentences */
@@ -77,7 +78,7 @@ extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
 extern const struct option_set reproduce_options;
 extern const struct option_set compare_options, sweep_options, plot_options, report_options,
-    why_options, list_options, help_options;
+    why_options, list_options;
 
 /* The tables of the output of `why`. */
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };

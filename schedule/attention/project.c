@@ -1,6 +1,5 @@
 #include "schedule/attention/project.h"
 
-#include "schedule/attention/attention.h"
 #include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
@@ -276,62 +275,4 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
 {
     struct work work = qkv_layout(e, WORK_UNPACK, rows, pieces);
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
-}
-
-/* Runs the operator `whole` on each sequence of the micro-batch; or, if there are subsequences, the operator `pieces`,
- * since subsequences also attend to the ones before them. */
-static void run_on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
-                             attention_operator *pieces, struct view from, struct view to)
-{
-    int64_t n = e->unit.tokens, rows = e->unit.rows;
-    int64_t read = (int64_t)from.count / rows, written = (int64_t)to.count / rows;
-    for (int64_t i = 0; i < e->choices->micro_batch; i++)
-        (e->choices->subsequences > 1 ? pieces : whole)(e, layer, i,
-                                                        view_rows(from.buffer, i * n, n, read),
-                                                        view_rows(to.buffer, i * n, n, written));
-}
-
-void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
-{
-    run_on_sequences(e, layer, attention_emitters[e->choices->attention].operator_forward,
-                     prefix_forward, view_whole(e, qkv), view_whole(e, out));
-}
-
-void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
-{
-    run_on_sequences(e, layer, attention_emitters[e->choices->attention].operator_backward,
-                     prefix_backward, view_whole(e, d_out), view_whole(e, dqkv));
-}
-
-void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
-{
-    int64_t rows = e->unit.rows;
-    /* x may be the buffer into which all units are gathered, which is longer than this unit */
-    struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
-    buffer_id qkv;
-    if (e->choices->model->kv_latent > 0) {
-        qkv = latent_project(e, layer, view_whole(e, x), rows, view_none(),
-                             &e->layer_saved[layer].attention->latent)
-                  .buffer;
-    } else {
-        qkv =
-            project_qkv(e, layer, normed, rows, &e->layer_saved[layer].attention->adapters).buffer;
-        emit_mark_saved_product(e, qkv);
-    }
-    e->tags.region = REGION_ATTENTION;
-    operator_forward(e, layer, qkv, out);
-}
-
-void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
-{
-    e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
-    operator_backward(e, layer, d_out, dqkv);
-    const struct view x = view_whole(e, e->layer_saved[layer].norm1);
-    if (e->choices->model->kv_latent > 0)
-        latent_project_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows,
-                                view_none(), &e->layer_saved[layer].attention->latent);
-    else
-        project_qkv_backward(e, layer, view_whole(e, dqkv), x, view_whole(e, dx), e->unit.rows,
-                             &e->layer_saved[layer].attention->adapters);
 }

@@ -43,12 +43,6 @@ void emit_narrow_release(struct emit *e)
     free(e->narrow.first_copy_of_buffer);
 }
 
-void emit_narrow_forget_copies(struct emit *e, buffer_id buffer)
-{
-    if (buffer.i < e->narrow.buffer_count)
-        e->narrow.first_copy_of_buffer[buffer.i] = 0;
-}
-
 /* Returns the copies of a view. For a view that is not known yet, it adds a row without copies. */
 static struct narrow_copies *narrow_copies_of(struct emit *e, struct view x)
 {

@@ -55,12 +55,6 @@ void tensor_setup(struct emit *e, bool layers)
     e->ir->buffer.flags[e->tensor.gather_buffer.i] |= BUFFER_PERSISTENT;
 }
 
-bool tensor_keeps_gathered(const struct emit *e)
-{
-    return e->tensor.size > 1 &&
-           (tensor_uses_dtensor(e->choices) || e->choices->profile->keeps_gathered_input);
-}
-
 static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,

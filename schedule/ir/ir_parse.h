@@ -48,6 +48,9 @@ typedef bool parse_function(struct parser *p);
 /* Reads the statement of the line at the cursor. */
 bool parse_statement(struct parser *p);
 
+/* Fails if a word is left on the line. */
+bool parse_line_end(struct parser *p);
+
 parse_function parse_mesh, parse_tokens, parse_documents, parse_routing, parse_arena, parse_group,
     parse_role, parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 

@@ -50,7 +50,7 @@ static void find_acks_of_peer(const struct action_places *own, const struct acti
                               uint32_t peer, uint32_t *returns)
 {
     struct actions theirs = {0};
-    pipeline_of_choices(own->c)->order(&theirs, own->c, peer);
+    pipeline_order(&theirs, own->c, peer);
     struct action_places places = action_places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;

@@ -1,4 +1,4 @@
-/* schedule/pipeline/orders.h: the functions that order the actions of a stage, to which the rows of pipeline_rows.c
+/* schedule/pipeline/orders.h: the functions that order the actions of a stage, to which the rows of pipelines.def
  * refer. */
 #ifndef SCHEDULE_PIPELINE_ORDERS_H
 #define SCHEDULE_PIPELINE_ORDERS_H

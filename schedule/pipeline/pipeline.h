@@ -42,9 +42,11 @@ struct actions {
 };
 void actions_release(struct actions *actions);
 
+/* Fills *actions with those of a stage, in the order of the pipeline that was chosen. */
+void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage);
+
 struct pipeline {
     const char *name, *summary;
-    void (*order)(struct actions *actions, const struct choices *choices, uint32_t stage);
     /* cuts micro-batches into subsequences; false: another pipeline does so in the same order */
     bool has_subsequences;
     bool splits_backward; /* gradients of weights are actions of their own */

@@ -11,134 +11,23 @@
 
 #include "base/c_locale.h"
 #include "schedule/recorded/recorded_parts.h"
+#include "schedule/recorded/recorded_streams.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLASSES = STREAM_D2H + 1 };
-
-/* What has happened before a point of the program: for each stream of the schedule, 1 + the last op that is waited for;
- * 0: none. */
-struct clock {
-    uint32_t op[IR_STREAMS_MAX];
-};
-
-/* A stream of the program, or a queue of collectives. */
-struct program_stream {
-    /* of a queue: 0, or for messages how they are queued (enum message_queue_kind) and the other rank */
-    int64_t handle;
-    uint32_t group_of_queue; /* the group whose collectives it queues; UINT32_MAX: it is a stream */
-    uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
-    int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
-    struct clock clock;
-    /* 1 + the number of the batch with the queue's last message; 0: that message was in no batch */
-    int64_t batch;
-    struct clock clock_before; /* the clock before that batch, or that message */
-};
-
-/* How messages are queued. Messages of a queue run one after another. */
-enum message_queue_kind {
-    QUEUE_SENDS = 1, /* messages that are sent to one rank */
-    QUEUE_RECEIVES,  /* messages that are received from one rank */
-    QUEUE_WITH,      /* messages to and from one rank that are in no batch */
-    QUEUE_BATCHES,   /* messages that are in batches, of all ranks of a group */
-    QUEUES
-};
-
-/* The state of a stream when an event was recorded on it. */
-struct recorded_mark {
-    int64_t event;
-    struct clock clock;
-};
-
-struct recorded_streams {
-    struct program_stream *row;
-    uint32_t count;
-    size_t capacity;
-    struct recorded_mark *mark;
-    uint32_t mark_count;
-    size_t mark_capacity;
-    /* by stream of the schedule: what its ops have waited for */
-    struct clock waited_clock[IR_STREAMS_MAX];
-    /* [r->storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
-    uint32_t *pending_collective;  /* [r->storages] */
-    uint32_t *collective_of_event; /* [r->events] 1 + the collective of the event; 0: none */
-    uint32_t last_source_write;    /* 1 + the last op that writes what moves read; 0: none */
-    int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
-};
-
-enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
-{
-    struct text text = {0};
-    char what[512];
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->recording->event[event].op_name,
-                what);
-    enum status status = diag_error(m->diag, (struct loc){.name = m->recording->name},
-                                    STATUS_BAD_INPUT, "%s", text.data);
-    text_release(&text);
-    return status;
-}
-
 /* ---- streams ---- */
 
-static struct program_stream *find_stream(struct recorded_maker *m, int64_t handle,
-                                          uint32_t queue_of)
-{
-    struct recorded_streams *s = m->streams;
-    uint32_t number = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (s->row[i].handle == handle && s->row[i].group_of_queue == queue_of)
-            return &s->row[i];
-        number += s->row[i].group_of_queue == queue_of;
-    }
-    s->row = heap_grow(s->row, &s->capacity, (size_t)s->count + 1, sizeof *s->row);
-    struct program_stream *row = &s->row[s->count++];
-    *row = (struct program_stream){
-        .handle = handle, .group_of_queue = queue_of, .order_of_use = number};
-    memset(row->stream, 0xff, sizeof row->stream);
-    return row;
-}
-
-/* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
- * too many. Names say which stream of the program was used first, second, ..., as handles may be addresses. */
-static int16_t schedule_stream_of(struct recorded_maker *m, struct program_stream *row,
-                                  enum stream_class class)
-{
-    char name[64]; /* shorter than MESH_NAME_MAX: ranks and groups have at most 7 and 5 digits */
-    if (row->stream[class] >= 0)
-        return row->stream[class];
-    if (m->ir->stream_count == IR_STREAMS_MAX)
-        return -1;
-    const char *what = stream_class_name(class);
-    if (row->group_of_queue != UINT32_MAX && row->handle != 0)
-        snprintf(name, sizeof name, "queue%" PRIu32 ".%s%" PRId64, row->group_of_queue,
-                 row->handle % QUEUES == QUEUE_SENDS ? "to" : "from", row->handle / QUEUES);
-    else if (row->group_of_queue != UINT32_MAX)
-        snprintf(name, sizeof name, "queue%" PRIu32, row->group_of_queue);
-    else if (row->handle == 0)
-        snprintf(name, sizeof name, "%s", what);
-    else
-        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->order_of_use);
-    row->stream[class] = ir_add_stream(m->ir, name, class);
-    return row->stream[class];
-}
-
-static void add_clock(struct clock *to, const struct clock *from)
+static void add_clock(struct recorded_clock *to, const struct recorded_clock *from)
 {
     for (int i = 0; i < IR_STREAMS_MAX; i++)
         if (from->op[i] > to->op[i])
             to->op[i] = from->op[i];
 }
 
-static void add_to_clock(struct recorded_maker *m, struct clock *clock, uint32_t op)
+static void add_to_clock(struct recorded_maker *m, struct recorded_clock *clock, uint32_t op)
 {
     const uint8_t stream = m->ir->op.stream[op];
     if (op + 1 > clock->op[stream])
@@ -146,21 +35,6 @@ static void add_to_clock(struct recorded_maker *m, struct clock *clock, uint32_t
 }
 
 /* ---- labels ---- */
-
-uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event)
-{
-    const struct step_event *e = &m->recording->event[event];
-    for (const char *at = m->recording->module[e->module]; *at != '\0';) {
-        const size_t size = strcspn(at, ".");
-        uint64_t layer;
-        if (size > 0 && size < 6 && strspn(at, "0123456789") >= size &&
-            parse_u64(at, size, &layer) && layer < IR_NONE16)
-            return (uint16_t)layer;
-        at += size;
-        at += *at == '.';
-    }
-    return IR_NONE16;
-}
 
 static bool is_in_module(const struct recorded_maker *m, const struct step_event *event,
                          const char *word)
@@ -206,66 +80,14 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
 
 /* ---- ops ---- */
 
-struct operands {
-    const struct view *read, *write;
-    uint8_t read_count, write_count;
-};
-
-/* Adds an op that waits for what a clock names, and returns its id. A wait that an earlier op on its stream has is left
- * out. */
-static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
-                       struct operands operands, struct op_tags tags, const struct clock *clock)
-{
-    op_id wait[IR_STREAMS_MAX];
-    uint16_t waits = 0;
-    struct clock *waited = &m->streams->waited_clock[stream];
-    for (uint32_t i = 0; i < m->ir->stream_count; i++) {
-        if (i == stream || clock->op[i] <= waited->op[i])
-            continue;
-        wait[waits++] = (op_id){clock->op[i] - 1};
-        waited->op[i] = clock->op[i];
-    }
-    m->event_of = heap_grow(m->event_of, &m->event_capacity, (size_t)m->ir->op.count + 1,
-                            sizeof *m->event_of);
-    m->event_of[m->ir->op.count] = m->event;
-    return ir_add_op(m->ir, &(struct op_desc){.work = *work,
-                                              .stream = stream,
-                                              .read_count = operands.read_count,
-                                              .write_count = operands.write_count,
-                                              .guard = IR_NONE16,
-                                              .wait_count = waits,
-                                              .tags = tags,
-                                              .read = operands.read,
-                                              .write = operands.write,
-                                              .wait = wait})
-        .i;
-}
-
-uint32_t recorded_add_first_write(struct recorded_maker *m,
-                                  const struct recorded_first_writes *first_writes)
-{
-    struct program_stream *stream = find_stream(m, 0, UINT32_MAX);
-    const struct work work = {.kind = WORK_OPAQUE};
-    const struct op_tags none = {PHASE_FORWARD, REGION_NONE, IR_NONE16,
-                                 IR_NONE16,     IR_NONE16,   IR_NONE16};
-    const int16_t on = schedule_stream_of(m, stream, STREAM_COMPUTE);
-    static const struct clock no_clock;
-    const uint32_t now = m->event;
-    m->event = IR_NONE;
-    const uint32_t op = add_op(m, (uint8_t)on, &work,
-                               (struct operands){NULL, first_writes->view, 0, first_writes->count},
-                               none, &no_clock);
-    m->event = now;
-    return op;
-}
-
 /* Adds the op of an event to a stream of the schedule, in the order of its stream of the program. */
 static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t on,
-                             const struct work *work, struct operands operands)
+                             const struct work *work, struct recorded_operands operands)
 {
-    struct program_stream *stream = find_stream(m, m->recording->event[number].stream, UINT32_MAX);
-    const uint32_t op = add_op(m, on, work, operands, tags_of(m, number), &stream->clock);
-    stream->clock = (struct clock){{0}};
+    struct program_stream *stream =
+        recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
+    const uint32_t op = recorded_add_op(m, on, work, operands, tags_of(m, number), &stream->clock);
+    stream->clock = (struct recorded_clock){{0}};
     add_to_clock(m, &stream->clock, op);
     recorded_note_use(m, number, op);
     return op;
@@ -275,8 +97,9 @@ static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t 
 static enum status find_schedule_stream(struct recorded_maker *m, uint32_t number,
                                         enum stream_class class, uint8_t *on)
 {
-    struct program_stream *stream = find_stream(m, m->recording->event[number].stream, UINT32_MAX);
-    const int16_t found = schedule_stream_of(m, stream, class);
+    struct program_stream *stream =
+        recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
+    const int16_t found = recorded_schedule_stream(m, stream, class);
     *on = (uint8_t)found;
     return found >= 0
                ? STATUS_OK
@@ -303,7 +126,7 @@ static void join_collective(struct recorded_maker *m, const struct step_event *e
     const struct step_tensor *x = recorded_read_tensor(m, event, 0);
     if (x == NULL || x->storage < 0 || m->streams->pending_collective[x->storage] == 0)
         return;
-    add_to_clock(m, &find_stream(m, event->stream, UINT32_MAX)->clock,
+    add_to_clock(m, &recorded_find_stream(m, event->stream, UINT32_MAX)->clock,
                  m->streams->pending_collective[x->storage] - 1);
 }
 
@@ -319,7 +142,7 @@ static struct program_stream *queue_of_event(struct recorded_maker *m,
                                              enum message_queue_kind queue)
 {
     const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer_rank;
-    return find_stream(m, peer * QUEUES + queue, event->group);
+    return recorded_find_stream(m, peer * QUEUES + queue, event->group);
 }
 
 static bool is_message_of_stages(const struct work *work)
@@ -329,7 +152,7 @@ static bool is_message_of_stages(const struct work *work)
 
 /* Adds to *clock what a message between stages must wait for because of its queue. */
 static void wait_in_queue(struct recorded_maker *m, const struct step_event *event,
-                          struct clock *clock)
+                          struct recorded_clock *clock)
 {
     struct program_stream *order =
         queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
@@ -371,8 +194,8 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
     struct program_stream *queue =
         is_message_of_stages(&move->work)
             ? queue_of_event(m, event, move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
-            : find_stream(m, 0, event->group);
-    const int16_t on = schedule_stream_of(m, queue, STREAM_COMM);
+            : recorded_find_stream(m, 0, event->group);
+    const int16_t on = recorded_schedule_stream(m, queue, STREAM_COMM);
     move->stream = (uint8_t)on;
     return on >= 0
                ? STATUS_OK
@@ -380,8 +203,9 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
 }
 
 /* Returns the operands of a move. view[]: room for what it reads and writes. */
-static struct operands operands_of_move(struct recorded_maker *m, uint32_t number,
-                                        const struct recorded_move *move, struct view view[2])
+static struct recorded_operands operands_of_move(struct recorded_maker *m, uint32_t number,
+                                                 const struct recorded_move *move,
+                                                 struct view view[2])
 {
     const struct work *work = &move->work;
     const enum work_kind kind = (enum work_kind)work->kind;
@@ -397,15 +221,15 @@ static struct operands operands_of_move(struct recorded_maker *m, uint32_t numbe
                                  : recorded_dtype_of_move(m, &m->recording->event[number], kind)),
     };
     if (kind == WORK_BARRIER)
-        return (struct operands){0};
+        return (struct recorded_operands){0};
     if (kind == WORK_RECV) {
         wire.stem = "received";
         view[0] = recorded_wire(m, &wire);
-        return (struct operands){NULL, &view[0], 0, 1};
+        return (struct recorded_operands){NULL, &view[0], 0, 1};
     }
     view[0] = recorded_wire(m, &wire);
     if (kind == WORK_SEND)
-        return (struct operands){&view[0], NULL, 1, 0};
+        return (struct recorded_operands){&view[0], NULL, 1, 0};
     wire.stem = down ? "host" : "received";
     wire.category = CATEGORY_COMMUNICATION;
     wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
@@ -414,7 +238,7 @@ static struct operands operands_of_move(struct recorded_maker *m, uint32_t numbe
     if (kind == WORK_REDUCE_SCATTER)
         wire.bytes /= m->recording->group[m->recording->event[number].group].rank_count;
     view[1] = recorded_wire(m, &wire);
-    return (struct operands){&view[0], &view[1], 1, 1};
+    return (struct recorded_operands){&view[0], &view[1], 1, 1};
 }
 
 /* Makes the buffers for the bytes that collectives and copies move. What is read of them is first written by ops
@@ -455,14 +279,15 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
     enum status status = read_move(m, number, &move);
     if (status != STATUS_OK)
         return status;
-    const struct operands operands = operands_of_move(m, number, &move, view);
-    struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
+    const struct recorded_operands operands = operands_of_move(m, number, &move, view);
+    struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
     if (m->streams->last_source_write > 0)
         add_to_clock(m, &clock, m->streams->last_source_write - 1);
     const bool queued = is_message_of_stages(&move.work);
     if (queued)
         wait_in_queue(m, event, &clock);
-    const uint32_t op = add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
+    const uint32_t op =
+        recorded_add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
     recorded_note_use(m, number, op);
     m->streams->collective_of_event[number] = op + 1;
     if (queued)
@@ -471,8 +296,8 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
             &queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
             op);
     if (!move.is_queued) {
-        struct clock *own = &find_stream(m, event->stream, UINT32_MAX)->clock;
-        *own = (struct clock){{0}};
+        struct recorded_clock *own = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
+        *own = (struct recorded_clock){{0}};
         add_to_clock(m, own, op);
         return STATUS_OK;
     }
@@ -498,7 +323,7 @@ static enum status add_kernel(struct recorded_maker *m, uint32_t number)
     recorded_set_first_writer(
         m, &first_writes,
         add_in_order(m, number, on, &work,
-                     (struct operands){NULL, first_writes.view, 0, first_writes.count}));
+                     (struct recorded_operands){NULL, first_writes.view, 0, first_writes.count}));
     return STATUS_OK;
 }
 
@@ -515,7 +340,7 @@ static const struct recorded_mark *find_mark(const struct recorded_streams *s, i
 static void add_record(struct recorded_maker *m, const struct step_event *event)
 {
     struct recorded_streams *s = m->streams;
-    const struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
+    const struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
     struct recorded_mark *mark = (struct recorded_mark *)find_mark(s, event->cuda_event);
     if (mark == NULL) {
         s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->mark_count + 1, sizeof *s->mark);
@@ -526,7 +351,7 @@ static void add_record(struct recorded_maker *m, const struct step_event *event)
 
 /* Adds an op in which the host waits for a clock. */
 static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
-                                 const struct clock *clock)
+                                 const struct recorded_clock *clock)
 {
     static const struct work work = {.kind = WORK_HOST_SYNC};
     if (m->streams->host_stream < 0 && m->ir->stream_count == IR_STREAMS_MAX)
@@ -534,8 +359,8 @@ static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
     if (m->streams->host_stream <
         0) /* no work runs there: waits alone say what the host waits for */
         m->streams->host_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
-    add_op(m, (uint8_t)m->streams->host_stream, &work, (struct operands){0}, tags_of(m, number),
-           clock);
+    recorded_add_op(m, (uint8_t)m->streams->host_stream, &work, (struct recorded_operands){0},
+                    tags_of(m, number), clock);
     return STATUS_OK;
 }
 
@@ -549,7 +374,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
     if (event->kind < STEP_RECORD && event->kind != STEP_COLLECTIVE)
         return add_kernel(m, number);
     recorded_make_first_buffers(m, number, &none, 0);
-    struct clock *clock = &find_stream(m, event->stream, UINT32_MAX)->clock;
+    struct recorded_clock *clock = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
         join_collective(m, event);

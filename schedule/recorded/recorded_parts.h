@@ -19,7 +19,7 @@ struct recorded_maker {
     uint32_t event;     /* the event whose op is added; IR_NONE: none */
     uint32_t *event_of; /* by op: its event */
     size_t event_capacity;
-    struct recorded_streams *streams; /* recorded_ops.c */
+    struct recorded_streams *streams; /* recorded_streams.h */
 
     /* ---- memory (recorded_memory.c) ---- */
     buffer_id *buffer;      /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */

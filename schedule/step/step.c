@@ -242,7 +242,7 @@ void emit_step(struct emit *e)
         for (int pass = 0; pass < PASS_COUNT; pass++)
             s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
     stage_make_streams(&s);
-    s.pipeline->order(&actions, c, e->stage);
+    pipeline_order(&actions, c, e->stage);
     if (c->scope == SCOPE_LAYERS_FORWARD)
         drop_backwards(&actions);
     for (uint32_t i = 0; i < actions.count; i++)

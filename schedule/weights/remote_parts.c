@@ -11,17 +11,6 @@
 
 #include <stdlib.h>
 
-uint64_t remote_part_divisor(const struct choices *c, uint32_t chunk, uint64_t parts)
-{
-    for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
-        uint64_t multiple = parts;
-        while (multiple % multiplex_stages_of(c, chunk, s).count != 0)
-            multiple += parts;
-        parts = multiple;
-    }
-    return parts;
-}
-
 static bool stages_are_equal(const struct unit_stages *a, const struct unit_stages *b)
 {
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;

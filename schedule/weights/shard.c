@@ -22,13 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-op_id shard_list_emitted(struct shard *s)
-{
-    for (; s->first_unlisted_op < s->ir->op.count; s->first_unlisted_op++)
-        op_list_push(&s->new_list, (op_id){s->first_unlisted_op});
-    return (op_id){s->new_list.count > 0 ? s->new_list.op[s->new_list.count - 1] : IR_NONE};
-}
-
 /* True if the bundle is what FSDP's root module of a stage holds beside the layers: embedding, final norm and head. */
 static bool is_root_bundle(const struct emit *e, uint32_t bundle)
 {
@@ -259,6 +252,23 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
     if (after != IR_NONE)
         emit_add_dependency(s->e, op, (op_id){after});
     return to.buffer;
+}
+
+/* Returns the buffer that ops name whose parameters are gathered. */
+static buffer_id gathered_params(const struct bundle_state *bundle)
+{
+    return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
+}
+
+/* Returns this rank's part of parameters that are gathered in 8 bits, and quantises it if that is not done once a
+ * step. */
+static buffer_id narrow_part(struct emit *e, uint32_t b)
+{
+    const struct bundle_state *bundle = &e->weights.bundle[b];
+    struct view scales = view_whole(e, bundle->narrow_scales);
+    return bundle->narrow_part.i != IR_NONE
+               ? bundle->narrow_part
+               : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
 }
 
 /* Returns the buffer that ops name whose parameters are gathered. */

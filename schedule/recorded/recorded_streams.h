@@ -1,0 +1,80 @@
+/* schedule/recorded/recorded_streams.h: the streams of a recorded program, and the ops that are added to a schedule. */
+#ifndef SCHEDULE_RECORDED_STREAMS_H
+#define SCHEDULE_RECORDED_STREAMS_H
+
+#include "schedule/recorded/recorded_parts.h"
+
+enum { RECORDED_STREAM_CLASSES = STREAM_D2H + 1 };
+
+/* What has happened before a point of the program: for each stream of the schedule, 1 + the last op that is waited for;
+ * 0: none. */
+struct recorded_clock {
+    uint32_t op[IR_STREAMS_MAX];
+};
+
+/* A stream of the program, or a queue of collectives. */
+struct program_stream {
+    /* of a queue: 0, or for messages how they are queued (enum message_queue_kind) and the other rank */
+    int64_t handle;
+    uint32_t group_of_queue; /* the group whose collectives it queues; UINT32_MAX: it is a stream */
+    uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
+    int16_t stream[RECORDED_STREAM_CLASSES]; /* its streams of the schedule; -1: none yet */
+    struct recorded_clock clock;
+    /* 1 + the number of the batch with the queue's last message; 0: that message was in no batch */
+    int64_t batch;
+    struct recorded_clock clock_before; /* the clock before that batch, or that message */
+};
+
+/* How messages are queued. Messages of a queue run one after another. */
+enum message_queue_kind {
+    QUEUE_SENDS = 1, /* messages that are sent to one rank */
+    QUEUE_RECEIVES,  /* messages that are received from one rank */
+    QUEUE_WITH,      /* messages to and from one rank that are in no batch */
+    QUEUE_BATCHES,   /* messages that are in batches, of all ranks of a group */
+    QUEUES
+};
+
+/* The state of a stream when an event was recorded on it. */
+struct recorded_mark {
+    int64_t event;
+    struct recorded_clock clock;
+};
+
+struct recorded_streams {
+    struct program_stream *row;
+    uint32_t count;
+    size_t capacity;
+    struct recorded_mark *mark;
+    uint32_t mark_count;
+    size_t mark_capacity;
+    /* by stream of the schedule: what its ops have waited for */
+    struct recorded_clock waited_clock[IR_STREAMS_MAX];
+    /* [r->storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
+    uint32_t *pending_collective;  /* [r->storages] */
+    uint32_t *collective_of_event; /* [r->events] 1 + the collective of the event; 0: none */
+    uint32_t last_source_write;    /* 1 + the last op that writes what moves read; 0: none */
+    int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
+};
+
+struct recorded_operands {
+    const struct view *read, *write;
+    uint8_t read_count, write_count;
+};
+
+/* Returns the stream of the program with this handle, which is made if there is none yet. queue_of: the group whose queue
+ * of messages it is; UINT32_MAX: it is a stream of kernels. The pointer is valid until the next call. */
+struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t handle,
+                                            uint32_t queue_of);
+
+/* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
+ * too many. Names say which stream of the program was used first, second, ..., as handles may be addresses. */
+int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream *row,
+                                 enum stream_class class);
+
+/* Adds an op that waits for what a clock names, and returns its id. A wait that an earlier op on its stream has is left
+ * out. */
+uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
+                         struct recorded_operands operands, struct op_tags tags,
+                         const struct recorded_clock *clock);
+
+#endif
