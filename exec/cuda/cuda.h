@@ -168,6 +168,16 @@ static inline struct cuda *cuda_of(const struct exec_run *run)
     return run->backend_state;
 }
 
+static inline bool cuda_is_sync(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC;
+}
+
+static inline bool cuda_is_communication(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_COMM;
+}
+
 static inline uint32_t cuda_local_op(const struct cuda_rank *rank, uint32_t op)
 {
     return op - assignment_first_op(&rank->run->assignment, rank->rank);

@@ -1,28 +1,10 @@
-#include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/nccl.h"
 
-#include <inttypes.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-
 enum {
     MARK_EVERY = 16
 }; /* ops of a stream from one event that only the watcher needs to the next */
-
-static bool is_sync(const struct ir *ir, uint32_t op)
-{
-    return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC;
-}
-
-static bool is_communication(const struct ir *ir, uint32_t op)
-{
-    return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_COMM;
-}
 
 /* ---- lists and events ---- */
 
@@ -52,13 +34,13 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
         uint8_t s = ir->op.stream[op];
         for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
             mark[ir->wait[ir->op.wait_begin[op] + i].i - first] = true;
-        if (is_sync(ir, op)) {
+        if (cuda_is_sync(ir, op)) {
             if (last[s] != IR_NONE)
                 mark[last[s]] = true;
             continue;
         }
         last[s] = k;
-        if (cuda_times_by_events(run) || is_communication(ir, op) || ir_blocks_host(ir, op) ||
+        if (cuda_times_by_events(run) || cuda_is_communication(ir, op) || ir_blocks_host(ir, op) ||
             rank->list_position[k] % MARK_EVERY == 0 ||
             rank->list_position[k] + 1 == rank->streams[s].op_list.op_count)
             mark[k] = true;
@@ -86,8 +68,8 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     enum status status = new_event(&rank->step_base_event, true, diag);
     for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
         struct cuda_events *events = &rank->op_events[k];
-        bool meets = shared && is_communication(run->ir, first + k);
-        if (is_sync(run->ir, first + k))
+        bool meets = shared && cuda_is_communication(run->ir, first + k);
+        if (cuda_is_sync(run->ir, first + k))
             continue;
         if (mark[k])
             status = new_event(&events->end, trace, diag);
@@ -193,24 +175,6 @@ void cuda_close_streams(struct cuda_rank *rank)
 
 /* ---- launching ---- */
 
-bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
-{
-    cudaError_t error = event == NULL ? cudaSuccess : cudaEventRecord(event, stream->handle);
-    return error == cudaSuccess || cuda_record_failure(stream->rank, op, "cudaEventRecord", error);
-}
-
-bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
-{
-    cudaError_t error = cudaStreamWaitEvent(stream->handle, event, 0);
-    return error == cudaSuccess ||
-           cuda_record_failure(stream->rank, op, "cudaStreamWaitEvent", error);
-}
-
-bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
-{
-    return cuda_record_event(stream, op, cuda_events_of(stream->rank, op)->end);
-}
-
 /* True if all ops for which an op waits have been launched. An op that waits for a later op of its own stream is
  * never launched. */
 static bool dependencies_are_launched(const struct cuda_rank *rank, uint32_t op)
@@ -218,9 +182,9 @@ static bool dependencies_are_launched(const struct cuda_rank *rank, uint32_t op)
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (is_sync(ir, wait) ? wait > op
-                              : rank->streams[ir->op.stream[wait]].launched_ops <=
-                                    rank->list_position[cuda_local_op(rank, wait)])
+        if (cuda_is_sync(ir, wait) ? wait > op
+                                   : rank->streams[ir->op.stream[wait]].launched_ops <=
+                                         rank->list_position[cuda_local_op(rank, wait)])
             return false;
     }
     return true;
@@ -232,7 +196,7 @@ static bool wait_for_dependencies(struct cuda_stream *stream, uint32_t op)
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (!is_sync(ir, wait) && ir->op.stream[wait] != stream->stream_row &&
+        if (!cuda_is_sync(ir, wait) && ir->op.stream[wait] != stream->stream_row &&
             !cuda_wait_event(stream, op, cuda_events_of(rank, wait)->end))
             return false;
     }
@@ -247,7 +211,7 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     struct call call;
     run_fill_call(run, rank->rank, op, &call);
     bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
-    bool communication = is_communication(run->ir, op);
+    bool communication = cuda_is_communication(run->ir, op);
     bool remote = cuda_of(run)->nccl_links != NULL && communication;
     bool owns = !host && !cuda_of(run)->prepared_ops[op].is_computed_by_previous_op &&
                 !(communication && cuda_moves_nothing(&run->assignment, &call));
@@ -274,7 +238,7 @@ static bool launch_head(struct cuda_stream *stream)
     if (!dependencies_are_launched(rank, op) || !wait_for_dependencies(stream, op))
         return false;
     bool works = assignment_op_works_on_rank(&run->assignment, rank->rank, op);
-    if (works && cuda->shares_one_gpu && is_communication(run->ir, op)) {
+    if (works && cuda->shares_one_gpu && cuda_is_communication(run->ir, op)) {
         stream->waits_for_peers = true;
         bool all = loopback_arrive(stream, op);
         cuda->launched_for_others = cuda->launched_for_others || all;
@@ -311,133 +275,4 @@ void cuda_launch_ready_ops(struct cuda_rank *rank)
             launch_rank(&cuda->rank_states[r]);
     }
     pthread_mutex_unlock(rank->lock);
-}
-
-/* ---- looking ---- */
-
-/* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
-static uint32_t next_event_mark(const struct cuda_stream *stream)
-{
-    for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)
-        if (cuda_events_of(stream->rank, stream->op_list.ops[i])->end != NULL)
-            return i;
-    return IR_NONE;
-}
-
-/* Finds out whether launched ops without an event have ended: the last op launched on a stream may have none. */
-static void poll_unmarked_ops(struct cuda_stream *stream)
-{
-    uint32_t launched = stream->launched_ops;
-    if (stream->ended_ops == launched || next_event_mark(stream) != IR_NONE)
-        return;
-    cudaError_t error = cudaStreamQuery(stream->handle);
-    if (error == cudaErrorNotReady)
-        return;
-    if (error != cudaSuccess) {
-        cuda_record_failure(stream->rank, stream->op_list.ops[stream->ended_ops],
-                            "cudaStreamQuery (this op, or one before or behind it)", error);
-        return;
-    }
-    atomic_fetch_add(&stream->rank->run->ended_ops, launched - stream->ended_ops);
-    stream->ended_ops = launched;
-}
-
-static void poll_stream(struct cuda_stream *stream)
-{
-    struct cuda_rank *rank = stream->rank;
-    for (uint32_t i = next_event_mark(stream); i != IR_NONE; i = next_event_mark(stream)) {
-        cudaError_t error = cudaEventQuery(cuda_events_of(rank, stream->op_list.ops[i])->end);
-        if (error == cudaErrorNotReady)
-            return;
-        if (error != cudaSuccess) {
-            cuda_record_failure(rank, stream->op_list.ops[i],
-                                "cudaEventQuery (this op, or one before it)", error);
-            return;
-        }
-        atomic_fetch_add(&rank->run->ended_ops, i + 1 - stream->ended_ops);
-        stream->ended_ops = i + 1;
-    }
-    poll_unmarked_ops(stream);
-}
-
-static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
-{
-    const struct ir *ir = rank->run->ir;
-    for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
-        uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (!is_sync(ir, wait) && rank->streams[ir->op.stream[wait]].ended_ops <=
-                                      rank->list_position[cuda_local_op(rank, wait)])
-            return false;
-    }
-    return true;
-}
-
-/* True if a stream certainly computes: of its launched ops, those up to the next one with an event (whose end is seen
- * first) wait for nothing. Some of these ops may have ended already, so it is false if any of them waits for something.
- * It is false for communication with other GPUs, too, which may be waiting for them. */
-static bool is_at_work(const struct cuda_stream *stream)
-{
-    const struct cuda_rank *rank = stream->rank;
-    const uint32_t launched = stream->launched_ops, ended = stream->ended_ops;
-    for (uint32_t i = ended; i < launched; i++) {
-        const uint32_t op = stream->op_list.ops[i];
-        if ((!cuda_of(rank->run)->shares_one_gpu && is_communication(rank->run->ir, op)) ||
-            !dependencies_have_ended(rank, op))
-            return false;
-        if (cuda_events_of(rank, op)->end != NULL)
-            return true;
-    }
-    return ended < launched;
-}
-
-static bool has_running_op(const struct cuda_rank *rank)
-{
-    bool any = false;
-    for (uint32_t s = 0; s < rank->run->ir->stream_count && !any; s++)
-        any = is_at_work(&rank->streams[s]);
-    return any;
-}
-
-void cuda_poll_ended_ops(struct cuda_rank *rank)
-{
-    struct exec_run *run = rank->run;
-    pthread_mutex_lock(&rank->poll_lock);
-    for (uint32_t s = 0; s < run->ir->stream_count; s++)
-        poll_stream(&rank->streams[s]);
-    bool at_work = has_running_op(rank);
-    if (at_work != rank->is_counted_running)
-        atomic_fetch_add(&run->running_ops, at_work ? 1 : -1);
-    rank->is_counted_running = at_work;
-    int32_t mark = *(volatile int32_t *)rank->fault_mark_address;
-    pthread_mutex_unlock(&rank->poll_lock);
-    if (mark != 0)
-        run_record_failure(run, rank->rank, (uint32_t)mark - 1, "%s",
-                           cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
-}
-
-/* Shortens the timer slack, by which Linux wakes a sleeping thread later than asked, 50 us as a rule. */
-static void shorten_timer_slack(void)
-{
-#ifdef PR_SET_TIMERSLACK
-    static _Thread_local bool is_set;
-    if (!is_set)
-        prctl(PR_SET_TIMERSLACK, 1ul);
-    is_set = true;
-#endif
-}
-
-double cuda_shortest_pause_s = 5e-6;
-
-void cuda_pause_polling(double since_s)
-{
-    const double yield_s = 20e-6, longest_s = 50e-6, share = 1.0 / 500;
-    double waited_s = run_now_s() - since_s, nap_s = share * waited_s;
-    if (waited_s < yield_s) {
-        sched_yield();
-        return;
-    }
-    shorten_timer_slack();
-    nap_s = nap_s > longest_s ? longest_s : nap_s;
-    nap_s = nap_s < cuda_shortest_pause_s ? cuda_shortest_pause_s : nap_s;
-    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap_s)}, NULL);
 }

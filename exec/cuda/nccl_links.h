@@ -1,4 +1,5 @@
-/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl_links.c keeps and exec/cuda/nccl_open.c
+/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl_links.c keeps,
+ * exec/cuda/nccl_calls.c guards and exec/cuda/nccl_open.c
  * connects, and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
 #ifndef EXEC_CUDA_NCCL_LINKS_H
 #define EXEC_CUDA_NCCL_LINKS_H
@@ -54,8 +55,15 @@ void nccl_abort(struct nccl_links *links);
  * processes, with links in the same order. */
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag);
 
+/* Lists the links that any rank needs, in the order of ops, so that every process has the same list. */
+void nccl_list_links(struct nccl_links *links, const struct exec_run *run);
+/* Undoes the registration of a link's memory, if it has one. */
+void nccl_deregister(struct nccl_link *link);
+
 /* Returns the link on which a communication op runs. */
 struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *work);
+/* Returns the link on which barriers of a group run. */
+struct nccl_link *nccl_find_barrier_link(struct nccl_links *links, uint32_t group);
 
 /* One communication op on one rank, with its communicator. */
 struct nccl_part {

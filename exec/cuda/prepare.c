@@ -654,13 +654,6 @@ static bool run_copy(void *context, struct call *call)
            cuda_record_failure(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
-bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
-{
-    bool in_place = call->read_count == 0 || call->write_count == 0 ||
-                    call->read[0].data == call->write[0].data;
-    return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
-}
-
 /* Runs a collective of a group with one member; all other communication is launched together with its peers, or by
  * NCCL. */
 static bool run_single_member_collective(void *context, struct call *call)

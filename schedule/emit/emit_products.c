@@ -1,6 +1,8 @@
 /* Emits products of matrices, of which a schedule may make the operands narrow. */
 #include "schedule/emit/emit.h"
 
+#include <assert.h>
+
 /* Returns the bundle whose parameters are in the buffer, among those of the current layer; IR_NONE: it stores none. */
 static uint32_t stored_bundle_of(const struct emit *e, buffer_id buffer)
 {

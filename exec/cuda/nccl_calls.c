@@ -1,0 +1,167 @@
+/* The communicators of a run, which of them a call is on, and memory that NCCL registers. */
+#include "exec/cuda/nccl_links.h"
+
+#ifdef HAVE_NCCL
+enum { LEAVE_S = 1 };
+
+/* ---- which there are ---- */
+
+static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_t channel,
+                                   int64_t flow)
+{
+    for (uint32_t i = 0; i < l->link_count; i++) {
+        struct nccl_link *link = &l->links[i];
+        if (link->group == group && link->channel == channel && link->rank_shift == flow)
+            return link;
+    }
+    return NULL;
+}
+
+/* Returns by how many ranks along the group an op sends its message; negative: towards lower ranks. */
+static int64_t rank_shift_of(const struct work *work)
+{
+    return work->kind == WORK_SEND ? work->p2p.by : work->kind == WORK_RECV ? -work->p2p.by : 0;
+}
+
+static uint32_t channel_of(const struct work *work)
+{
+    return rank_shift_of(work) != 0 ? (uint32_t)work->p2p.channel : 0;
+}
+
+struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *work)
+{
+    return find_link(links, (uint32_t)work_comm_group(work), channel_of(work), rank_shift_of(work));
+}
+
+struct nccl_link *nccl_find_barrier_link(struct nccl_links *links, uint32_t group)
+{
+    return find_link(links, group, 0, NCCL_BARRIERS);
+}
+
+static void add_link(struct nccl_links *l, struct nccl_link link)
+{
+    if (find_link(l, link.group, link.channel, link.rank_shift) != NULL)
+        return;
+    if (l->link_count == l->capacity) {
+        l->capacity = (uint32_t)heap_next_capacity(l->capacity, l->link_count + 1);
+        l->links = heap_realloc(l->links, l->capacity, sizeof *l->links);
+    }
+    l->links[l->link_count++] = link;
+}
+
+void nccl_list_links(struct nccl_links *l, const struct exec_run *run)
+{
+    const struct ir *ir = run->ir;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        bool barrier = work->kind == WORK_BARRIER;
+        if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
+            continue;
+        add_link(l, (struct nccl_link){(uint32_t)work_comm_group(work), channel_of(work),
+                                       barrier ? NCCL_BARRIERS : rank_shift_of(work), NULL, NULL});
+    }
+}
+
+/* ---- which thread is in a call ---- */
+
+bool nccl_enter_call(struct nccl_links *l, struct nccl_link *link)
+{
+    atomic_store(&l->link_in_call, link);
+    if (!atomic_load(&l->is_aborted))
+        return true;
+    atomic_store(&l->link_in_call, NULL);
+    return false;
+}
+
+void nccl_leave_call(struct nccl_links *l)
+{
+    atomic_store(&l->link_in_call, NULL);
+}
+
+/* Waits until no thread is in a call; false: one still is after LEAVE_S seconds. */
+static bool wait_until_no_call(const struct nccl_links *l)
+{
+    static const struct timespec nap = {0, 1000000};
+    double until_s = run_now_s() + LEAVE_S;
+    while (atomic_load(&l->link_in_call) != NULL && run_now_s() < until_s)
+        nanosleep(&nap, NULL);
+    return atomic_load(&l->link_in_call) == NULL;
+}
+
+/* Aborts and frees all communicators, which releases the threads and kernels that wait in them. A communicator in which
+ * a thread is stuck is aborted first. If the thread returns within LEAVE_S seconds, the others follow; else
+ * has_lost_call is set, and the others stay as they are. */
+void nccl_abort(struct nccl_links *l)
+{
+    if (atomic_exchange(&l->is_aborted, true))
+        return;
+    const struct nccl_link *held = wait_until_no_call(l) ? NULL : atomic_load(&l->link_in_call);
+    if (held != NULL && held->comm != NULL)
+        l->nccl->ncclCommAbort(held->comm);
+    l->has_lost_call = held != NULL && !wait_until_no_call(l);
+    for (uint32_t i = 0; i < l->link_count && !l->has_lost_call; i++)
+        if (l->links[i].comm != NULL && &l->links[i] != held)
+            l->nccl->ncclCommAbort(l->links[i].comm);
+    if (l->world.comm != NULL && &l->world != held && !l->has_lost_call)
+        l->nccl->ncclCommAbort(l->world.comm);
+}
+
+/* ---- registered memory ---- */
+
+#ifdef HAVE_NCCL_REGISTRATION
+enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag)
+{
+    const struct nccl_registration *nccl = nccl_registration_open(diag);
+    const ncclResult_t result = nccl != NULL ? nccl->ncclMemAlloc(memory, bytes) : ncclSuccess;
+    if (nccl != NULL && result != ncclSuccess)
+        diag_error(diag, (struct loc){.name = "ncclMemAlloc"}, STATUS_SYSTEM, "%zu bytes: %s",
+                   bytes, nccl_open(NULL)->ncclGetErrorString(result));
+    return nccl != NULL && result == ncclSuccess ? STATUS_OK : STATUS_SYSTEM;
+}
+
+void nccl_free_memory(void *memory)
+{
+    nccl_registration_open(NULL)->ncclMemFree(memory);
+}
+
+void nccl_deregister(struct nccl_link *link)
+{
+    if (link->registration != NULL)
+        nccl_registration_open(NULL)->ncclCommDeregister(link->comm, link->registration);
+    link->registration = NULL;
+}
+#else
+enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag)
+{
+    (void)memory;
+    (void)bytes;
+    return diag_error(diag, (struct loc){.name = "--nccl-buffers"}, STATUS_BAD_INPUT,
+                      "this program was built with an NCCL older than 2.19, which registers none");
+}
+
+void nccl_free_memory(void *memory)
+{
+    (void)memory;
+}
+
+void nccl_deregister(struct nccl_link *link)
+{
+    (void)link;
+}
+#endif
+
+#else /* built without NCCL */
+
+enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag)
+{
+    (void)memory;
+    (void)bytes;
+    (void)diag;
+    return STATUS_SYSTEM;
+}
+
+void nccl_free_memory(void *memory)
+{
+    (void)memory;
+}
+#endif

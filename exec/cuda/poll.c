@@ -1,0 +1,154 @@
+/* The events that mark the ends of ops, and which ops have ended. */
+#include "exec/cuda/cuda.h"
+
+bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
+{
+    cudaError_t error = event == NULL ? cudaSuccess : cudaEventRecord(event, stream->handle);
+    return error == cudaSuccess || cuda_record_failure(stream->rank, op, "cudaEventRecord", error);
+}
+
+bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
+{
+    cudaError_t error = cudaStreamWaitEvent(stream->handle, event, 0);
+    return error == cudaSuccess ||
+           cuda_record_failure(stream->rank, op, "cudaStreamWaitEvent", error);
+}
+
+bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
+{
+    return cuda_record_event(stream, op, cuda_events_of(stream->rank, op)->end);
+}
+
+/* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
+static uint32_t next_event_mark(const struct cuda_stream *stream)
+{
+    for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)
+        if (cuda_events_of(stream->rank, stream->op_list.ops[i])->end != NULL)
+            return i;
+    return IR_NONE;
+}
+
+/* Finds out whether launched ops without an event have ended: the last op launched on a stream may have none. */
+static void poll_unmarked_ops(struct cuda_stream *stream)
+{
+    uint32_t launched = stream->launched_ops;
+    if (stream->ended_ops == launched || next_event_mark(stream) != IR_NONE)
+        return;
+    cudaError_t error = cudaStreamQuery(stream->handle);
+    if (error == cudaErrorNotReady)
+        return;
+    if (error != cudaSuccess) {
+        cuda_record_failure(stream->rank, stream->op_list.ops[stream->ended_ops],
+                            "cudaStreamQuery (this op, or one before or behind it)", error);
+        return;
+    }
+    atomic_fetch_add(&stream->rank->run->ended_ops, launched - stream->ended_ops);
+    stream->ended_ops = launched;
+}
+
+static void poll_stream(struct cuda_stream *stream)
+{
+    struct cuda_rank *rank = stream->rank;
+    for (uint32_t i = next_event_mark(stream); i != IR_NONE; i = next_event_mark(stream)) {
+        cudaError_t error = cudaEventQuery(cuda_events_of(rank, stream->op_list.ops[i])->end);
+        if (error == cudaErrorNotReady)
+            return;
+        if (error != cudaSuccess) {
+            cuda_record_failure(rank, stream->op_list.ops[i],
+                                "cudaEventQuery (this op, or one before it)", error);
+            return;
+        }
+        atomic_fetch_add(&rank->run->ended_ops, i + 1 - stream->ended_ops);
+        stream->ended_ops = i + 1;
+    }
+    poll_unmarked_ops(stream);
+}
+
+static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
+{
+    const struct ir *ir = rank->run->ir;
+    for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
+        uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
+        if (!cuda_is_sync(ir, wait) && rank->streams[ir->op.stream[wait]].ended_ops <=
+                                           rank->list_position[cuda_local_op(rank, wait)])
+            return false;
+    }
+    return true;
+}
+
+/* True if a stream certainly computes: of its launched ops, those up to the next one with an event (whose end is seen
+ * first) wait for nothing. Some of these ops may have ended already, so it is false if any of them waits for something.
+ * It is false for communication with other GPUs, too, which may be waiting for them. */
+static bool is_at_work(const struct cuda_stream *stream)
+{
+    const struct cuda_rank *rank = stream->rank;
+    const uint32_t launched = stream->launched_ops, ended = stream->ended_ops;
+    for (uint32_t i = ended; i < launched; i++) {
+        const uint32_t op = stream->op_list.ops[i];
+        if ((!cuda_of(rank->run)->shares_one_gpu && cuda_is_communication(rank->run->ir, op)) ||
+            !dependencies_have_ended(rank, op))
+            return false;
+        if (cuda_events_of(rank, op)->end != NULL)
+            return true;
+    }
+    return ended < launched;
+}
+
+static bool has_running_op(const struct cuda_rank *rank)
+{
+    bool any = false;
+    for (uint32_t s = 0; s < rank->run->ir->stream_count && !any; s++)
+        any = is_at_work(&rank->streams[s]);
+    return any;
+}
+
+void cuda_poll_ended_ops(struct cuda_rank *rank)
+{
+    struct exec_run *run = rank->run;
+    pthread_mutex_lock(&rank->poll_lock);
+    for (uint32_t s = 0; s < run->ir->stream_count; s++)
+        poll_stream(&rank->streams[s]);
+    bool at_work = has_running_op(rank);
+    if (at_work != rank->is_counted_running)
+        atomic_fetch_add(&run->running_ops, at_work ? 1 : -1);
+    rank->is_counted_running = at_work;
+    int32_t mark = *(volatile int32_t *)rank->fault_mark_address;
+    pthread_mutex_unlock(&rank->poll_lock);
+    if (mark != 0)
+        run_record_failure(run, rank->rank, (uint32_t)mark - 1, "%s",
+                           cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
+}
+
+/* Shortens the timer slack, by which Linux wakes a sleeping thread later than asked, 50 us as a rule. */
+static void shorten_timer_slack(void)
+{
+#ifdef PR_SET_TIMERSLACK
+    static _Thread_local bool is_set;
+    if (!is_set)
+        prctl(PR_SET_TIMERSLACK, 1ul);
+    is_set = true;
+#endif
+}
+
+double cuda_shortest_pause_s = 5e-6;
+
+void cuda_pause_polling(double since_s)
+{
+    const double yield_s = 20e-6, longest_s = 50e-6, share = 1.0 / 500;
+    double waited_s = run_now_s() - since_s, nap_s = share * waited_s;
+    if (waited_s < yield_s) {
+        sched_yield();
+        return;
+    }
+    shorten_timer_slack();
+    nap_s = nap_s > longest_s ? longest_s : nap_s;
+    nap_s = nap_s < cuda_shortest_pause_s ? cuda_shortest_pause_s : nap_s;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap_s)}, NULL);
+}
+
+bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
+{
+    bool in_place = call->read_count == 0 || call->write_count == 0 ||
+                    call->read[0].data == call->write[0].data;
+    return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
+}
