@@ -18,4 +18,8 @@ enum status cluster_read_json(struct cluster *cluster, struct arena *arena, cons
 enum status cluster_read_json_file(struct cluster *cluster, struct arena *arena, const char *path,
                                    cluster_line_reader *read_line, struct diag *diag);
 
+/* Reads the cluster of a preset's name, or of the path of a file (models/cluster_line.c). */
+enum status cluster_load_named(struct cluster *cluster, struct arena *arena, const char *name,
+                               struct diag *diag);
+
 #endif

@@ -129,14 +129,23 @@ static bool asks_for_mesh(const struct cluster_line *line)
     return false;
 }
 
-static enum status load_preset(struct cluster_line *line, const char *name, struct loc at)
+enum status cluster_load_named(struct cluster *cluster, struct arena *arena, const char *name,
+                               struct diag *diag)
 {
-    const char *path;
+    *cluster = (struct cluster){0};
+    if (cluster_is_file(name))
+        return cluster_read_json_file(cluster, arena, name, cluster_parse_line, diag);
+    const char *path, *preset = cluster_line_preset(name);
+    if (preset != NULL && strcmp(preset, name) != 0)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "'%s' is a device, no cluster; did you mean '%s', or NODESxGPUSxDEVICE "
+                          "such as 1x8x%s?",
+                          name, preset, name);
     enum status status =
-        presets_find_path("clusters", "cluster", name, at, &path, line->arena, line->diag);
-    return status == STATUS_OK ? cluster_read_json_file(line->cluster, line->arena, path,
-                                                        cluster_parse_line, line->diag)
-                               : status;
+        presets_find_path("clusters", "cluster", name, (struct loc){0}, &path, arena, diag);
+    return status == STATUS_OK
+               ? cluster_read_json_file(cluster, arena, path, cluster_parse_line, diag)
+               : status;
 }
 
 static enum status read_base(struct cluster_line *line)
@@ -156,7 +165,7 @@ static enum status read_base(struct cluster_line *line)
                 name);
     }
     if (preset != NULL)
-        return load_preset(line, preset, at);
+        return cluster_load_named(line->cluster, line->arena, preset, line->diag);
     const char *const *presets;
     size_t count;
     enum status status = cluster_presets(&presets, &count, line->arena, line->diag);
@@ -164,7 +173,7 @@ static enum status read_base(struct cluster_line *line)
         return status;
     for (size_t i = 0; i < count; i++)
         if (strcmp(presets[i], name) == 0)
-            return load_preset(line, name, at);
+            return cluster_load_named(line->cluster, line->arena, name, line->diag);
     return unknown_base(line, name, presets, count, at);
 }
 
@@ -365,8 +374,8 @@ static enum status read_name(struct cluster_line *line)
 {
     size_t size;
     const char *word = read_word(line, ":", &size);
-    return cluster_load(line->cluster, line->arena, arena_text(line->arena, word, size),
-                        line->diag);
+    return cluster_load_named(line->cluster, line->arena, arena_text(line->arena, word, size),
+                              line->diag);
 }
 
 static enum status parse(struct cluster_line *line)

@@ -1,6 +1,11 @@
+#include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/nccl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     MARK_EVERY = 16

@@ -1,6 +1,9 @@
 /* The communicators of a run, which of them a call is on, and memory that NCCL registers. */
 #include "exec/cuda/nccl_links.h"
 
+#include <stdlib.h>
+#include <time.h>
+
 #ifdef HAVE_NCCL
 enum { LEAVE_S = 1 };
 

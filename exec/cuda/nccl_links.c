@@ -1,6 +1,9 @@
+#include "exec/cuda/nccl.h"
 
-#include "exec/cuda/nccl_links.h"
 #include "exec/bootstrap.h"
+#include "exec/cuda/nccl_links.h"
+
+#include <stdlib.h>
 
 #ifdef HAVE_NCCL
 void nccl_links_abort(struct cuda *cuda)

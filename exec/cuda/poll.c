@@ -1,6 +1,10 @@
 /* The events that mark the ends of ops, and which ops have ended. */
 #include "exec/cuda/cuda.h"
 
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
 bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 {
     cudaError_t error = event == NULL ? cudaSuccess : cudaEventRecord(event, stream->handle);

@@ -1,5 +1,6 @@
 /* What both orders of FPDT's backward do with a chunk and a tile. */
 #include "schedule/attention/fpdt_gradients.h"
+
 #include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 

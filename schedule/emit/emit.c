@@ -480,41 +480,6 @@ void emit_discard_function(struct emit *e, enum recompute_module module, struct 
         (struct repeated_function){before.ops, now.ops, (uint8_t)module};
 }
 
-static bool drops(const struct emit *e, enum recompute_module module)
-{
-    return (e->choices->recompute_modules >> module & 1) != 0 && e->tags.layer != IR_NONE16 &&
-           e->tags.phase == PHASE_FORWARD;
-}
-
-void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer)
-{
-    if (!drops(e, module))
-        return;
-    e->discarded = heap_grow(e->discarded, &e->discarded_capacity, e->discarded_count + 1u,
-                             sizeof *e->discarded);
-    e->discarded[e->discarded_count++] = (struct discarded_buffer){buffer, (uint8_t)module};
-}
-
-struct emitted emit_count(const struct emit *e)
-{
-    return (struct emitted){e->ir->buffer.count, e->ir->op.count};
-}
-
-void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
-                           buffer_id result)
-{
-    const struct emitted now = emit_count(e);
-    if (!drops(e, module))
-        return;
-    for (uint32_t b = before.buffers; b < now.buffers; b++)
-        emit_discard(e, module, (buffer_id){b});
-    emit_discard(e, module, result);
-    e->repeated_function = heap_grow(e->repeated_function, &e->repeated_function_capacity,
-                                     e->repeated_function_count + 1u, sizeof *e->repeated_function);
-    e->repeated_function[e->repeated_function_count++] =
-        (struct repeated_function){before.ops, now.ops, (uint8_t)module};
-}
-
 void emit_mark_saved_product(struct emit *e, buffer_id buffer)
 {
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)

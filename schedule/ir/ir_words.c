@@ -1,6 +1,7 @@
 /* What all parsers of statements share: words, numbers, names, and faults. */
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_parse.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

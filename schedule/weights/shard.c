@@ -271,23 +271,6 @@ static buffer_id narrow_part(struct emit *e, uint32_t b)
                : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
 }
 
-/* Returns the buffer that ops name whose parameters are gathered. */
-static buffer_id gathered_params(const struct bundle_state *bundle)
-{
-    return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
-}
-
-/* Returns this rank's part of parameters that are gathered in 8 bits, and quantises it if that is not done once a
- * step. */
-static buffer_id narrow_part(struct emit *e, uint32_t b)
-{
-    const struct bundle_state *bundle = &e->weights.bundle[b];
-    struct view scales = view_whole(e, bundle->narrow_scales);
-    return bundle->narrow_part.i != IR_NONE
-               ? bundle->narrow_part
-               : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
-}
-
 /* Gathers the parameters of run r before the op at position i, unless those of an earlier run are still gathered. The
  * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue,
  * the host waits for it before that op. */

@@ -34,7 +34,7 @@ static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chun
         row->is_multiplexed)
         return false;
     for (uint32_t stage = 0; stage < pp; stage++)
-        row->order(&s->list[stage], &s->choices, stage);
+        pipeline_order(&s->list[stage], &s->choices, stage);
     snprintf(s->label, sizeof s->label, "%s pp %u x %u, %u x %u units", row->name, pp, chunks,
              batches, pieces);
     return true;
