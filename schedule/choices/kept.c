@@ -73,6 +73,11 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
         kept.joint_kv = 0;
     if (c->micro_batch == 1)
         kept.again = 0;
+    /* these bytes lie behind the statistics of attention, which other attention choices and copies to the host take
+     * whole; the frameworks that keep them have neither */
+    if (c->attention != CHOICE_ATTENTION_LOCAL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
+        c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
+        kept.joint_q = kept.joint_kv = kept.again = 0;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         kept.input = 0;
     return kept;

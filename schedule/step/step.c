@@ -95,9 +95,9 @@ static void emit_backward(struct stage *s, const struct action *action)
     }
     e->tags.layer = IR_NONE16;
     stage_send_result(s, PASS_BACKWARD, action, dx);
+    emit_late_gradients(e); /* a tied embedding adds to the head's gradient */
     if (chunk == 0 && s->choices->scope == SCOPE_STEP)
         embedding_backward(e, dx);
-    emit_late_gradients(e);
     e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
         s->spare_saved[s->spare_count++] = s->saved_of_unit[action->unit];
