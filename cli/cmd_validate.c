@@ -20,7 +20,9 @@ static const struct option rows[] = {
     {.name = "data",
      .kind = OPTION_TEXT,
      .value_name = "FILE.csv",
-     .unset_text = "all files that ship with the program",
+     .unset_text =
+         "traces/published/measurements.csv, external.csv and external-2026-11.csv; steps with "
+         "experts are in external-moe.csv, steps with products in 8 bits in external-fp8.csv",
      .help =
          "a CSV file of measurements: one published figure or one measured training step a row, "
          "with the options of predict that describe it"},
