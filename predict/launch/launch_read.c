@@ -349,9 +349,54 @@ static size_t count_options(const struct shell_command *command)
     return count;
 }
 
+/* Returns a training framework's command that trains, if this one answers, evaluates or converts; NULL: it may train, or
+ * is of no such framework. Sources: the tables of commands in swift/cli/main.py, swift/cli/_megatron/main.py,
+ * llamafactory/launcher.py, axolotl/cli/main.py and trl/cli.py. */
+static const char *training_instead(const struct shell_command *command)
+{
+    static const struct {
+        const char *name, *trains;
+    } programs[] = {{"swift", "swift sft"},
+                    {"megatron", "megatron sft"},
+                    {"llamafactory-cli", "llamafactory-cli train"},
+                    {"axolotl", "axolotl train"},
+                    {"trl", "trl sft"}};
+    static const char *const others[] = {
+        "infer",  "inference", "deploy",     "vllm-serve", "rollout",    "app",     "chat",
+        "api",    "webchat",   "web-ui",     "webui",      "eval",       "lm-eval", "evaluate",
+        "sample", "export",    "merge-lora", "quantize",   "preprocess", "fetch",   "env"};
+    const char *trains = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(programs) && command->word_count > 1; i++)
+        if (strcmp(command->word[0].text, programs[i].name) == 0)
+            trains = programs[i].trains;
+    for (size_t i = 0; i < ARRAY_LEN(others) && trains != NULL; i++)
+        if (strcmp(command->word[1].text, others[i]) == 0)
+            return trains;
+    return NULL;
+}
+
+/* Fails if the script has a command that trains nothing. */
+static enum status refuse_other_work(const struct shell_script *script, const char *name,
+                                     struct diag *diag)
+{
+    for (size_t i = 0; i < script->command_count; i++) {
+        const struct shell_command *command = &script->command[i];
+        const char *instead = training_instead(command);
+        if (instead != NULL)
+            return diag_error(diag, (struct loc){.name = name, .line = command->line},
+                              STATUS_BAD_INPUT,
+                              "'%s %s' trains nothing; expected a command that trains, such as "
+                              "'%s'",
+                              command->word[0].text, command->word[1].text, instead);
+    }
+    return STATUS_OK;
+}
+
 /* True if a command starts a program with arguments, or one of the programs that are known by name. */
 static bool is_launch_command(const struct launch *launch, const struct shell_command *command)
 {
+    if (training_instead(command) != NULL)
+        return false;
     size_t first = find_arguments(command);
     if (first > 0 && count_options(command) > 0)
         return true;
@@ -393,6 +438,8 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     enum status status = shell_read(&script, name, text, size, diag);
     const struct shell_command *launched = find_launch_command(launch, &script);
     const struct launch_format *format = NULL;
+    if (status == STATUS_OK && launched == NULL)
+        status = refuse_other_work(&script, name, diag);
     if (status == STATUS_OK && launched != NULL) {
         size_t first = find_arguments(launched);
         format = launch_format_of_command(launch, launched, first);

@@ -27,3 +27,9 @@ sed "s|/marked/|/plain-files/|g" $T/marked.json | cmp - $T/plain && echo "the ma
 bad --from /dev/zero
 ln -s /dev/zero $T/zero.json
 bad --model $T/zero.json --seq 1K
+# commands that train nothing
+for command in 'swift infer --model Qwen/Qwen3-8B --max_length 2048' 'megatron export --load x --to_hf true' 'llamafactory-cli export x.yaml'; do
+    longhaul predict "$command" --cluster dgx-h100 2>&1 || echo "exit $?"
+done
+longhaul predict "swift export --adapters x
+swift sft --model Qwen/Qwen3-8B --tuner_type lora --max_length 2048" --cluster dgx-h100 --quick 2>&1 | grep -e 'another command' -e '^Fits'
