@@ -18,6 +18,10 @@ groups += [(m.split("-")[1].upper(), lambda r, m=m: r["model"] == m) for m in ("
 for name, holds in groups:
     e = [error[i] for i in counted if holds(rows[i])]
     print("| %s | %d | %.1f %% | %+.1f %% |" % (name, len(e), 100 * sum(map(abs, e)) / len(e), 100 * sum(e) / len(e)))
+for kind, column, of in (("devices", "gpu", gpus), ("models", "model", ("llama3-8b", "llama3-70b", "llama3-405b"))):
+    each = [[error[i] for i in counted if rows[i][column] == value] for value in of]
+    print("| mean over %s | %d | %.1f %% | %+.1f %% |" % (
+        kind, len(each), 100 * sum(sum(map(abs, e)) / len(e) for e in each) / len(each), 100 * sum(sum(e) / len(e) for e in each) / len(each)))
 def gain(pairs, by):
     return ", ".join("%.2f" % (steps[a][by] / steps[b][by]) for a, b in pairs)
 t, a, o = "titan-2412-%03d", "titan-async-%03d", "ao-float8-%03d"
