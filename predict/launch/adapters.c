@@ -115,6 +115,17 @@ static void add_adapter(struct launch *launch, enum launch_field field, int64_t 
     text_release(&text);
 }
 
+/* True if the model's name says that its files have quantised weights. */
+static bool is_quantised_model(const struct launch *launch)
+{
+    static const char *const marks[] = {"AWQ",   "GPTQ",  "AQLM",  "HQQ",      "-awq",
+                                        "-gptq", "-Int4", "-Int8", "bnb-4bit", "bnb-8bit"};
+    bool marked = false;
+    for (size_t i = 0; i < ARRAY_LEN(marks) && launch_has_field(launch, LAUNCH_MODEL); i++)
+        marked = marked || strstr(launch_field_text(launch, LAUNCH_MODEL), marks[i]) != NULL;
+    return marked;
+}
+
 /* Adds how the frozen weights are stored. Returns the word of --at-most that their storage needs; NULL: none. */
 static const char *add_frozen_weights(struct launch *launch, const struct transformer *model,
                                       enum launch_field field)
@@ -128,8 +139,15 @@ static const char *add_frozen_weights(struct launch *launch, const struct transf
     const enum frozen_storage storage = eight    ? FROZEN_STORAGE_INT8
                                         : doubly ? FROZEN_STORAGE_NF4_DOUBLE
                                                  : FROZEN_STORAGE_NF4;
-    if (!eight && !qlora && !launch_is_on(launch, LAUNCH_FROZEN_4BIT))
-        return NULL;
+    if (!eight && !qlora && !launch_is_on(launch, LAUNCH_FROZEN_4BIT)) {
+        if (!is_quantised_model(launch))
+            return NULL;
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, LAUNCH_MODEL,
+            "weights that the model's files have in 8 or fewer bits: they have 2 "
+            "bytes a parameter here{2P} over the ranks that share them");
+        return "bits";
+    }
     if (model->experts == 0 && model->hidden % 2 == 0) {
         launch_add_option(launch, field, "frozen-weights", frozen_storage_names[storage]);
         return NULL;

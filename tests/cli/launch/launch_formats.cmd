@@ -33,3 +33,5 @@ for command in 'swift infer --model Qwen/Qwen3-8B --max_length 2048' 'megatron e
 done
 longhaul predict "swift export --adapters x
 swift sft --model Qwen/Qwen3-8B --tuner_type lora --max_length 2048" --cluster dgx-h100 --quick 2>&1 | grep -e 'another command' -e '^Fits'
+# weights that the model's own files have in 4 bits
+longhaul predict 'swift sft --model Qwen/Qwen2.5-7B-Instruct-AWQ --tuner_type lora --max_length 2048' --cluster dgx-h100 --quick 2>&1 | grep -e "--at-most bits,lengths$" -e "or fewer"
