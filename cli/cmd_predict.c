@@ -234,13 +234,13 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
 {
     static const char *const without[] = {
         "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
-    static const char *const keep[] = {/* the work */
-                                       "seq", "batch", "routing", "expert-capacity", "dropout",
-                                       /* options that set the work's number formats */
-                                       "dtype", "products", "bf16-layers", "states", "gradients",
-                                       /* options that choose the code that computes the work */
-                                       "attention", "profile", "kernels", "compile", "dispatcher",
-                                       NULL};
+    static const char *const keep[] = {
+        /* the work */
+        "seq", "batch", "routing", "expert-capacity", "dropout", "adapter", "frozen-weights",
+        /* options that set the work's number formats */
+        "dtype", "products", "bf16-layers", "states", "gradients",
+        /* options that choose the code that computes the work */
+        "attention", "profile", "kernels", "compile", "dispatcher", NULL};
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);

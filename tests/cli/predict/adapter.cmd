@@ -25,3 +25,5 @@ longhaul run --check $R --gpus 2 --pp 2 --batch 4 --adapter 3 --frozen-weights n
 longhaul schedule $P --gpus 8 --zero 3 --adapter 16 --frozen-weights nf4 | grep -E "storage=|^buffer scales|op [0-9]+ all_gather" | head -8
 longhaul predict $P --gpus 1 --frozen-weights nf4 | sed -n 1p
 longhaul predict --model qwen3-30b-a3b --cluster dgx-h100 --gpus 8 --seq 8K --adapter 16:attention --frozen-weights nf4 || echo "exit $?"
+# what is proposed trains the same adapters
+longhaul predict $P --gpus 1 --adapter 16 --frozen-weights nf4 | grep 'longhaul plan'
