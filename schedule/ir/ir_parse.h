@@ -1,4 +1,4 @@
-/* schedule/ir/ir_parse.h: what the parts of the parser share. Private to schedule/ir/ir_parse*.c. */
+/* schedule/ir/ir_parse.h: what the parts of the parser share. Private to the sources that include it. */
 #ifndef SCHEDULE_IR_PARSE_H
 #define SCHEDULE_IR_PARSE_H
 

@@ -11,7 +11,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from longhaul.record import Refused, inductor, kinds, patches
+from longhaul.record import Refused, inductor, kinds
 
 NOTE = "compiled regions: neighbouring pointwise operators and reductions of one size are taken for one kernel, since Inductor's " \
     "own code could not be read: {}"
@@ -177,7 +177,7 @@ def _refuse_launches(graph):
     for node in graph.graph.nodes:
         if node.op == "call_function" and str(node.target).startswith("triton_kernel_wrapper"):
             from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-            raise patches.launched_directly(getattr(kernel_side_table.get_kernel(node.kwargs["kernel_idx"]), "__name__", "kernel"))
+            raise kinds.launched_directly(getattr(kernel_side_table.get_kernel(node.kwargs["kernel_idx"]), "__name__", "kernel"))
 
 
 def backend(recorder):

@@ -194,3 +194,10 @@ def bytes_of(function, named, inputs, outputs):
     if name in OVERWRITING:
         results.update(map(id, changed))
     return _sum_of([tensor for tensor in inputs if id(tensor) not in results]), count
+
+
+def launched_directly(name):
+    """The refusal of a Triton kernel of the program."""
+    return Refused(f"the Triton kernel {name} is launched directly, so its shapes and flops are unknown: wrap its launch in "
+                   "an operator by @torch.library.custom_op, register its shapes by @OPERATOR.register_fake and its flops "
+                   "by @torch.utils.flop_counter.register_flop_formula, or choose the program's implementation without it")

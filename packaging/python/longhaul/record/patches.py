@@ -13,7 +13,7 @@ from torch.optim import optimizer as optimizers
 from torch.utils import _foreach_utils
 
 import longhaul
-from longhaul.record import Refused
+from longhaul.record import Refused, kinds
 
 
 class Patches:
@@ -224,13 +224,6 @@ def _works(recorder):
             yield owner, name, waited
 
 
-def launched_directly(name):
-    """The refusal of a Triton kernel of the program."""
-    return Refused(f"the Triton kernel {name} is launched directly, so its shapes and flops are unknown: wrap its launch in "
-                   "an operator by @torch.library.custom_op, register its shapes by @OPERATOR.register_fake and its flops "
-                   "by @torch.utils.flop_counter.register_flop_formula, or choose the program's implementation without it")
-
-
 def _refusals():
     def refuse(what, instead):
         def refused(*arguments, **keywords):
@@ -268,7 +261,7 @@ def _refusals():
         return
 
     def run(self, *arguments, **keywords):
-        raise launched_directly(getattr(self, "__name__", "kernel"))
+        raise kinds.launched_directly(getattr(self, "__name__", "kernel"))
 
     yield JITFunction, "run", run
 

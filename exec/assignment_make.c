@@ -1,3 +1,4 @@
+/* Makes an assignment: which ops, buffers and groups each rank has. */
 #include "exec/assignment.h"
 
 #include "exec/operands.h"

@@ -1,4 +1,4 @@
-/* The frame of the parser: statements, words, and what all statements share. */
+/* Reads a schedule: its first line, its statements or loops, and what can be checked only at the end. */
 #include "schedule/ir/ir_parse.h"
 
 #include "schedule/ir/ir_index.h"
