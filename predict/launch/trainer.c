@@ -110,6 +110,7 @@ static const struct launch_row trainer_rows[] = {
     {"lora_r",                       SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_ADAPTER_RANK, NULL, NULL},
     {"lora_target_modules",          SETS, LAUNCH_TEXT,   LAUNCH_ADAPTER_TARGETS, NULL, NULL},
     {"lora_dropout",                 UNMODELLED, "dropout of what adapters read: each keeps a mask of a byte an element for the backward, which is a sixth of what a layer keeps without checkpoints, and takes a pass more: not predicted", "0 0.0"},
+    {"lora_modules_to_save",         UNMODELLED, "modules that are trained whole beside the adapters: up to 18 bytes for each of their parameters (vocabulary times hidden size for the embedding or the head) come on top: not predicted", NULL},
     {"lora_*",                       UNMODELLED, "a detail of adapters, or of training part of the weights: not predicted", NULL},
     {"load_in_4bit",                 SETS, LAUNCH_SWITCH, LAUNCH_FROZEN_4BIT, NULL, NULL},
     {"load_in_8bit",                 SETS, LAUNCH_SWITCH, LAUNCH_FROZEN_8BIT, NULL, NULL},
@@ -431,7 +432,9 @@ static void add_number_options(struct launch *l)
     else if (launch_has_field(l, LAUNCH_ATTENTION) && !launch_text_is(l, LAUNCH_ATTENTION, "sdpa"))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
-            "sdpa's fused kernels are predicted: without them scores go to memory");
+            strstr(launch_field_text(l, LAUNCH_ATTENTION), "eager") != NULL
+                ? "sdpa's fused kernels are predicted: without them scores go to memory"
+                : "another kernel than sdpa's and flash-attention's: sdpa's is predicted");
     bool compiled =
         launch_is_on(l, LAUNCH_COMPILE) || launch_text_is(l, LAUNCH_COMPILER, "inductor");
     if (!compiled && launch_has_field(l, LAUNCH_COMPILER) &&

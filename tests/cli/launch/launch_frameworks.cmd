@@ -175,3 +175,8 @@ for numbers in 'fp16: false\nfloat16: true' 'bf16: false\nbfloat16: true' 'fp16:
 # entries of keys without a name, between two blanks or before a value, are none
 sed 's/^keys,is,,tokens_a_row/keys,is,," =sharded  how=sha* "/' $T/ours.csv | file theirs.csv
 for how in sharded whole; do printf "tokens_a_row: 8192\nhow: $how\n" | file recipe.yaml; of $T/recipe.yaml --from $T/theirs.csv --model llama3-8b | cut -c 1-60 | head -1; done
+# weights in 8 bits beside the adapter that a file names, modules that are trained whole, another fused kernel of attention
+axolotl 'adapter: lora
+load_in_8bit: true
+lora_modules_to_save: [embed_tokens, lm_head]
+attn_implementation: flex_attention' > $T/shown; of $T/recipe.yaml | sed '1,/not modelled/d'
