@@ -119,9 +119,10 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
                               const char *name, struct diag *diag)
 {
     for (uint32_t k = 0; k < side->view_count; k++) {
-        const struct work_operand *want = &side->expected[k];
         struct view view = side->views[k];
         enum dtype dtype = (enum dtype)ir->buffer.dtype[view.buffer.i];
+        const struct work_operand *want =
+            work_operand_at(side->expected, side->most_count, k, dtype);
         uint64_t have = want->count_is_bytes ? view.count * dtype_bytes(dtype) : view.count;
         char buffer[64];
         if ((want->count_may_differ || have == want->count) && dtype_is_allowed(want, dtype))

@@ -325,3 +325,13 @@ uint32_t work_operands(const struct work *work, enum work_side side, uint32_t me
     }
     return count;
 }
+
+const struct work_operand *work_operand_at(const struct work_operand *operand, uint32_t count,
+                                           uint32_t k, enum dtype dtype)
+{
+    const struct work_operand *here = &operand[k], *next = here + 1;
+    return dtype == DTYPE_U8 && here->absent_in_bench && here->dtype != DTYPE_U8 && k + 1 < count &&
+                   next->dtype == DTYPE_U8
+               ? next
+               : here;
+}

@@ -42,4 +42,9 @@ struct work_operand {
 uint32_t work_operands(const struct work *work, enum work_side side, uint32_t members,
                        struct work_operand operand[static WORK_OPERANDS_MAX]);
 
+/* Returns what operand k of an op must be, whose dtype is given. An operand that microbenchmarks leave out may be absent
+ * although one of bytes (u8) follows it: that one stands in its place, as the temporaries of a loss without a softmax. */
+const struct work_operand *work_operand_at(const struct work_operand *operand, uint32_t count,
+                                           uint32_t k, enum dtype dtype);
+
 #endif

@@ -244,8 +244,12 @@ void check_operands(struct verifier *v)
             check_count(v, op, "writes", writes, n->write_count_least, n->write_count);
         for (uint32_t k = 0; k < reads && k < n->read_count; k++)
             check_operand(v, op, "read", k, ir_read_view(ir, op, k), &n->read[k]);
-        for (uint32_t k = 0; k < writes && k < n->write_count; k++)
-            check_operand(v, op, "write", k, ir_write_view(ir, op, k), &n->write[k]);
+        for (uint32_t k = 0; k < writes && k < n->write_count; k++) {
+            const struct view view = ir_write_view(ir, op, k);
+            const enum dtype dtype = ir->buffer.dtype[view.buffer.i];
+            check_operand(v, op, "write", k, view,
+                          work_operand_at(n->write, n->write_count, k, dtype));
+        }
     }
     free(all);
     verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);

@@ -68,8 +68,11 @@ static void check_op_types(struct verifier *v, uint32_t op, const struct operand
         first[i] = IR_NONE;
     for (uint32_t k = 0; k < reads && k < types->read_count; k++)
         check_operand_type(v, op, k, &types->read[k], first);
-    for (uint32_t k = 0; k < writes && k < types->write_count; k++)
-        check_operand_type(v, op, reads + k, &types->write[k], first);
+    for (uint32_t k = 0; k < writes && k < types->write_count; k++) {
+        const enum dtype dtype = ir->buffer.dtype[ir_touched_buffer(ir, op, reads + k)];
+        check_operand_type(v, op, reads + k,
+                           work_operand_at(types->write, types->write_count, k, dtype), first);
+    }
     uint32_t k = first[WORK_TYPE_STEP];
     if (k == IR_NONE || ir->buffer.dtype[ir_touched_buffer(ir, op, k)] == ir->dtype)
         return;
