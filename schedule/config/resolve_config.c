@@ -405,8 +405,8 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "AdamW on the device keeps masters, of which quantised weights are made, and stages hold the weights of their own layers; "
          "choose 16bit"},
         {c->host_layers > 0 && (c->activations != CHOICE_ACTIVATIONS_KEEP || c->recompute_modules != 0), "--host-layers",
-         "the layers save for the backward what it reads, and recompute nothing; choose --activations keep without "
-         "--recompute-modules and --up-projection recompute, or leave it out"},
+         "the layers save for the backward what it reads, and recompute nothing; choose --activations keep and "
+         "--up-projection keep, without --recompute-modules, or leave it out"},
         {c->recompute_modules != 0 && c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE, "--recompute-modules",
          "says what is made again where the rest is kept; choose --activations keep, or selective-core, or leave it out"},
         {c->host_layers > 0 && (c->pp > 1 || c->subsequences > 1), "--host-layers",

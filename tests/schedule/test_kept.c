@@ -247,12 +247,13 @@ static void adapters_keep_what_peft_keeps(void)
     for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
          line = end + 1) {
         char layer[16], targets[64], label[96];
-        double theirs;
+        int size = 0;
         struct choices c;
         struct ir ir;
         snprintf(label, sizeof label, "%.*s", (int)(end - line), line);
-        if (!CHECK_INT(label, sscanf(label, "%15[^,],%63[^,],%lf", layer, targets, &theirs), 3))
+        if (!CHECK_INT(label, sscanf(label, "%15[^,],%63[^,],%n", layer, targets, &size), 2))
             break;
+        const double theirs = strtod(label + size, NULL);
         struct transformer model = model_of(layer);
         model.adapter_rank = 16;
         model.adapter_targets = targets_of(targets);
