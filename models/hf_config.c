@@ -319,6 +319,7 @@ static enum status read_biases(const struct hf_reader *r)
                               bias && !r->family->attention_bias_is_qkv_only, &out);
     t->bias_qkv = bias || r->family->bias_qkv;
     t->bias_o = out;
+    t->fused_products = r->family->bit == HF_PHI3;
     if (status == STATUS_OK &&
         r->family->bit != HF_PHI3) /* Phi-4-mini has the key, but no class reads it */
         status = read_bool_or(r, "mlp_bias", false, &t->bias_ffn);

@@ -32,7 +32,8 @@
  *     "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false,
  *     "qk_norm_wide": false,                 // with qk_norm: one norm over all heads of q, one over those of k
  *     "qk_norm_bare": false,                 // with qk_norm: its norms have no weights, and only layers that rotate have them
- *     "tied_head": false,                    // these seven may be left out and are then false
+ *     "fused_products": false,               // q, k and v are one product in transformers' code, gate and up another
+ *     "tied_head": false,                    // these eight may be left out and are then false
  *     "experts": 128,                        // optional: a mixture of experts; 0 = none. All of what follows is, too
  *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
  *     "shared_ffn": 768,                     // width of the experts that every token passes, together
@@ -150,6 +151,9 @@ struct transformer {
     bool qk_norm;      /* RMSNorm over head_dim on every q and k head, before RoPE (Qwen3) */
     bool qk_norm_wide; /* qk_norm goes over all heads of q together, and over all of k (OLMo 2) */
     bool qk_norm_bare; /* qk_norm has no weights, and is only of layers that rotate (Llama 4) */
+    /* transformers' code has one product for q, k and v, and one for gate and up (Phi-3), which decides what PyTorch keeps
+     * of a layer (schedule/choices/kept.h); schedules always have one */
+    bool fused_products;
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;

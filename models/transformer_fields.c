@@ -43,6 +43,7 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"qk_norm", FIELD_SWITCH, AT(qk_norm), 0, 0, NULL, 0},
     {"qk_norm_wide", FIELD_SWITCH, AT(qk_norm_wide), 0, 0, NULL, 0},
     {"qk_norm_bare", FIELD_SWITCH, AT(qk_norm_bare), 0, 0, NULL, 0},
+    {"fused_products", FIELD_SWITCH, AT(fused_products), 0, 0, NULL, 0},
     {"tied_head", FIELD_SWITCH, AT(tied_head), 0, 0, NULL, 0},
     {"rope_theta", FIELD_REAL, AT(rope_theta), 0, 1e15, NULL, 0},
     {"norm_eps", FIELD_REAL, AT(norm_eps), 0, 1, NULL, 0},

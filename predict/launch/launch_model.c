@@ -17,9 +17,9 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
            a->norm_place == b->norm_place && a->qk_norm_wide == b->qk_norm_wide &&
            a->positions == b->positions && a->bias_qkv == b->bias_qkv && a->bias_o == b->bias_o &&
            a->bias_ffn == b->bias_ffn && a->qk_norm == b->qk_norm &&
-           a->qk_norm_bare == b->qk_norm_bare && a->window_chunks == b->window_chunks &&
-           a->unrotated_every == b->unrotated_every && a->tied_head == b->tied_head &&
-           fabs(a->norm_eps - b->norm_eps) < 1e-12 &&
+           a->qk_norm_bare == b->qk_norm_bare && a->fused_products == b->fused_products &&
+           a->window_chunks == b->window_chunks && a->unrotated_every == b->unrotated_every &&
+           a->tied_head == b->tied_head && fabs(a->norm_eps - b->norm_eps) < 1e-12 &&
            (a->positions != POSITIONS_ROPE || fabs(a->rope_theta - b->rope_theta) < 1e-6) &&
            (a->positions != POSITIONS_LEARNED || a->max_positions == b->max_positions) &&
            a->attention_window == b->attention_window &&

@@ -52,6 +52,16 @@ static void drop_normalised(struct kept_bytes_row *kept)
             *of_norms[i] = 2;
 }
 
+/* Adds what Phi-3's layer in transformers keeps beside Llama's: v is a view of the product of q, k and v, which stays.
+ * Without other kernels torch.cat() of rotated and passed columns orders q by heads, attention's result is in the same
+ * order, and its product reads a copy. One product casts its input once. */
+static void add_fused_products(struct kept_bytes_row *kept, uint8_t kernels)
+{
+    kept->joint_q = kept->joint_kv = 2;
+    kept->again = kernels == KERNELS_EAGER ? 2 : 0;
+    kept->inputs1 = kept->inputs2 = 0;
+}
+
 struct kept_bytes_row kept_bytes_of(const struct choices *c)
 {
     const bool autocast = kept_under_autocast(c);
@@ -69,9 +79,11 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
             kept = rows[i];
     if (c->model->adapter_rank > 0)
         drop_normalised(&kept);
+    if (code == CODE_LLAMA && c->model->fused_products)
+        add_fused_products(&kept, kernels);
     if (kept.code == CODE_NANOTRON && c->model->kv_heads < c->model->heads)
         kept.joint_kv = 0;
-    if (c->micro_batch == 1)
+    if (kept.code == CODE_NANOTRON && c->micro_batch == 1)
         kept.again = 0;
     /* these bytes lie behind the statistics of attention, which other attention choices and copies to the host take
      * whole; the frameworks that keep them have neither */

@@ -24,6 +24,7 @@ static struct transformer model_of(const char *name)
                             .norm = NORM_RMSNORM,
                             .norm_eps = 1e-5,
                             .rope_theta = 10000};
+    m.fused_products = strcmp(name, "phi3") == 0;
     if (strcmp(name, "qwen3") == 0 || strcmp(name, "gemma3") == 0)
         m.qk_norm = true;
     if (strcmp(name, "gemma3") == 0) {
@@ -131,6 +132,8 @@ static const struct exception {
     {"gemma3,autocast,compiled", 2 * 640, 0.03},
     /* the output of attention's projection is held a little longer than PyTorch holds it: 2h */
     {"gpt2,bf16,eager,selective-op", 0, 0.04},
+    {"phi3,bf16,eager,selective-op", 0, 0.04},
+    {"phi3,autocast,eager,selective-op", 0, 0.04},
     /* of LayerNorm one statistic less for each norm */
     {"gpt2,bf16,compiled", 8, 0.03},
 };
@@ -216,8 +219,8 @@ static void layers_keep_what_pytorch_keeps(void)
             ir_release(&ir);
         }
     }
-    CHECK_INT("rows of kept bytes", kept_rows, 40);
-    CHECK_INT("rows of peaks", peak_rows, 30);
+    CHECK_INT("rows of kept bytes", kept_rows, 48);
+    CHECK_INT("rows of peaks", peak_rows, 36);
     text_release(&csv);
     diag_release(&diag);
 }

@@ -18,7 +18,7 @@ import weakref
 
 h, f, H, HK, d, T = 640, 1792, 8, 2, 64, 1024
 q, kv = H * d, HK * d
-LAYERS = ("titan", "llama", "qwen3", "gemma3", "gpt2")
+LAYERS = ("titan", "llama", "qwen3", "gemma3", "gpt2", "phi3")
 
 
 def run(device):
@@ -101,6 +101,9 @@ def run(device):
                 elif kind == "gemma3":
                     from transformers.models.gemma3.modeling_gemma3 import Gemma3DecoderLayer as layer
                     self.m = layer(transformers.Gemma3TextConfig(**sizes), 0)
+                elif kind == "phi3":
+                    from transformers.models.phi3.modeling_phi3 import Phi3DecoderLayer as layer
+                    self.m = layer(transformers.Phi3Config(**sizes, pad_token_id=0, resid_pdrop=0.0), 0)
                 else:
                     from transformers.models.gpt2.modeling_gpt2 import GPT2Block as layer
                     self.m = layer(transformers.GPT2Config(n_embd=h, n_inner=f, n_head=h // d, attn_implementation="sdpa",
