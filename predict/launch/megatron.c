@@ -141,6 +141,7 @@ static const struct launch_row rows[] = {
     {"--moe-pad-expert-input-to-capacity", ALSO, LAUNCH_SWITCH, LAUNCH_CAPACITY_PAD, NULL, NULL},
     {"--moe-token-drop-policy",           ALSO, LAUNCH_TEXT,   LAUNCH_DROP_POLICY, NULL, NULL},
     {"--moe-shared-expert-overlap",       ALSO, LAUNCH_SWITCH, LAUNCH_SHARED_OVERLAP, NULL, NULL},
+    {"--moe-layer-recompute",             ALSO, LAUNCH_SWITCH, LAUNCH_MOE_RECOMPUTE, NULL, NULL},
     {"--overlap-moe-expert-parallel-comm", UNMODELLED, "exchanges of tokens beside another micro-batch's work: they are predicted without overlap, up to their whole time too slow", NULL},
     {"--moe-*",                  UNMODELLED, "a detail of experts: loads are even here, and products grouped", NULL},
     {"--cp-*",                   UNMODELLED, "a detail of context parallelism", NULL},
@@ -424,20 +425,28 @@ static void add_modules_option(struct launch *l, unsigned modules)
             names = arena_printf(&l->arena, "%s%s%s", names, names[0] != '\0' ? "," : "",
                                  recompute_module_names[i]);
     if (names[0] != '\0')
-        launch_add_option(l, LAUNCH_MODULES, "recompute-modules", names);
+        launch_add_option(
+            l, launch_has_field(l, LAUNCH_MODULES) ? LAUNCH_MODULES : LAUNCH_MOE_RECOMPUTE,
+            "recompute-modules", names);
 }
 
+/* --moe-layer-recompute sets granularity selective and adds module moe to those that are named, or to core_attn
+ * (megatron/core/transformer/transformer_config.py, __post_init__()). */
 static void add_recompute_options(struct launch *l)
 {
-    bool chosen =
-        launch_text_is(l, LAUNCH_GRANULARITY, "selective") || launch_is_on(l, LAUNCH_SELECTIVE);
+    const bool moe = launch_is_on(l, LAUNCH_MOE_RECOMPUTE);
+    bool chosen = moe || launch_text_is(l, LAUNCH_GRANULARITY, "selective") ||
+                  launch_is_on(l, LAUNCH_SELECTIVE);
     const char *unknown = NULL;
-    const unsigned modules =
-        launch_has_field(l, LAUNCH_MODULES) ? read_modules(l, &unknown) : 1u << RECOMPUTE_CORE_ATTN;
+    const unsigned modules = (launch_has_field(l, LAUNCH_MODULES) ? read_modules(l, &unknown)
+                                                                  : 1u << RECOMPUTE_CORE_ATTN) |
+                             (moe ? 1u << RECOMPUTE_MOE : 0);
     bool selective = chosen && (modules >> RECOMPUTE_CORE_ATTN & 1) != 0;
     bool full =
         launch_text_is(l, LAUNCH_GRANULARITY, "full") || launch_is_on(l, LAUNCH_CHECKPOINTS);
-    launch_add_option(l, full || selective ? LAUNCH_GRANULARITY : LAUNCH_FIELD_COUNT, "activations",
+    const enum launch_field field =
+        moe && !launch_has_field(l, LAUNCH_GRANULARITY) ? LAUNCH_MOE_RECOMPUTE : LAUNCH_GRANULARITY;
+    launch_add_option(l, full || selective ? field : LAUNCH_FIELD_COUNT, "activations",
                       full        ? "full"
                       : selective ? "selective-core"
                                   : "keep");
@@ -456,6 +465,10 @@ static void add_recompute_options(struct launch *l)
             l, REMARK_UNMODELLED, LAUNCH_RECOMPUTED_LAYERS,
             "the input of each layer is kept here: memory of inputs is that many times "
             "less");
+    if (moe && full)
+        launch_remark_on_field(
+            l, REMARK_UNMODELLED, LAUNCH_MOE_RECOMPUTE,
+            "Megatron-LM refuses it where whole layers are recomputed: they are");
     if (chosen && !full)
         add_modules_option(l, modules);
     if (chosen && !full && unknown != NULL)

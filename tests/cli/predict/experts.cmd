@@ -44,6 +44,12 @@ for a in "" "--moe-token-dispatcher-type allgather" "--moe-token-dispatcher-type
     "--moe-token-dispatcher-type alltoall --moe-shared-expert-intermediate-size 768 --moe-shared-expert-overlap"; do
   longhaul predict --from "$(echo "$args" | sed 's/--moe-token-dispatcher-type alltoall//') $a" --cluster 1x8xb200 --quick 2>&1 | tr -s ' \\\n' ' ' | said
 done
+# the older form of module moe, beside core_attn or the modules that are named
+for a in "" "--recompute-granularity selective --recompute-modules moe_act" "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"; do
+  longhaul predict --from "$args $a --moe-layer-recompute" --cluster 1x8xb200 --quick 2>&1 | tr -s ' \\\n' ' ' |
+    grep -o -e "--activations [a-z-]*" -e "--recompute-modules [a-z_,]*" -e "not modelled --moe-layer-recompute[^:]*: [^:]*: they are" | tr '\n' ' '
+  echo
+done
 # no capacity by a negative factor; what only one dispatcher takes, and what has no other form here
 for a in "--moe-expert-capacity-factor -1 --moe-pad-expert-input-to-capacity" "--moe-enable-deepep" "--overlap-moe-expert-parallel-comm"; do
   longhaul predict --from "$args $a" --cluster 1x8xb200 --quick 2>&1 | sed -n '/not modelled/,/^Fits/p' | grep -v ^Fits
