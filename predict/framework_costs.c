@@ -1,6 +1,9 @@
 #include "predict/framework_costs.h"
 
+#include "base/arena.h"
 #include "schedule/choices/profile.h"
+
+#include <stdlib.h>
 
 /* By enum router: the number of operators of Megatron-Core 0.17.1's router and of its dispatcher's counts, forward and
  * backward, without the router's product and the permutation. They run one after another (moe_router_fusion is off by
@@ -123,25 +126,37 @@ static bool is_expert_work(const struct work *work)
     }
 }
 
+/* Marks the shapes of which an op belongs to a layer; embedding, loss and optimizer have other ones, except for the
+ * last norm. */
+static void mark_layer_shapes(const struct ir *ir, bool *of_layer)
+{
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] != PHASE_OPTIMIZER)
+            of_layer[ir->op.shape[op]] = true;
+}
+
 /* Subtracts the host time of the ops that a CUDA graph launches. The graph of a layer is one launch, which is counted
- * at its router.
- */
+ * at its router. */
 static void subtract_graph_launches(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
+    if (graphs == CUDA_GRAPHS_NONE)
+        return;
+    bool *of_layer = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_layer);
+    mark_layer_shapes(&p->ir, of_layer);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
-        const bool routes = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD;
-        if (graphs == CUDA_GRAPHS_STEP && work->kind != WORK_HOST_SYNC &&
-            work->kind != WORK_BARRIER)
+        const bool routes = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD,
+                   waits = work->kind == WORK_HOST_SYNC || work->kind == WORK_BARRIER;
+        if (routes)
+            issue_s[i] = graphs == CUDA_GRAPHS_STEP ? 0 : cost->host_op_s + cost->host_kernel_s;
+        else if (graphs == CUDA_GRAPHS_STEP && !waits)
             issue_s[i] = 0;
-        else if (graphs == CUDA_GRAPHS_LAYER && !routes && work->kind != WORK_HOST_SYNC &&
-                 work->kind != WORK_BARRIER && !is_expert_work(work))
+        else if (graphs == CUDA_GRAPHS_LAYER && of_layer[i] && !waits && !is_expert_work(work))
             issue_s[i] = 0;
-        else if (routes && graphs != CUDA_GRAPHS_NONE)
-            issue_s[i] = cost->host_op_s + cost->host_kernel_s;
     }
+    free(of_layer);
 }
 
 void framework_costs_add(const struct prediction *p, const struct device_cost *cost, double *work_s,
