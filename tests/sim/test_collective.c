@@ -120,6 +120,28 @@ static void what_crosses_the_ports(void)
     }
 }
 
+/* 4096 tokens of 2048 elements in bf16 with 8 copies each are 134,217,728 B, of which 7/8 leave a rank of 8 (Qwen3-30B). */
+static void copies_that_leave_a_rank(void)
+{
+    struct cluster cluster = machine_make(2);
+    struct platform platform = {.cluster = &cluster};
+    struct flow_table flows = {0};
+    static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct members members;
+    struct work work = make_work(WORK_ALL_TO_ALL, INT64_C(4096) * 8 * 2048 * 2, ALGORITHM_AUTO);
+    members_init(&members, &platform, member, 8);
+    members_find_rings(&members, &platform);
+    collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
+    members_release(&members);
+    CHECK_CLOSE(
+        "bytes a rank",
+        (bytes_on(&platform, &flows, LINK_FABRIC_OUT) + bytes_on(&platform, &flows, LINK_NIC_OUT)) /
+            8,
+        117440512, 1e-12);
+    flow_table_release(&flows);
+    platform_release(&platform);
+}
+
 /* An exchange of equal parts has the latency and the flows of an all-to-all, with one domain and with several. */
 static void equal_exchanges_are_all_to_alls(void)
 {
@@ -261,6 +283,7 @@ static const struct check_case cases[] = {
     {"members exchange their own bytes", members_exchange_their_own_bytes},
     {"latency is steps", latency_is_steps},
     {"what crosses the ports", what_crosses_the_ports},
+    {"copies that leave a rank", copies_that_leave_a_rank},
     {"long rings are cut", long_rings_are_cut},
     {"links have names", links_have_names},
 };
