@@ -59,3 +59,10 @@ longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --mla-exch
 for x in "" "--mla-exchange expanded"; do
   longhaul plan --model deepseek-v3 --set layers=4 --cluster dgx-h100 --nodes 1 --seq 128K --strategy ulysses --hp 8 --micro-batch 1 --top 1 $x 2> $T/note | sed -n '/^searched/s/:.*//p; /^  longhaul predict/p'
 done
+# parameters, gradients and optimizer states of four layers, by hand: 37.55 and 92.78 GiB a rank with ep 8, 39.34 and 106.17 on the second of two stages
+for s in "--dp 8 --ep 8" "--dp 4 --pp 2 --ep 4"; do
+  for m in v2 v3; do
+    longhaul predict --model $S/traces/published/external-models/deepseek-$m-l4.json --cluster b200 --gpus 8 --strategy local --profile megatron --seq 4096 --micro-batch 1 --batch 16 --zero 1 $s --activations keep --quick --json 2> $T/note |
+      awk -F'[:,]' '/"peak_(parameter|gradient|optimizer)_bytes"/ { sum += $2 } END { printf "states of %s: %.2f GiB\n", name, sum / 1024 ^ 3 }' name="$m $s" -
+  done
+done
