@@ -170,8 +170,15 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     return STATUS_OK;
 }
 
-/* Reads RoPE scaling for longer contexts. Known types change angles, but no shape and no work: a run and its reference
- * compute without it, and a note says so. Unknown types may change more, and are refused. */
+/* Returns whether RoPE scaling of a type multiplies scores of attention, too: transformers scales cosines and sines by
+ * an attention factor (modeling_rope_utils.py), and DeepSeek the softmax by the square of mscale. */
+static bool scales_scores(const char *type)
+{
+    return strcmp(type, "yarn") == 0 || strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0;
+}
+
+/* Reads RoPE scaling for longer contexts. Known types change angles and factors of scores, but no shape and no work: a
+ * run and its reference compute without it, and a note says so. Unknown types may change more, and are refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;
@@ -202,9 +209,9 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
                           type, key);
     diag_note(
         r->diag, json_loc(at),
-        "%s: RoPE scaling of type '%s' changes angles and not the work: predictions hold, but "
+        "%s: RoPE scaling of type '%s' changes angles%s and not the work: predictions hold, but "
         "`run` and the reference of its check ignore it",
-        key, type);
+        key, type, scales_scores(type) ? " and the scale of scores," : "");
     return STATUS_OK;
 }
 
