@@ -50,6 +50,8 @@ for a in "" "--recompute-granularity selective --recompute-modules moe_act" "--r
     grep -o -e "--activations [a-z-]*" -e "--recompute-modules [a-z_,]*" -e "not modelled --moe-layer-recompute[^:]*: [^:]*: they are" | tr '\n' ' '
   echo
 done
+# what YaRN does to angles and scores
+longhaul predict --from "$args --mscale 1.0 --mscale-all-dim 1.0 --yarn-beta-fast 32 --no-yarn-correction-range-round-to-int --softmax-scale 0.1" --cluster 1x8xb200 --quick 2>&1 | sed -n '/not modelled/,/^Fits/p' | grep -v ^Fits
 # no capacity by a negative factor; what only one dispatcher takes, and what has no other form here
 for a in "--moe-expert-capacity-factor -1 --moe-pad-expert-input-to-capacity" "--moe-enable-deepep" "--overlap-moe-expert-parallel-comm"; do
   longhaul predict --from "$args $a" --cluster 1x8xb200 --quick 2>&1 | sed -n '/not modelled/,/^Fits/p' | grep -v ^Fits
