@@ -295,6 +295,15 @@ static int quantise(const struct call *call, const struct cuda_launch_context *p
             ? call->read[1].data
             : (void *)((char *)place->scratch + cuda_largest_scratch_bytes(rows * cols));
     int error = 0;
+    if (w->quantise.scaling == SCALING_VECTOR || w->quantise.scaling == SCALING_BLOCK) {
+        const int block_rows = w->quantise.scaling == SCALING_BLOCK ? CUDA_SCALE_BLOCK : 1;
+        for (uint32_t k = 0; k + 1 < call->write_count && error == 0; k += 2)
+            error = cuda_quantise_blocks(
+                call->write[k].data, call->write[k + 1].data, read_array(call, 0), rows, cols,
+                w->quantise.turned || k > 0, block_rows,
+                call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
+        return error;
+    }
     if (!w->quantise.given)
         error = cuda_largest_magnitude(largest, read_array(call, 0), rows * cols, place->scratch,
                                        place->stream);

@@ -102,6 +102,20 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
 struct draw;
 int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
 
+/* The columns of a block of numbers that share a scale; it has 1 row, or as many. */
+enum { CUDA_SCALE_BLOCK = 128 };
+/* As cuda_quantise(), with a scale for each block of block_rows x CUDA_SCALE_BLOCK of the copy, row of blocks after row
+ * of blocks. */
+int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t rows, int64_t cols,
+                         bool turned, int block_rows, struct cuda_eight_bits type,
+                         cudaStream_t stream);
+/* Copies the scales of a matrix (rows, cols) into the order in which cuBLASLt reads them: those of blocks of one row
+ * column after column, those of square blocks row after row, and each of these lines padded to a multiple of 4 scales.
+ * `to` has room for cuda_laid_out_scales() numbers. */
+size_t cuda_laid_out_scales(int64_t rows, int64_t cols, int block_rows);
+int cuda_lay_out_scales(float *to, const float *from, int64_t rows, int64_t cols, int block_rows,
+                        cudaStream_t stream);
+
 /* Sets `to` to the sum of `members` arrays of one type, added in order, or, with `maximum`, to their largest
  * elements. */
 enum { CUDA_REDUCE_MEMBERS = 64 };

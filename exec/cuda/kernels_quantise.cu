@@ -1,4 +1,5 @@
-/* 8-bit copies of matrices with one scale for the tensor: the largest magnitude, and numbers divided by the scale. */
+/* 8-bit copies of matrices with one scale for the tensor, or for each block of it: the largest magnitude, and numbers
+ * divided by the scale. */
 #include "exec/cuda/device.cuh"
 
 enum { THREADS = 256 };
@@ -86,4 +87,76 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
     return LAUNCH_APART(quantise_kernel, blocks_for(r * ceil_div(c, EIGHT), THREADS), THREADS,
                         stream, (uint8_t *)copy, scale, rows_of(x, cols), r, c, turned ? 1 : 0,
                         largest, type);
+}
+
+/* Writes copy (rows, cols) and a scale for each block of block_rows x CUDA_SCALE_BLOCK, block after block. A block of
+ * threads works on one at a time. turned: x is (cols, rows). */
+static __global__ void quantise_blocks_kernel(uint8_t *copy, float *scale, struct array x,
+                                              int64_t rows, int64_t cols, int turned,
+                                              int block_rows, uint32_t blocks,
+                                              struct cuda_eight_bits type)
+{
+    const float least = 1e-12f; /* exec/cpu/quantise.c */
+    const uint32_t along = (uint32_t)((cols + CUDA_SCALE_BLOCK - 1) / CUDA_SCALE_BLOCK);
+    const int count = block_rows * CUDA_SCALE_BLOCK;
+    for (uint32_t b = blockIdx.x; b < blocks; b += gridDim.x) {
+        const int64_t row = (int64_t)(b / along) * block_rows;
+        const int64_t col = (int64_t)(b % along) * CUDA_SCALE_BLOCK;
+        float own = 0;
+        for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x) {
+            const int64_t r = row + i / CUDA_SCALE_BLOCK, c = col + i % CUDA_SCALE_BLOCK;
+            if (r < rows && c < cols)
+                own = fmaxf(own, fabsf(load1(x, turned ? c * rows + r : r * cols + c)));
+        }
+        const float factor = type.largest / fmaxf(block_max(own), least);
+        if (threadIdx.x == 0)
+            scale[b] = 1 / factor;
+        for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x) {
+            const int64_t r = row + i / CUDA_SCALE_BLOCK, c = col + i % CUDA_SCALE_BLOCK;
+            if (r < rows && c < cols)
+                copy[r * cols + c] =
+                    to_eight_bits(type, load1(x, turned ? c * rows + r : r * cols + c) * factor);
+        }
+    }
+}
+
+int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t rows, int64_t cols,
+                         bool turned, int block_rows, struct cuda_eight_bits type,
+                         cudaStream_t stream)
+{
+    const int64_t r = turned ? cols : rows, c = turned ? rows : cols;
+    const int64_t blocks = ceil_div(r, block_rows) * ceil_div(c, CUDA_SCALE_BLOCK);
+    return LAUNCH(quantise_blocks_kernel, blocks_for(blocks, 1),
+                  (unsigned)(block_rows == 1 ? (int)WARP : (int)THREADS), 0, stream,
+                  (uint8_t *)copy, scales, array_of(x), r, c, turned ? 1 : 0, block_rows,
+                  (uint32_t)blocks, type);
+}
+
+/* Writes lines of `padded` scales; those beyond `inner` are 0. */
+static __global__ void lay_out_scales_kernel(float *to, const float *from, uint32_t outer,
+                                             uint32_t inner, uint32_t padded, uint32_t outer_step,
+                                             uint32_t inner_step)
+{
+    const uint32_t count = outer * padded, step = gridDim.x * blockDim.x;
+    for (uint32_t k = blockIdx.x * blockDim.x + threadIdx.x; k < count; k += step) {
+        const uint32_t o = k / padded, i = k % padded;
+        to[k] = i < inner ? from[(int64_t)o * outer_step + (int64_t)i * inner_step] : 0.f;
+    }
+}
+
+size_t cuda_laid_out_scales(int64_t rows, int64_t cols, int block_rows)
+{
+    const int64_t r = ceil_div(rows, block_rows), c = ceil_div(cols, CUDA_SCALE_BLOCK);
+    return (size_t)(block_rows == 1 ? c * ceil_div(r, 4) * 4 : r * ceil_div(c, 4) * 4);
+}
+
+int cuda_lay_out_scales(float *to, const float *from, int64_t rows, int64_t cols, int block_rows,
+                        cudaStream_t stream)
+{
+    const int64_t r = ceil_div(rows, block_rows), c = ceil_div(cols, CUDA_SCALE_BLOCK);
+    const bool turns = block_rows == 1;
+    const int64_t outer = turns ? c : r, inner = turns ? r : c, padded = ceil_div(inner, 4) * 4;
+    return LAUNCH_APART(lay_out_scales_kernel, blocks_for(outer * padded, THREADS), THREADS, stream,
+                        to, from, (uint32_t)outer, (uint32_t)inner, (uint32_t)padded,
+                        (uint32_t)(turns ? 1 : c), (uint32_t)(turns ? c : 1));
 }

@@ -22,6 +22,16 @@
 #include <cupti.h>
 #endif
 
+/* Names of cuBLAS 12.9 for scales of blocks of 128, by their numbers, since older headers lack them: two attributes of
+ * a product, and the values of these. */
+enum {
+    CUBLASLT_BLOCKS_SINCE = 120900,
+    CUBLASLT_SCALE_MODE_A = 31,
+    CUBLASLT_SCALE_MODE_B = 32,
+    CUBLASLT_SCALES_VECTOR = 4,
+    CUBLASLT_SCALES_BLOCK = 5
+};
+
 #define CUBLASLT_FUNCTIONS(F)                                                                      \
     F(cublasLtCreate)                                                                              \
     F(cublasLtDestroy)                                                                             \

@@ -97,6 +97,30 @@ static cublasStatus_t make_layouts(const struct cublaslt *lt, struct product *p)
     return status;
 }
 
+#if CUBLAS_VERSION >= 120900
+_Static_assert((int)CUBLASLT_MATMUL_DESC_A_SCALE_MODE == (int)CUBLASLT_SCALE_MODE_A &&
+                   (int)CUBLASLT_MATMUL_DESC_B_SCALE_MODE == (int)CUBLASLT_SCALE_MODE_B &&
+                   (int)CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F == (int)CUBLASLT_SCALES_VECTOR &&
+                   (int)CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F == (int)CUBLASLT_SCALES_BLOCK,
+               "numbers of cuBLAS 12.9");
+#endif
+
+const char *products_why_no_blocks(const struct products *products)
+{
+    int device = 0, major = 0;
+    if (products->cublaslt->cublasLtGetVersion() < CUBLASLT_BLOCKS_SINCE)
+        return "cuBLASLt older than 12.9 has no products";
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        major < 9)
+        return "cuBLASLt has products on GPUs of compute capability 9.0 (Hopper) only, and this "
+               "one is older";
+    return major == 9
+               ? NULL
+               : "cuBLASLt has products on GPUs of compute capability 9.0 (Hopper) only, and "
+                 "this one is newer (Blackwell has those of mxfp8 and nvfp4 instead)";
+}
+
 static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
 {
     const struct product_shape *s = &p->shape;
@@ -108,6 +132,8 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
         [PRODUCT_GELU] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
         [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
     const cublasLtEpilogue_t epilogue = epilogues[s->epilogue][s->has_bias];
+    static const int32_t vector_mode = CUBLASLT_SCALES_VECTOR, block_mode = CUBLASLT_SCALES_BLOCK;
+    const bool has_blocks = s->scaling == SCALING_VECTOR || s->scaling == SCALING_BLOCK;
     const bool keeps = s->epilogue == PRODUCT_GELU, sums = s->epilogue == PRODUCT_COLUMN_SUM;
     /* addresses with the alignment that the heuristics are to assume */
     const void *somewhere = (const void *)(uintptr_t)256, *beside = (const void *)(uintptr_t)16;
@@ -131,6 +157,10 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
          s->has_scales},
         {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
          s->has_scales},
+        {(cublasLtMatmulDescAttributes_t)CUBLASLT_SCALE_MODE_A,
+         s->scaling == SCALING_BLOCK ? &block_mode : &vector_mode, sizeof vector_mode, has_blocks},
+        {(cublasLtMatmulDescAttributes_t)CUBLASLT_SCALE_MODE_B, &vector_mode, sizeof vector_mode,
+         has_blocks},
     };
     cublasStatus_t status = lt->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     for (size_t i = 0; i < ARRAY_LEN(attributes) && status == CUBLAS_STATUS_SUCCESS; i++)

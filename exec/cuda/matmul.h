@@ -39,7 +39,8 @@ struct product_shape {
     uint8_t has_scales; /* a and b are 8-bit types with a scale each (product_set_scales()) */
     uint8_t b_type;     /* enum dtype; where not scaled, as a_type */
     uint8_t epilogue;   /* enum product_epilogue */
-    uint8_t unused[5];  /* 0, since shapes are compared byte by byte */
+    uint8_t scaling;    /* enum scaling, if has_scales: one scale, or blocks of 128 */
+    uint8_t unused[4];  /* 0, since shapes are compared byte by byte */
 };
 
 struct product; /* a plan */
@@ -53,7 +54,11 @@ void products_free(struct products *products);
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
-/* Sets the addresses of the fp32 scales for the next runs of a plan with scales. Until it has called product_run(), no
+/* Returns why the library multiplies no factors with a scale for each block of 128, in words that follow "for which";
+ * NULL: it does. */
+const char *products_why_no_blocks(const struct products *products);
+
+/* Sets the addresses of the fp32 scales, in the order of cuda_lay_out_scales(), for the next runs of a plan with scales. Until it has called product_run(), no
  * other thread may set those of the plan. Returns a cublasStatus_t. */
 int product_set_scales(const struct products *products, const struct product *product,
                        const void *a, const void *b);

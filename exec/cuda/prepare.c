@@ -54,6 +54,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .a_type = call->read[0].dtype,
         .b_type = call->read[1].dtype,
         .has_scales = w->matmul.scaling != SCALING_NONE,
+        .scaling = (uint8_t)w->matmul.scaling,
         .y_type = call->write[0].dtype,
         .accumulates = flag_from_parameter(w->matmul.accumulate),
         .has_bias = w->matmul.epilogue == EPILOGUE_BIAS,
@@ -190,6 +191,33 @@ static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
     return true;
 }
 
+/* Returns the rows of a block of numbers that share a scale in a factor of a product; 0: it has no such blocks. */
+static int block_rows_of_factor(const struct work *work, int which)
+{
+    const enum scaling scaling = work_scale_layout(work, which).scaling;
+    return scaling == SCALING_BLOCK ? CUDA_SCALE_BLOCK : scaling == SCALING_VECTOR ? 1 : 0;
+}
+
+/* Returns where in a product's scratch memory the scales of factor `which` lie in the order that the library wants, or
+ * with 2 where they end: after the workspace and a bias that is cast. */
+static size_t scales_offset(const struct call *call, int which)
+{
+    const struct work *w = call->work;
+    const size_t cast = casts_bias(call) ? call->read[2].element_count *
+                                               dtype_bytes((enum dtype)call->write[0].dtype)
+                                         : 0;
+    size_t offset = PRODUCT_WORKSPACE + (cast + 255) / 256 * 256;
+    for (int k = 0; k < which; k++) {
+        const int block_rows = block_rows_of_factor(w, k);
+        const size_t scales =
+            block_rows == 0
+                ? 0
+                : cuda_laid_out_scales(k == 0 ? w->matmul.m : w->matmul.n, w->matmul.k, block_rows);
+        offset += (scales * sizeof(float) + 255) / 256 * 256;
+    }
+    return offset;
+}
+
 /* Plans a product, with all groups that it has on the call's rank. */
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
@@ -197,9 +225,7 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
     const struct product_shape shape = product_shape_of(call, 1);
     if (!shape.has_scales && shape.b_type != shape.a_type)
         return report_types(cuda->run, call, diag, "its factors have different types");
-    prepared->scratch_bytes =
-        PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].element_count : 0) *
-                                dtype_bytes((enum dtype)shape.y_type);
+    prepared->scratch_bytes = scales_offset(call, 2);
     if (plan_with_next_op(cuda, call, prepared))
         return STATUS_OK;
     enum status status = STATUS_OK;
@@ -232,13 +258,22 @@ static const char *missing_kernel_text(const struct work *work)
 }
 
 /* Refuses an op whose scaling, kind of work or dtype (fp64) this backend does not compute. */
-static enum status check_types(const struct exec_run *run, const struct call *call,
-                               struct diag *diag)
+static enum status check_types(const struct cuda *cuda, const struct call *call, struct diag *diag)
 {
-    if (scaling_of(call->work) > SCALING_TENSOR)
+    const struct exec_run *run = cuda->run;
+    const enum scaling scaling = scaling_of(call->work);
+    const bool has_blocks = scaling == SCALING_VECTOR || scaling == SCALING_BLOCK;
+    const char *why = has_blocks ? products_why_no_blocks(cuda->products) : NULL;
+    if (why != NULL)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
-                          "op %" PRIu32 " (%s) has scaling=%s; the cuda backend has one scale for "
-                          "a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it",
+                          "op %" PRIu32 " (%s) has scaling=%s, for which %s; --backend cpu has it",
+                          call->op, work_kind_info((enum work_kind)call->work->kind)->name,
+                          scaling_names[scaling], why);
+    if (scaling > SCALING_TENSOR && !has_blocks)
+        return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " (%s) has scaling=%s; the cuda backend has scales for a "
+                          "tensor and for blocks of 128 (--products fp8-tensor, fp8-delayed, "
+                          "fp8-block); --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           scaling_names[scaling_of(call->work)]);
     if (scaling_of(call->work) != SCALING_NONE && work_row_groups(call->work) > 1)
@@ -302,7 +337,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     run_fill_call(cuda->run, rank, op, &call);
     if (rank != first && call.routed_rows == NULL)
         return STATUS_OK;
-    enum status status = check_types(cuda->run, &call, diag);
+    enum status status = check_types(cuda, &call, diag);
     if (status != STATUS_OK || runs_on_host(cuda->run->ir, op))
         return status;
     const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
@@ -497,9 +532,18 @@ static bool run_product(void *context, struct call *call)
     if (w->matmul.scaling != SCALING_NONE) {
         const struct operand *scales =
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
-        status =
-            product_set_scales(cuda->products, cuda->prepared_ops[call->op].group_plans[0].product,
-                               scales[0].data, scales[1].data);
+        const void *of[2] = {scales[0].data, scales[1].data};
+        for (int k = 0; k < 2 && status == 0 && block_rows_of_factor(w, k) > 0; k++) {
+            float *to = (float *)(void *)((char *)stream->scratch + scales_offset(call, k));
+            const int error =
+                cuda_lay_out_scales(to, of[k], k == 0 ? w->matmul.m : w->matmul.n, w->matmul.k,
+                                    block_rows_of_factor(w, k), stream->handle);
+            status = error == 0 ? 0 : (int)CUBLAS_STATUS_EXECUTION_FAILED;
+            of[k] = to;
+        }
+        if (status == 0)
+            status = product_set_scales(
+                cuda->products, cuda->prepared_ops[call->op].group_plans[0].product, of[0], of[1]);
     }
     if (status == 0)
         status = cuda->prepared_ops[call->op].epilogue != PRODUCT_ALONE
@@ -703,7 +747,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = run_compute,
     [WORK_CROSS_ENTROPY_FINISH] = run_compute,
     [WORK_ADD] = run_compute,
-    [WORK_QUANTISE] = run_compute, /* of a tensor: check_types() */
+    [WORK_QUANTISE] = run_compute, /* of a tensor or blocks of 128: check_types() */
     [WORK_DEQUANTISE] = run_compute,
     [WORK_CAST] = run_compute,
     [WORK_FILL] = run_fill,

@@ -234,11 +234,55 @@ static void products_of_8_bits_run_or_are_refused(void)
     hand_release(&h);
     if (hand_load(&h, blocks)) {
         CHECK_INT("blocks", hand_run(&h), STATUS_BAD_INPUT);
-        CHECK_TEXT("by name", h.diag.text ? h.diag.text : "",
-                   "hand.ir: error: op 0 (quantise) has scaling=mx; the cuda backend has one scale "
-                   "for a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it\n");
+        CHECK_TEXT(
+            "by name", h.diag.text ? h.diag.text : "",
+            "hand.ir: error: op 0 (quantise) has scaling=mx; the cuda backend has scales for "
+            "a tensor and for blocks of 128 (--products fp8-tensor, fp8-delayed, "
+            "fp8-block); --backend cpu has it\n");
     }
     hand_release(&h);
+}
+
+/* cuBLASLt has products with scales of blocks since 12.9, and on Hopper only. */
+static void scales_of_blocks_are_refused_where_there_are_none(void)
+{
+    static const char text[] =
+        "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
+        "buffer x0 hbm bf16 [16,64] activation persistent\n"
+        "buffer q0 hbm e4m3 [16,64] activation free=0\nbuffer s0 hbm f32 [16] activation free=0\n"
+        "op 0 quantise compute rows=16 cols=64 scaling=vector reads x0 writes q0 s0\n";
+    static const struct {
+        int major, version;
+        const char *why; /* NULL: it runs */
+    } rows[] = {
+        {9, 120900, NULL},
+        {9, 120803, "cuBLASLt older than 12.9 has no products"},
+        {8, 130000,
+         "cuBLASLt has products on GPUs of compute capability 9.0 (Hopper) only, and this one is "
+         "older"},
+        {10, 130000,
+         "cuBLASLt has products on GPUs of compute capability 9.0 (Hopper) only, and this one is "
+         "newer (Blackwell has those of mxfp8 and nvfp4 instead)"},
+    };
+    const int version = emulator_versions.cublaslt;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct hand h;
+        char want[400] = "";
+        emulator_capability = rows[i].major;
+        emulator_versions.cublaslt = rows[i].version;
+        if (rows[i].why != NULL)
+            snprintf(want, sizeof want,
+                     "hand.ir: error: op 0 (quantise) has scaling=vector, for which %s; --backend "
+                     "cpu has it\n",
+                     rows[i].why);
+        if (hand_load(&h, text)) {
+            CHECK_INT("blocks", hand_run(&h), rows[i].why != NULL ? STATUS_BAD_INPUT : STATUS_OK);
+            CHECK_TEXT("by name", h.diag.text ? h.diag.text : "", want);
+        }
+        hand_release(&h);
+    }
+    emulator_capability = 9;
+    emulator_versions.cublaslt = version;
 }
 
 static void what_cannot_be_is_said(void)
@@ -525,6 +569,64 @@ static void products_of_8_bits_have_scales(void)
     diag_release(&diag);
 }
 
+/* Factors with a scale for each block: of 1 x 128 in a, of 1 x 128 or 128 x 128 in b. The last blocks of k and n are
+ * incomplete. */
+static void products_of_8_bits_have_scales_of_blocks(void)
+{
+    enum { M = 16, N = 160, K = 336, ALONG = 3 };
+    static uint8_t a[M * K], b[N * K];
+    static float y[M * N], scale_a[M * ALONG], scale_b[N * ALONG];
+    _Alignas(16) static float laid_a[M * ALONG], laid_b[N * ALONG];
+    float workspace = 0;
+    for (int i = 0; i < M * K; i++)
+        number_set(a, DTYPE_E4M3, (uint64_t)i, i % 7 - 3);
+    for (int i = 0; i < N * K; i++)
+        number_set(b, DTYPE_E4M3, (uint64_t)i, i % 5 - 1.5);
+    for (int i = 0; i < M * ALONG; i++)
+        scale_a[i] = 1 + (float)i / 8;
+    for (int i = 0; i < N * ALONG; i++)
+        scale_b[i] = 2 - (float)i / 512;
+    for (int rows = 1; rows <= CUDA_SCALE_BLOCK; rows += CUDA_SCALE_BLOCK - 1) {
+        struct diag diag = {0};
+        struct product_shape shape = {.m = M,
+                                      .n = N,
+                                      .k = K,
+                                      .a_stride = K,
+                                      .b_stride = K,
+                                      .y_stride = N,
+                                      .form = MATMUL_NT,
+                                      .a_type = DTYPE_E4M3,
+                                      .b_type = DTYPE_E4M3,
+                                      .y_type = DTYPE_F32,
+                                      .has_scales = 1,
+                                      .scaling = rows == 1 ? SCALING_VECTOR : SCALING_BLOCK};
+        struct products *products = products_new(cublaslt_open(&diag), &diag);
+        const struct product *product = products_plan(products, &shape, &diag);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(product);
+        CHECK("room for scales", cuda_laid_out_scales(M, K, 1) <= ARRAY_LEN(laid_a) &&
+                                     cuda_laid_out_scales(N, K, rows) <= ARRAY_LEN(laid_b));
+        CHECK_INT("scales of a", cuda_lay_out_scales(laid_a, scale_a, M, K, 1, NULL), 0);
+        CHECK_INT("scales of b", cuda_lay_out_scales(laid_b, scale_b, N, K, rows, NULL), 0);
+        CHECK_INT("scales", product_set_scales(products, product, laid_a, laid_b), 0);
+        CHECK_INT("run",
+                  product_run(products, product, 1, a, b, NULL, y, y, NULL, &workspace, NULL), 0);
+        emulator_wait();
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < N; j++) {
+                double sum = 0;
+                for (int k = 0; k < K; k++)
+                    sum += ((i * K + k) % 7 - 3) * ((j * K + k) % 5 - 1.5) *
+                           (double)scale_a[i * ALONG + k / 128] *
+                           (double)scale_b[j / rows * ALONG + k / 128];
+                CHECK("product", fabs(y[i * N + j] - sum) <= 1e-3 + 1e-5 * fabs(sum));
+            }
+        shape.m = 18; /* the library wants lines of scales in multiples of 4 */
+        CHECK("refused", products_plan(products, &shape, NULL) == NULL);
+        products_free(products);
+        diag_release(&diag);
+    }
+}
+
 /* CUDA reads the variable at its first call. */
 static void streams_have_queues_of_their_own(void)
 {
@@ -709,6 +811,9 @@ static const struct check_case cases[] = {
     {"scratch is that of the rank with the most rows",
      scratch_is_that_of_the_rank_with_the_most_rows},
     {"products of 8 bits have scales", products_of_8_bits_have_scales},
+    {"products of 8 bits have scales of blocks", products_of_8_bits_have_scales_of_blocks},
+    {"scales of blocks are refused where there are none",
+     scales_of_blocks_are_refused_where_there_are_none},
     {"products of 8 bits run or are refused", products_of_8_bits_run_or_are_refused},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"what cannot be is said", what_cannot_be_is_said},

@@ -87,7 +87,9 @@ static struct work draw_work(enum work_kind kind)
         work.permute.to = 0; /* only work with a route has it, which the backend refuses */
     if (kind == WORK_QUANTISE) {
         const int64_t form = draw(0, 4);
-        work.quantise.scaling = SCALING_TENSOR;
+        work.quantise.scaling = form > 2 || draw(0, 2) == 0 ? SCALING_TENSOR
+                                : draw(0, 1)                ? SCALING_VECTOR
+                                                            : SCALING_BLOCK;
         work.quantise.turned = form == 1;
         work.quantise.both = form == 2;
         work.quantise.finds = form == 3;

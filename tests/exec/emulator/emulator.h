@@ -48,8 +48,10 @@ struct emulator_versions {
 extern struct emulator_versions emulator_versions;
 
 extern int emulator_epilogues; /* 0: cuBLASLt has none but the bias; it starts as 1 */
-extern int emulator_devices;   /* GPUs that the runtime reports; -1: old driver */
-int emulator_arenas(void);     /* registered blocks of host memory: each open rank has one */
+extern int
+    emulator_capability;     /* the major number of the GPUs' compute capability; it starts as 9 */
+extern int emulator_devices; /* GPUs that the runtime reports; -1: old driver */
+int emulator_arenas(void);   /* registered blocks of host memory: each open rank has one */
 extern const char *emulator_connections; /* CUDA_DEVICE_MAX_CONNECTIONS as CUDA sees it */
 int emulator_devices_touched(void);      /* number of GPUs on which this process has a context */
 extern const char *emulator_fails; /* name of a runtime function whose calls fail; NULL: none */

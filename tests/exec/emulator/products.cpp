@@ -26,6 +26,7 @@ struct Desc {
     int64_t turn_a, turn_b, epilogue, bias_type, aux_step;
     void *bias_data, *aux; /* written by the epilogues that say so */
     const void *scale_a, *scale_b;
+    int32_t mode_a, mode_b; /* cublasLtMatmulMatrixScale_t */
     bool adds_bias() const
     {
         return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -107,13 +108,29 @@ void sum_b(const Desc &d, const std::vector<float> &b, Layout lb)
     }
 }
 
+/* Multiplies the numbers of a factor, whose columns lie along k, by the scales of their blocks: those of 128 x 1 are
+ * stored with the columns next to each other, those of 128 x 128 with k innermost, and padded to multiples of 4. */
+void apply_block_scales(std::vector<float> &x, Layout l, int32_t mode, const void *scales)
+{
+    const auto *s = static_cast<const float *>(scales);
+    const int64_t along = (l.rows + 127) / 128;
+    for (int64_t c = 0; c < l.cols; c++)
+        for (int64_t k = 0; k < l.rows; k++)
+            x[static_cast<size_t>(c * l.rows + k)] *=
+                mode == CUBLASLT_SCALES_VECTOR ? s[k / 128 * ((l.cols + 3) / 4 * 4) + c]
+                                               : s[c / 128 * ((along + 3) / 4 * 4) + k / 128];
+}
+
 void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const void *b, Layout lb,
               float beta, const void *c, Layout lc, void *y)
 {
     std::vector<float> fa = columns(a, la), fb = columns(b, lb);
     if (d.sums_b())
         sum_b(d, fb, lb);
-    if (d.scale_a != nullptr)
+    if (d.mode_a != 0) {
+        apply_block_scales(fa, la, d.mode_a, d.scale_a);
+        apply_block_scales(fb, lb, d.mode_b, d.scale_b);
+    } else if (d.scale_a != nullptr)
         alpha *= *static_cast<const float *>(d.scale_a) * *static_cast<const float *>(d.scale_b);
     std::vector<float> fy =
         beta != 0 ? columns(c, lc) : std::vector<float>(static_cast<size_t>(lc.rows * lc.cols));
@@ -189,7 +206,7 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
     memcpy(&d, desc, sizeof d);
     int32_t word = 0;
     memcpy(&word, value, size < sizeof word ? size : sizeof word);
-    switch (name) {
+    switch (static_cast<int>(name)) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
         d.turn_a = word == CUBLAS_OP_T;
         break;
@@ -210,6 +227,12 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
         break;
     case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
         memcpy(&d.scale_a, value, sizeof d.scale_a);
+        break;
+    case CUBLASLT_SCALE_MODE_A:
+        d.mode_a = word;
+        break;
+    case CUBLASLT_SCALE_MODE_B:
+        d.mode_b = word;
         break;
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
         memcpy(&d.scale_b, value, sizeof d.scale_b);
@@ -298,6 +321,15 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                   la.rows % 16 != 0 || la.cols % 16 != 0 ||
                   (la.type == CUDA_R_8F_E5M2 && lb.type == CUDA_R_8F_E5M2) ||
                   (ly.type != CUDA_R_16BF && ly.type != CUDA_R_16F && ly.type != CUDA_R_32F)))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    /* blocks: both factors have them, and not both of 128 x 128; lines of scales are whole groups of 4 */
+    const bool blocks = d.mode_a != 0 || d.mode_b != 0;
+    const auto is_blocks = [](int32_t mode) {
+        return mode == CUBLASLT_SCALES_VECTOR || mode == CUBLASLT_SCALES_BLOCK;
+    };
+    if (blocks && (!eight || !is_blocks(d.mode_a) || !is_blocks(d.mode_b) ||
+                   (d.mode_a == d.mode_b && d.mode_a == CUBLASLT_SCALES_BLOCK) ||
+                   lb.cols % 4 != 0 || !on_16_bytes(d.scale_a) || !on_16_bytes(d.scale_b)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if ((!eight && (la.type != lb.type || (ly.type != la.type && ly.type != CUDA_R_32F))) ||
         lc.type != ly.type || la.step < la.rows || lb.step < lb.rows)

@@ -11,6 +11,7 @@
 
 extern "C" {
 
+int emulator_capability = 9;
 struct emulator_versions emulator_versions = {CUDART_VERSION, CUBLAS_VERSION,
 #ifdef HAVE_CUDNN
                                               CUDNN_VERSION,
@@ -115,7 +116,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int)
 {
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? emulator_capability
              : attribute == cudaDevAttrMultiProcessorCount  ? 1
                                                             : 0;
     return cudaSuccess;
