@@ -120,6 +120,8 @@ static void every_kind_takes_long_sequences(void)
         struct cuda_launch_context place = {.scratch = (void *)(uintptr_t)256};
         for (uint32_t i = 0; i < info->param_count; i++)
             work.p[i] = long_parameter(info->param[i].name);
+        if (kind == WORK_DEQUANTISE) /* of a weight, which has less than 2^32 elements */
+            work.dequantise.rows = WIDTH;
         if (cuda_compute_rows[kind].run == NULL || !bench_list_operands(&work, DTYPE_BF16, &o))
             continue;
         call.read_count = (uint8_t)o.read_count;
