@@ -154,7 +154,9 @@ awk '/^fitted numbers/ { on = 1 } on && NF == 5 && /[0-9]$/ && $2 != 4 { print "
     grep -vE '^fpdt-t3-.*(,megatron-sp,|,ulysses,.*--seq 65536 )') > $T/rows.csv
 longhaul validate --data $T/rows.csv -o $T/errors.csv > $T/note
 group() { # PATTERN, what the row says: its end, mean and worst
-    grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 4); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
+    # columns are counted from the last one back: texts before them have commas
+    grep -v '^#' $T/errors.csv | awk -F, -v pattern="$1" -v says="$2" 'NR == 1 { for (i = 1; i <= NF; i++) back[$i] = NF - i; next }
+        $0 ~ pattern && $(NF - back["status"]) == "ok" { e = 100 * $(NF - back["relative_error"]); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
         END { printf "(%d%s | %.1f %% | %+.1f %% |\n", n, says, sum / n, worst }' > $T/end
     grep -qF -e "$(cat $T/end)" $T/accuracy-pages.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
 }
