@@ -1,3 +1,5 @@
+/* tests/base/test_answer_file.c: answers come back from the file in which they were kept; a damaged line loses only its
+ * own answer, and a file that is not ours stays as it is. */
 #include "base/answer_file.h"
 #include "tests/check.h"
 

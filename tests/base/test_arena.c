@@ -1,3 +1,5 @@
+/* tests/base/test_arena.c: memory of arenas and of the heap is aligned, zeroed where that is promised, and keeps what
+ * it holds; an impossible size ends the program. */
 #include "base/arena.h"
 #include "tests/check.h"
 

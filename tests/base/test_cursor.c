@@ -1,3 +1,4 @@
+/* tests/base/test_cursor.c: words and numbers of a text are read with the place at which they stand. */
 #include "base/text.h"
 #include "tests/check.h"
 

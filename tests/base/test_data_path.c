@@ -1,3 +1,5 @@
+/* tests/base/test_data_path.c: a data file is looked for in the folder of the environment, then in the source tree; the
+ * message for a missing one names the folders. */
 #include "base/data_path.h"
 #include "tests/check.h"
 

@@ -1,3 +1,5 @@
+/* tests/base/test_diag.c: a message is one clean line that says where the fault is, and suggests the nearest word for a
+ * misspelt one. */
 #include "base/diag.h"
 #include "tests/check.h"
 

@@ -1,3 +1,4 @@
+/* tests/base/test_gunzip.c: a gzip file of any length and number of members is unpacked; a damaged one is reported. */
 #include "base/gunzip.h"
 #include "tests/check.h"
 

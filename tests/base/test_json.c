@@ -1,3 +1,5 @@
+/* tests/base/test_json.c: JSON text is read as values with their lines; what is no JSON, or has the wrong type, gets
+ * one message with its place. */
 #include "base/json.h"
 #include "base/json_pull.h"
 #include "base/text.h"

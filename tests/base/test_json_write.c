@@ -1,3 +1,4 @@
+/* tests/base/test_json_write.c: JSON is written in the promised lines, and any text in it is read back. */
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/utf8.h"

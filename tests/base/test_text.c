@@ -1,3 +1,5 @@
+/* tests/base/test_text.c: texts grow by pieces of any kind, numbers print exactly, and files are read and saved as a
+ * whole or not at all. */
 #include "base/file_set.h"
 #include "base/text.h"
 #include "tests/check.h"

@@ -1,3 +1,5 @@
+/* tests/base/test_units.c: quantities and token counts are read with their units and print short; a wrong unit gets a
+ * message with those that fit. */
 #include "base/units.h"
 #include "tests/check.h"
 

@@ -1,3 +1,5 @@
+/* tests/bench/test_repeat.c: a measurement is repeated until its median is stable or the rounds end; outliers do not
+ * count. */
 #include "bench/repeat.h"
 #include "tests/check.h"
 

@@ -1,3 +1,5 @@
+/* tests/cli/test_options.c: options of a command line are split and read by their kind, wrong ones get a message, and
+ * help is printed from the same rows. */
 #include "cli/common/options.h"
 
 #include "base/arena.h"

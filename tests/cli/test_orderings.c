@@ -1,3 +1,5 @@
+/* tests/cli/test_orderings.c: the order of SPPO's variants in Table 4 of its paper, for the shortest sequence of the 7B
+ * model. */
 #include "tests/cli/orderings.h"
 
 static void the_shortest_length_of_7b_is_ordered_as_published(void)

@@ -1,3 +1,5 @@
+/* tests/cli/test_orderings_nightly.c: the order of SPPO's variants in Table 4 of its paper, for all models and sequence
+ * lengths. */
 #include "tests/cli/orderings.h"
 
 static void all_lengths_of_7b_13b_and_65b_are_ordered_as_documented(void)

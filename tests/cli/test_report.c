@@ -1,3 +1,5 @@
+/* tests/cli/test_report.c: the screen of `predict`: commands that can be pasted, rounded parts that add up to the
+ * printed whole, and no more lines than a screen has. */
 #include "cli/report/report.h"
 
 #include "tests/check.h"

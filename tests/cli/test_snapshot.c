@@ -1,3 +1,5 @@
+/* tests/cli/test_snapshot.c: a snapshot of predicted memory: its history of allocations, replayed, ends with the bytes
+ * that its segments show. */
 #include "cli/folder/snapshot_out.h"
 #include "predict/setup/setup.h"
 #include "traces/pickle.h"

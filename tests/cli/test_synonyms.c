@@ -1,4 +1,4 @@
-/* Each word that base/synonyms.def suggests is a name of ours. */
+/* tests/cli/test_synonyms.c: each word that base/synonyms.def suggests is a name of ours. */
 #include "base/diag.h"
 
 #include "cli/command.h"

@@ -1,3 +1,5 @@
+/* tests/exec/test_bindings.c: parameters, tokens and gradients are put into the buffers of ranks and gathered from
+ * them, as the bindings of a schedule say. */
 #include "tests/exec/hand.h"
 
 #include "exec/bindings.h"

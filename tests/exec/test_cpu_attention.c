@@ -1,3 +1,5 @@
+/* tests/exec/test_cpu_attention.c: attention of the CPU backend agrees with its definition, its backward with finite
+ * differences, and merged pieces with the whole. */
 #include "tests/exec/plain.h"
 
 /* ---- attention in double, straight from its definition ---- */

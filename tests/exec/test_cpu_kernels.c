@@ -1,3 +1,5 @@
+/* tests/exec/test_cpu_kernels.c: the CPU backend has a kernel for every kind of work, and converts operands of 16
+ * bits. */
 #include "exec/cpu/cpu.h"
 #include "exec/number.h"
 #include "tests/exec/plain.h"

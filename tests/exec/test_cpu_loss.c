@@ -1,3 +1,5 @@
+/* tests/exec/test_cpu_loss.c: the CPU backend's exponential, embedding lookup and loss agree with their definitions,
+ * also with the vocabulary in parts. */
 #include "tests/exec/plain.h"
 
 #include "exec/cpu/fast_exp.h"

@@ -1,3 +1,5 @@
+/* tests/exec/test_number.c: numbers are rounded to the types of 8, 16 and 32 bits as their formats say, and come
+ * back. */
 #include "exec/number.h"
 
 #include "tests/check.h"

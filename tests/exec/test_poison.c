@@ -1,3 +1,5 @@
+/* tests/exec/test_poison.c: a run with poisoned memory reports the first element that an op reads before anything has
+ * written it. */
 #include "tests/exec/hand.h"
 
 #define HEAD                                                                                       \

@@ -1,3 +1,5 @@
+/* tests/exec/test_reference.c: the plain transformer: gradients are finite differences, AdamW is worked by hand, and
+ * runs repeat to the bit. */
 #include "exec/reference.h"
 
 #include "tests/exec/reference_loss.h"

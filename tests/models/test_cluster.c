@@ -1,3 +1,5 @@
+/* tests/models/test_cluster.c: cluster presets have sources and published values, and a cluster is resized, overridden
+ * and listed as its fields say. */
 #include "tests/models/cluster_fixture.h"
 
 #include "base/text.h"

@@ -1,3 +1,5 @@
+/* tests/models/test_cluster_json.c: cluster files: what a file leaves out comes from its base, and a wrong file is
+ * refused with its line. */
 #include "tests/models/cluster_fixture.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* tests/models/test_cluster_line.c: a cluster on one line, such as 2x4xh100: what it takes from presets, its options,
+ * and the messages for wrong lines. */
 #include "tests/models/cluster_fixture.h"
 
 #include <string.h>

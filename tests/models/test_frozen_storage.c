@@ -1,3 +1,5 @@
+/* tests/models/test_frozen_storage.c: how bitsandbytes stores frozen weights: sizes by hand; codes, scales and values
+ * to the bit. */
 #include "models/frozen_storage.h"
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+/* tests/models/test_hf_config.c: config.json files of Hugging Face are read with the published parameters; what is not
+ * modelled is named. */
 #include "models/hf_config.h"
 
 #include "tests/check.h"

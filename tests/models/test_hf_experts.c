@@ -1,3 +1,5 @@
+/* tests/models/test_hf_experts.c: config.json files of models with experts are read with the published parameters;
+ * forms that are not modelled are refused. */
 #include "models/hf_config.h"
 #include "models/mfu.h"
 #include "models/transformer.h"

@@ -1,3 +1,4 @@
+/* tests/models/test_mfu.c: each convention of counting flops gives the MFU that its source prints. */
 #include "models/mfu.h"
 
 #include "tests/check.h"

@@ -1,3 +1,5 @@
+/* tests/models/test_transformer.c: a model lists its tensors, parameters and flops; presets, files and overrides of
+ * fields are read, or refused with a message. */
 #include "models/transformer.h"
 
 #include "tests/check.h"

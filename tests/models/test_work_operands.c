@@ -1,3 +1,4 @@
+/* tests/models/test_work_operands.c: the number, sizes and types of the operands of each kind of work. */
 #include "models/work_operands.h"
 
 #include "tests/check.h"

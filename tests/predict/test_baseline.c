@@ -1,3 +1,4 @@
+/* tests/predict/test_baseline.c: LoongTrain's closed form of a step gives what is worked out by hand. */
 #include "predict/validate/baseline.h"
 
 #include "tests/check.h"

@@ -1,5 +1,5 @@
-/* What a reading calls "ignored" has no effect on a step: the tables of predict/launch/ beside the verdicts on all keys
- * of the frameworks in tests/data/launch_keys/. */
+/* tests/predict/test_launch_keys.c: what a reading calls "ignored" has no effect on a step: the tables of
+ * predict/launch/ beside the verdicts on all keys of the frameworks in tests/data/launch_keys/. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"

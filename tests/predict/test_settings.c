@@ -1,4 +1,5 @@
-/* The readers of TOML, YAML and JSON: which value a setting gets, and what is refused. */
+/* tests/predict/test_settings.c: the readers of TOML, YAML and JSON: which value a setting gets, and what is
+ * refused. */
 #include "predict/launch/settings.h"
 
 #include "tests/check.h"

@@ -1,4 +1,5 @@
-/* The table files of training frameworks (launch/NAME.csv): what they may hold, and what their rows do. */
+/* tests/predict/test_table_files.c: the table files of training frameworks (launch/NAME.csv): what they may hold, and
+ * what their rows do. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
 

@@ -1,3 +1,5 @@
+/* tests/predict/test_workers.c: child processes give their results in the order of jobs; a child that ends early, or
+ * gives none, is reported. */
 #include "predict/workers.h"
 
 #include "predict/longhaul.h"

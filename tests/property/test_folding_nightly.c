@@ -1,3 +1,5 @@
+/* tests/property/test_folding_nightly.c: folded predictions, predictions of replicas and short lists equal the whole
+ * ones, over many random schedules. */
 #include "tests/property/folding.h"
 #include "tests/property/short_lists.h"
 

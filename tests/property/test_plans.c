@@ -1,3 +1,5 @@
+/* tests/property/test_plans.c: no configuration is better than the plan that a search finds, over a few random
+ * requests. */
 #include "tests/property/plans.h"
 
 static void nothing_is_better_than_a_plan(void)

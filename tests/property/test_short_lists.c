@@ -1,3 +1,4 @@
+/* tests/property/test_short_lists.c: a short list of ops stands for the whole list, over a few random schedules. */
 #include "tests/property/short_lists.h"
 
 static void short_lists_represent_whole_lists(void)

@@ -1,3 +1,5 @@
+/* tests/schedule/test_caching_allocator.c: the model of PyTorch's caching allocator rounds, splits, merges and frees
+ * blocks as PyTorch does. */
 #include "schedule/reserved/caching_allocator.h"
 
 #include "tests/check.h"

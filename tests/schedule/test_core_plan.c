@@ -1,3 +1,5 @@
+/* tests/schedule/test_core_plan.c: core plans are read, their loads and bytes are worked by hand, and each fault of a
+ * plan is found with an example. */
 #include "schedule/core_plan/coverage.h"
 #include "schedule/core_plan/deal_rules.h"
 

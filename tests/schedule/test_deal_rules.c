@@ -1,3 +1,5 @@
+/* tests/schedule/test_deal_rules.c: the rules that deal the tokens of a sequence to ranks: owners by hand, equal
+ * shares, and tiles that cover every pair. */
 #include "schedule/core_plan/coverage.h"
 #include "schedule/core_plan/tile_rules.h"
 

@@ -1,3 +1,4 @@
+/* tests/schedule/test_ir.c: the tables of a schedule: rows, names, shapes, views and roles. */
 #include "schedule/ir/ir.h"
 
 #include "tests/check.h"

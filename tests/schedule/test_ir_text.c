@@ -1,3 +1,5 @@
+/* tests/schedule/test_ir_text.c: a schedule's text form reads and prints the same schedule; the first fault is reported
+ * with its place. */
 #include "schedule/ir/ir_text.h"
 
 #include "tests/check.h"

@@ -1,3 +1,5 @@
+/* tests/schedule/test_layout.c: every layout of tokens over ranks is a permutation, with the owners and order that its
+ * definition gives. */
 #include "schedule/ir/layout.h"
 
 #include "tests/check.h"

@@ -1,3 +1,4 @@
+/* tests/schedule/test_lifetimes.c: buffers that live at the same time never overlap in the planned arena. */
 #include "schedule/analysis/liveness.h"
 
 #include "schedule/memory_plan/live_ranges.h"

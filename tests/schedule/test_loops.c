@@ -1,3 +1,5 @@
+/* tests/schedule/test_loops.c: loops of a schedule's text are written out as the flat list, which prints as loops
+ * again. */
 #include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/memory_plan/plan_offsets.h"

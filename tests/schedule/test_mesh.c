@@ -1,3 +1,5 @@
+/* tests/schedule/test_mesh.c: ranks, coordinates and groups of a mesh follow from each other; roles and guards select
+ * the right ranks. */
 #include "schedule/ir/mesh.h"
 
 #include "tests/check.h"

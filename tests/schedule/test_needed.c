@@ -1,3 +1,5 @@
+/* tests/schedule/test_needed.c: the rows that context ranks need, send and receive are those that their queries see,
+ * compared token by token. */
 #include "schedule/ir/needed.h"
 
 #include "tests/check.h"

@@ -1,3 +1,5 @@
+/* tests/schedule/test_order.c: which ops of a list end before others start: each rule by hand, and random lists against
+ * the transitive closure. */
 #include "schedule/analysis/happens_before.h"
 
 #include "tests/check.h"

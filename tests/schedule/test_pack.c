@@ -1,3 +1,5 @@
+/* tests/schedule/test_pack.c: live ranges that conflict get separate bytes of an arena; each way of packing takes the
+ * place that it promises. */
 #include "schedule/memory_plan/pack.h"
 
 #include "schedule/analysis/liveness.h"

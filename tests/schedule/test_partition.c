@@ -1,3 +1,5 @@
+/* tests/schedule/test_partition.c: a sequence is cut into subsequences that take equally long, as SPPO's closed form
+ * gives them, or are equally long. */
 #include "schedule/pipeline/partition.h"
 #include "tests/check.h"
 

@@ -1,3 +1,5 @@
+/* tests/schedule/test_reserved.c: the device memory that a published framework reserves for a schedule: its parts add
+ * up, and each constant has a source. */
 #include "schedule/reserved/reserved.h"
 
 #include "base/diag.h"

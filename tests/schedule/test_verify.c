@@ -1,3 +1,5 @@
+/* tests/schedule/test_verify.c: the smallest wrong schedules break their own rule and no other, and random schedules
+ * are judged as by brute force. */
 #include "schedule/verify/verify.h"
 
 #include "base/text.h"

@@ -1,3 +1,5 @@
+/* tests/schedule/test_visible.c: the pieces that ranks compute of packed documents hold each visible pair of a query
+ * and a key once. */
 #include "schedule/ir/visible.h"
 
 #include "schedule/ir/ir_text.h"

@@ -1,3 +1,4 @@
+/* tests/sim/test_collective.c: which bytes of a collective cross each port and link, and how many steps it takes. */
 #include "sim/platform/collective.h"
 #include "tests/sim/machine.h"
 

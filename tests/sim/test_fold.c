@@ -1,3 +1,4 @@
+/* tests/sim/test_fold.c: folded simulations of random plans equal those that simulate every rank. */
 #include "tests/sim/random_plan.h"
 
 #include "sim/traffic/fold.h"

@@ -1,3 +1,5 @@
+/* tests/sim/test_memory.c: the peak of memory is where most bytes are live, and the host memory of a node's ranks adds
+ * up. */
 #include "sim/memory/memory.h"
 #include "tests/sim/machine.h"
 

@@ -1,3 +1,4 @@
+/* tests/sim/test_prune.c: links that can never limit a flow are left out, and no others. */
 #include "sim/traffic/prune.h"
 #include "tests/sim/machine.h"
 

@@ -1,3 +1,4 @@
+/* tests/sim/test_sim.c: simulations that cannot end say why, repeat to the byte, and name the busiest link. */
 #include "sim/sim.h"
 #include "tests/sim/machine.h"
 

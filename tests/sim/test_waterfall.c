@@ -1,3 +1,4 @@
+/* tests/sim/test_waterfall.c: every instant of a rank's step has one cause, worked by hand for small schedules. */
 #include "sim/waterfall.h"
 #include "tests/sim/machine.h"
 

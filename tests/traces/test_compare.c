@@ -1,3 +1,5 @@
+/* tests/traces/test_compare.c: errors of a predicted trace against a measured one: by kind, stream, phase and rank, and
+ * the verdict. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/align.h"

@@ -1,3 +1,5 @@
+/* tests/traces/test_csv.c: traces as CSV files are read as written; the reader reports a fault with its line, and
+ * hostile bytes. */
 #include "base/file_set.h"
 #include "base/text.h"
 #include "tests/check.h"

@@ -1,3 +1,5 @@
+/* tests/traces/test_explain.c: why a measured step is slower than predicted: each cause, made on purpose, is the one
+ * that is named. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/csv.h"

@@ -1,3 +1,5 @@
+/* tests/traces/test_external.c: the table of published figures is read with its units; a fault gets its line and
+ * column, and the shipped rows agree with themselves. */
 #include "base/text.h"
 #include "tests/traces/wrong_text.h"
 #include "traces/external.h"

@@ -1,3 +1,5 @@
+/* tests/traces/test_kineto.c: recordings of PyTorch's profiler are read as rows of a trace, with their phases, kernel
+ * classes and runtime calls; hostile text gets one message. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/kernel_class.h"

@@ -1,3 +1,4 @@
+/* tests/traces/test_perfetto.c: a trace is written as events that Perfetto shows, with its tracks and memory. */
 #include "base/json.h"
 #include "base/text.h"
 #include "tests/check.h"

@@ -1,3 +1,5 @@
+/* tests/traces/test_row_matches.c: the rows of a recording are matched with predicted rows, or are stray; no predicted
+ * row is matched twice in a step. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/csv.h"

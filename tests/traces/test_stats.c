@@ -1,3 +1,4 @@
+/* tests/traces/test_stats.c: busy, exposed and peak figures of a trace's ranks, each worked by hand. */
 #include "tests/check.h"
 #include "traces/stats.h"
 

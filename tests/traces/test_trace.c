@@ -1,3 +1,4 @@
+/* tests/traces/test_trace.c: a trace keeps its rows, labels and header while it grows. */
 #include "tests/check.h"
 #include "traces/trace.h"
 
