@@ -12,13 +12,13 @@ static int64_t own_rows_below(const struct needed_tokens *n, int64_t position)
 /* Adds the positions that a run of queries sees, which begin no earlier than those of the run before. */
 static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
-    struct needed_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;
+    struct seen_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;
     if (last != NULL && begin <= last->end_position) {
         last->end_position = end > last->end_position ? end : last->end_position;
         return;
     }
     n->range = heap_grow(n->range, &n->capacity, n->range_count + 1, sizeof *n->range);
-    n->range[n->range_count++] = (struct needed_range){begin, end, 0};
+    n->range[n->range_count++] = (struct seen_range){begin, end, 0};
 }
 
 void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layout,
@@ -49,7 +49,7 @@ void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layo
         row = end;
     }
     for (size_t i = 0; i < n->range_count; i++) {
-        struct needed_range *r = &n->range[i];
+        struct seen_range *r = &n->range[i];
         r->needed_rows_before = n->row_count;
         n->row_count += r->end_position - r->begin_position -
                         (own_rows_below(n, r->end_position) - own_rows_below(n, r->begin_position));
@@ -74,7 +74,7 @@ int64_t needed_rows_below(const struct needed_tokens *n, int64_t position)
     }
     if (low == 0)
         return 0;
-    const struct needed_range *r = &n->range[low - 1];
+    const struct seen_range *r = &n->range[low - 1];
     int64_t end = position < r->end_position ? position : r->end_position;
     return r->needed_rows_before + end - r->begin_position -
            (own_rows_below(n, end) - own_rows_below(n, r->begin_position));

@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Positions begin_position ... end_position - 1, of which a rank needs those that it does not own. */
-struct needed_range {
+/* Positions begin_position ... end_position - 1, which queries of a rank see. The rank needs those that it does not
+ * own. needed_rows_before: the needed rows of the ranges before. */
+struct seen_range {
     int64_t begin_position, end_position, needed_rows_before;
 };
 
@@ -23,7 +24,7 @@ struct needed_tokens {
     const struct token_layout *layout;
     const struct document_list *documents;
     uint32_t context_rank;
-    struct needed_range *range; /* ascending; heap */
+    struct seen_range *range; /* ascending; heap */
     size_t range_count, capacity;
     int64_t row_count; /* all needed rows */
 };
@@ -59,7 +60,7 @@ struct needed_rows {
 /* The rows of a rank's own in a round of a plan of tiles. */
 struct own_packed_rows {
     int64_t row_count;
-    /* [row_count] for each row, its place in packed order and its row among the rank's own rows; on the heap */
+    /* [row_count] for each row, its packed row and its row among the rank's own rows; on the heap */
     int64_t *packed_row, *own_row;
 };
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,

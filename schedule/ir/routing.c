@@ -128,7 +128,7 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
 
 /* Fills order[experts] with the experts in the order in which slots are dealt to them: by number, or, spread, shuffled
  * by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
-static void find_order(const struct routing *r, uint32_t *order)
+static void fill_deal_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->expert_count;
     for (uint32_t e = 0; e < r->expert_count; e++)
@@ -149,7 +149,7 @@ void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, i
     uint32_t *order = heap_alloc(r->expert_count, sizeof *order);
     int64_t slot = 0;
     deal_tokens(r, list, rows, dealt);
-    find_order(r, order);
+    fill_deal_order(r, order);
     for (uint32_t i = 0; i < r->expert_count; i++) {
         first[order[i]] = slot;
         slot += dealt[order[i]];

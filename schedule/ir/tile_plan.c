@@ -22,8 +22,8 @@ struct tile_plan_builder {
     size_t strips, strip_capacity;
 };
 
-/* Appends runs of the rows [begin, end), which are packed from `place` on. */
-static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, int64_t place)
+/* Appends runs of the rows [begin, end), which are packed from `packed_row` on. */
+static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, int64_t packed_row)
 {
     uint32_t low = 0, high = m->owned_count;
     while (high - low > 1) {
@@ -38,9 +38,9 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
         int64_t o_end = o->first_position + o->row_count, until = o_end < end ? o_end : end;
         m->run = heap_grow(m->run, &m->run_capacity, m->owned_run_count + 1, sizeof *m->run);
         m->run[m->owned_run_count++] =
-            (struct plan_run){begin, until - begin, place,
+            (struct plan_run){begin, until - begin, packed_row,
                               o->first_row + (begin - o->first_position), m->owned_runs[low].owner};
-        place += until - begin;
+        packed_row += until - begin;
         begin = until;
     }
 }
@@ -111,7 +111,7 @@ static int compare_keys(const void *left, const void *right)
 static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cuts)
 {
     struct visible_cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
-    int64_t place = 0, next = 0;
+    int64_t rows = 0, next = 0;
     if (cuts->count > 0)
         memcpy(cut, cuts->cuts, cuts->count * sizeof *cut);
     qsort(cut, cuts->count, sizeof *cut, compare_keys);
@@ -119,12 +119,12 @@ static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cut
         int64_t begin = cut[i].key_begin > next ? cut[i].key_begin : next;
         if (begin >= cut[i].key_end)
             continue;
-        add_runs(m, begin, cut[i].key_end, place);
-        place += cut[i].key_end - begin;
+        add_runs(m, begin, cut[i].key_end, rows);
+        rows += cut[i].key_end - begin;
         next = cut[i].key_end;
     }
     free(cut);
-    return place;
+    return rows;
 }
 
 /* A strip that has no packed row yet. layer: the number of strips before it with the same queries. */
@@ -190,19 +190,19 @@ static void find_strips(struct strip_list *strips, const struct plan_part *keys,
  * rows. */
 static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list *strips)
 {
-    int64_t place = 0;
+    int64_t rows = 0;
     for (size_t layer = 0; layer < strips->layer_count; layer++)
         for (size_t i = 0; i < strips->count; i++) {
             struct plan_strip strip = strips->strips[i].strip;
             if (strips->strips[i].layer != layer)
                 continue;
-            strip.packed_row = place;
+            strip.packed_row = rows;
             m->strip = heap_grow(m->strip, &m->strip_capacity, m->strips + 1, sizeof *m->strip);
             m->strip[m->strips++] = strip;
-            add_runs(m, strip.first_query, strip.first_query + strip.query_count, place);
-            place += strip.query_count;
+            add_runs(m, strip.first_query, strip.first_query + strip.query_count, rows);
+            rows += strip.query_count;
         }
-    return place;
+    return rows;
 }
 
 /* Fills the part of the rank that has these tiles in a round. */

@@ -48,11 +48,11 @@ struct plan_strip {
 /* What one rank reads in one round: its packed keys and queries, and the strips that say which keys the queries see. */
 struct plan_part {
     struct {
-        const struct plan_run *run; /* ascending in `place` */
+        const struct plan_run *run; /* ascending in `packed_row` */
         uint32_t run_count;
         int64_t rows; /* packed rows */
     } of[PLAN_OPERANDS];
-    const struct plan_strip *strip; /* ascending in `place` */
+    const struct plan_strip *strip; /* ascending in `packed_row` */
     uint32_t strip_count;
 };
 

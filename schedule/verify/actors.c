@@ -159,52 +159,54 @@ static void find_components(struct components *c, const struct ir *ir,
     free(component);
 }
 
-/* ---- descriptions of components ---- */
+/* ---- signatures of components ---- */
 
-struct descriptions {
+/* By what components are compared: for each rank of a component its role and, for each route of the role, whether the
+ * rank passes the guard, and the place of its peer. Components with equal signatures communicate alike. */
+struct signatures {
     uint32_t *word;
     size_t count, capacity;
 };
 
-static void append_word(struct descriptions *descriptions, uint32_t word)
+static void append_word(struct signatures *signatures, uint32_t word)
 {
-    descriptions->word = heap_grow(descriptions->word, &descriptions->capacity,
-                                   descriptions->count + 1, sizeof *descriptions->word);
-    descriptions->word[descriptions->count++] = word;
+    signatures->word = heap_grow(signatures->word, &signatures->capacity, signatures->count + 1,
+                                 sizeof *signatures->word);
+    signatures->word[signatures->count++] = word;
 }
 
-static void append_description(struct descriptions *descriptions, const struct ir *ir,
-                               const struct rank_sets *ranks, const struct message_routes *routes,
-                               const struct components *c, uint32_t component)
+static void append_signature(struct signatures *signatures, const struct ir *ir,
+                             const struct rank_sets *ranks, const struct message_routes *routes,
+                             const struct components *c, uint32_t component)
 {
     for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
         uint32_t rank = c->member[m];
         uint16_t role = ranks->role[rank];
-        append_word(descriptions, role);
+        append_word(signatures, role);
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
             uint32_t peer = find_peer_rank(ir, rank, routes->route[i].group, routes->route[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
-            append_word(descriptions, rank_passes_guard(ranks, routes->route[i].guard, rank));
-            append_word(descriptions, known ? c->place[peer] : IR_NONE);
+            append_word(signatures, rank_passes_guard(ranks, routes->route[i].guard, rank));
+            append_word(signatures, known ? c->place[peer] : IR_NONE);
         }
     }
 }
 
 /* ---- actors ---- */
 
-/* A set of components (ranks that communicate) with equal descriptions. They share the actors of the one that was seen
+/* A set of components (ranks that communicate) with equal signatures. They share the actors of the one that was seen
  * first: one actor for each of its ranks, from first_actor on. */
 struct equal_components {
-    size_t begin, end; /* where the description of the component begins and ends */
+    size_t begin, end; /* where the signature of the component begins and ends */
     uint32_t first_actor;
 };
 
-static bool same_description(const struct descriptions *descriptions,
-                             const struct equal_components *a, const struct equal_components *b)
+static bool has_same_signature(const struct signatures *signatures,
+                               const struct equal_components *a, const struct equal_components *b)
 {
     return a->end - a->begin == b->end - b->begin &&
-           memcmp(descriptions->word + a->begin, descriptions->word + b->begin,
-                  (a->end - a->begin) * sizeof *descriptions->word) == 0;
+           memcmp(signatures->word + a->begin, signatures->word + b->begin,
+                  (a->end - a->begin) * sizeof *signatures->word) == 0;
 }
 
 static void assign_actors(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
@@ -215,17 +217,17 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
 
     struct equal_components *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
-    struct descriptions descriptions = {0};
+    struct signatures signatures = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
-        struct equal_components new = {.begin = descriptions.count, .first_actor = a->actor_count};
+        struct equal_components new = {.begin = signatures.count, .first_actor = a->actor_count};
         if (fold)
-            append_description(&descriptions, ir, ranks, routes, &c, i);
-        new.end = descriptions.count;
-        while (found < kinds && !same_description(&descriptions, &kind[found], &new))
+            append_signature(&signatures, ir, ranks, routes, &c, i);
+        new.end = signatures.count;
+        while (found < kinds && !has_same_signature(&signatures, &kind[found], &new))
             found++;
         if (found < kinds) {
-            descriptions.count = new.begin;
+            signatures.count = new.begin;
         } else {
             kind[kinds++] = new;
             for (uint32_t k = 0; k < size; k++) {
@@ -237,7 +239,7 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
         for (uint32_t k = 0; k < size; k++)
             a->actor_of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor + k;
     }
-    free(descriptions.word);
+    free(signatures.word);
     free(kind);
     free(c.begin);
     free(c.member);

@@ -48,8 +48,9 @@ static struct weight_copies *weight_copies_of(const struct autocast *a, uint32_t
     return &a->copies[bundle * a->micro_batches + micro_batch_of(a, op)];
 }
 
-/* True if the op runs in the region: it is of the forward, or of a loss that computes gradients in its forward. */
-static bool is_in_region(const struct autocast *a, uint32_t op)
+/* True if the op runs under torch.autocast: it is of the forward, or of a loss in pieces, which computes its gradients
+ * in its forward. */
+static bool runs_under_autocast(const struct autocast *a, uint32_t op)
 {
     const struct choices *c = a->e->choices;
     const struct ir *ir = a->e->ir;
@@ -63,7 +64,7 @@ static void find_regions(struct autocast *a, const struct op_list *list)
     const struct ir *ir = a->e->ir;
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
-        if (is_in_region(a, op))
+        if (runs_under_autocast(a, op))
             a->last_op_of_region[micro_batch_of(a, op)] = op;
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
             const uint32_t bundle = bundle_of_operand(a, op, k);
@@ -98,7 +99,7 @@ static void redirect_operands(struct autocast *a, uint32_t op)
             continue;
         }
         struct weight_copies *copies = weight_copies_of(a, bundle, op);
-        const bool again = copies->is_recomputed && !is_in_region(a, op);
+        const bool again = copies->is_recomputed && !runs_under_autocast(a, op);
         buffer_id *copy = again ? &copies->backward_copy : &copies->forward_copy;
         if (copy->i == IR_NONE) {
             *copy = emit_bundle_cast(a, bundle, op);

@@ -4,7 +4,7 @@
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 
-struct remote_task remote_task_of(const struct emit *e, uint32_t op)
+struct unit_pass remote_pass_of(const struct emit *e, uint32_t op)
 {
     const struct op_table *table = &e->ir->op;
     const struct choices *c = e->choices;
@@ -14,7 +14,7 @@ struct remote_task remote_task_of(const struct emit *e, uint32_t op)
             chunk++;
     else if (table->region[op] != REGION_EMBEDDING)
         chunk = last;
-    return (struct remote_task){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
+    return (struct unit_pass){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
 struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit)
@@ -102,9 +102,9 @@ static op_id emit_broadcast(struct emit *e, const struct unit_stages *shared, ui
     return emit_op(e, e->stream.weight_gather, &work, &from, shared->owns_layers, &all, 1);
 }
 
-buffer_id remote_receive_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op)
+buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op)
 {
-    struct unit_stages shared = remote_stages_of_unit(e, task.chunk, task.unit);
+    struct unit_stages shared = remote_stages_of_unit(e, pass.chunk, pass.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct remote_part *part =

@@ -24,23 +24,23 @@
 
 #include "schedule/emit/emit.h"
 
-/* The unit that a staged op works on, and the chunk and direction in which it does. */
-struct remote_task {
+/* A pass of a unit through a chunk of layers, forward or backward. */
+struct unit_pass {
     uint32_t chunk, unit;
     bool is_forward;
 };
 /* Returns the stages that share a unit in a chunk. Their group is not set. */
 struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
-struct remote_task remote_task_of(const struct emit *e, uint32_t op);
+/* Returns the pass to which an op belongs. */
+struct unit_pass remote_pass_of(const struct emit *e, uint32_t op);
 /* From now on gradients are the stage's own again. */
 void remote_end_unit(struct emit *e);
-/* Sends a bundle's parameters from the owner to all stages of a shared task; if these stages hold parts already,
+/* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts already,
  * gathers the parts instead. Every stage receives the parameters in a new buffer, which it returns; the owner does,
  * too, because its other units read its own parameters meanwhile. Sets *op to the op that sends or gathers. If stages
  * hold parts and the parameters come for the first time, the stage stores its part. */
-buffer_id remote_receive_params(struct emit *e, struct remote_task task, uint32_t bundle,
-                                op_id *op);
-/* Emits the sum of a shared task's gradients over its stages. */
+buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op);
+/* Emits the sum of a shared unit's gradients over the stages that share it. */
 op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad);
 /* Adds that sum (lent_grad->sum) to the gradient that the stage has. */
 void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad);

@@ -75,15 +75,15 @@ static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
 /* Returns the run that a use of the bundle continues, or NULL. The bundles of a layer interrupt no run of each
  * other. */
 static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
-                                     uint32_t bundle, struct remote_task task, uint32_t op)
+                                     uint32_t bundle, struct unit_pass pass, uint32_t op)
 {
     uint32_t r = s->run_count;
     while (r > 0 && s->run[r - 1].bundle != bundle &&
            are_of_same_layers(s, s->run[r - 1].bundle, bundle))
         r--;
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
-    bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
-                run->task.unit == task.unit && run->task.is_forward == task.is_forward;
+    bool same = run != NULL && run->bundle == bundle && run->used_in.chunk == pass.chunk &&
+                run->used_in.unit == pass.unit && run->used_in.is_forward == pass.is_forward;
     return same && !begins_new_backward(s, bundle, list->op[run->end_position - 1], op) ? run
                                                                                         : NULL;
 }
@@ -130,13 +130,13 @@ static uint32_t first_waiting_position(const struct shard *s, const struct op_li
 static void record_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
 {
     uint32_t op = list->op[i];
-    struct remote_task task = {0, 0, false};
+    struct unit_pass pass = {0, 0, false};
     if (s->has_remote_weights) {
-        task = remote_task_of(s->e, op);
-        if (remote_stages_of_unit(s->e, task.chunk, task.unit).count == 1)
+        pass = remote_pass_of(s->e, op);
+        if (remote_stages_of_unit(s->e, pass.chunk, pass.unit).count == 1)
             return;
     }
-    struct use_run *before = continued_run(s, list, bundle, task, op);
+    struct use_run *before = continued_run(s, list, bundle, pass, op);
     if (before != NULL) {
         before->end_position = i + 1;
         return;
@@ -144,7 +144,7 @@ static void record_read(struct shard *s, const struct op_list *list, uint32_t bu
     uint32_t begin = first_waiting_position(s, list, bundle, i);
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
     s->run[s->run_count++] =
-        (struct use_run){bundle, begin, i + 1, task, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
+        (struct use_run){bundle, begin, i + 1, pass, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
 static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
@@ -288,8 +288,8 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
     op_id op;
     weights_set_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
     if (s->has_remote_weights) {
-        run->gathered_buffer = remote_receive_params(e, run->task, run->bundle, &op);
-        if (run->task.chunk == e->stage)
+        run->gathered_buffer = remote_receive_params(e, run->used_in, run->bundle, &op);
+        if (run->used_in.chunk == e->stage)
             run->gathered_buffer.i = IR_NONE; /* it reads its own */
     } else {
         const struct bundle_state *bundle = &e->weights.bundle[run->bundle];

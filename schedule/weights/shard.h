@@ -7,8 +7,8 @@
 
 struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, first_position, end_position;
-    /* if the weights are sent to other stages: the shared task in which they are used */
-    struct remote_task task;
+    /* if the weights are sent to other stages: the pass of a shared unit in which they are used */
+    struct unit_pass used_in;
     /* the op after a forward's core of attention; first_position: there is none */
     uint32_t op_after_core;
     /* the earlier run whose gathered copy is still there, or IR_NONE */

@@ -82,9 +82,10 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     return pair;
 }
 
-static double make_collective(struct traffic *traffic, uint32_t channel,
-                              const struct members *members, uint32_t shape,
-                              struct exchanged_rows *known)
+/* Adds the flows of a collective of shape `shape`; returns its latency in seconds. */
+static double add_collective_flows(struct traffic *traffic, uint32_t channel,
+                                   const struct members *members, uint32_t shape,
+                                   struct exchanged_rows *known)
 {
     const struct work *work = &traffic->ir->shape[shape];
     double *pair =
@@ -98,12 +99,13 @@ static double make_collective(struct traffic *traffic, uint32_t channel,
     return members->member_count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
 }
 
-/* Adds the flows of a message, copy or kernel of one rank; returns the latency. */
-static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t v)
+/* Adds the flows of a message, or of a copy or kernel of one rank; returns the latency in seconds. variant: of the
+ * channel's comm class. */
+static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint32_t variant)
 {
     const struct channel *c = &traffic->channel[channel];
     const struct comm_class *comm = &traffic->comm[c->comm_class];
-    uint32_t shape = comm->variant_shape[v];
+    uint32_t shape = comm->variant_shape[variant];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
     uint32_t rank = traffic->schedule_rank[participant[0]], to;
@@ -125,7 +127,7 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
     case COMM_HOST_WORK:
         host_work_add_flows(&traffic->platform, &traffic->flows, rank,
                             traffic->costs->host_memory_bytes[shape],
-                            traffic->host_duration_s[shape], channel, v);
+                            traffic->host_duration_s[shape], channel, variant);
         break;
     case COMM_KERNEL:
         kernel_add_flows(&traffic->platform, &traffic->flows, rank,
@@ -198,8 +200,8 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
         transfer->channel = channel;
         transfer->flow_begin = traffic->flows.flow_count;
         transfer->latency_s =
-            member ? make_collective(traffic, channel, &members, comm->variant_shape[v], known)
-                   : make_transfer(traffic, channel, v);
+            member ? add_collective_flows(traffic, channel, &members, comm->variant_shape[v], known)
+                   : add_transfer_flows(traffic, channel, v);
         transfer->flow_count = traffic->flows.flow_count - transfer->flow_begin;
     }
     members_release(&members);
