@@ -44,7 +44,7 @@ enum calibrate_origin {
 struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
-    double value, standard_error; /* standard_error: the standard error; 0: none */
+    double value, standard_error; /* standard_error: of the value; 0: not known */
     bool is_at_bound;             /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
     int family_index;        /* for FITTED: index in calibration.family[] */

@@ -10,7 +10,7 @@ enum { WORDS_MAX = 24, HOSTS_MAX = 1024, RANKS_MAX = 1 << 20 };
 /* The largest size in bytes. No memory holds as many, and the bytes of all ranks together still fit 64 bits. */
 static const int64_t SIZE_LIMIT = (int64_t)1 << 50;
 
-/* The tests of collectives that a schedule may have. */
+/* The programs of nccl-tests, and the collective of a schedule that each measures. */
 static const struct {
     const char *test;
     enum work_kind kind;

@@ -20,7 +20,8 @@ static const struct {
  * weights. */
 enum { ROUTER_EXCHANGES = 2, ROUTER_EXCHANGES_BACKWARD = 1 };
 
-/* Adds the host's time of a router that runs operator by operator. */
+/* Sets issue_s[shape] of routers that run operator by operator: the host's time for their operators and, if experts are
+ * spread over ranks, for their exchanges. */
 static void add_router_issue_s(const struct prediction *p, const struct device_cost *cost,
                                double *issue_s)
 {
@@ -38,7 +39,8 @@ static void add_router_issue_s(const struct prediction *p, const struct device_c
     }
 }
 
-/* Adds the launches of a product in groups that is a call of cuBLAS for each expert, and of casts of its operands. */
+/* Adds to issue_s[shape] the launches of grouped products that are one call of cuBLAS for each expert, and of the casts
+ * of their operands: one launch for each group but the first, which is counted already. */
 static void add_expert_call_issue_s(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {
@@ -66,8 +68,8 @@ static bool makes_expert_results(const struct transformer *m, const struct work 
            work->matmul.k == m->expert_ffn;
 }
 
-/* Prices the biases of experts as operators of their own: those of results. The gradients of the others are part of a
- * product. */
+/* Prices the biases that are added to the results of experts, and their gradients, as operators of their own. The
+ * gradients of the experts' other biases cost nothing by themselves: they are part of a product. */
 static void add_bias_operators(const struct prediction *p, const struct device_cost *cost,
                                double *work_s, double *issue_s)
 {

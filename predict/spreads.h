@@ -24,9 +24,8 @@ struct spreads {
     /* the share of the step that depends on those numbers of a part that were not measured, at least 0: if these become
      * slower by a factor, the logarithm of the step's growth over the logarithm of that factor */
     double share_of_unmeasured[SPREAD_PART_COUNT];
-    double estimate_error
-        /* the relative error of the numbers of the part if they are estimates, else 0 */
-        [SPREAD_PART_COUNT];
+    /* the relative error of the part's numbers if they are estimates, else 0 */
+    double estimate_error[SPREAD_PART_COUNT];
 };
 
 /* Returns whether any number was measured on the machine. */

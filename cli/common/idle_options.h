@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* given_bits, used_bits: have a bit for each note of predict/setup/choices.def. All-zero: no configuration has been
- * added. */
+/* A bit for each note of predict/setup/choices.def, which says that an option is without effect. given_bits: the user
+ * gave the option; used_bits: a configuration that was added uses it, so that the note does not apply. All-zero is the
+ * state before the first configuration. */
 struct idle_options {
     uint64_t given_bits, used_bits;
 };

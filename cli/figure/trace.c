@@ -122,7 +122,7 @@ static const char *lane_name(const char *stream)
 }
 
 /* Fills lane[0..LANES_MAX) with the labels of the rank's streams, first `compute`, then the others in the order of the
- * trace, and returns their number. */
+ * trace, as many as there is room for, and returns their number. */
 static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lane)
 {
     size_t count = 0;

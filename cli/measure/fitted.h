@@ -45,10 +45,11 @@ struct fitted_files {
     const char *cluster_path;
     const char *base_preset;
 };
-/* Writes the files, and the file of points of the device. All appear together, or none. A file for which no fit
- * succeeded is left out, with a note, and STATUS_NO is returned. Numbers whose fit was refused are those of the base,
- * with a note. It is called after fitted_fit_points() returned STATUS_OK or STATUS_NO. A device file needs points of a
- * device. */
+/* Writes the files and, if the device file names one, its file of points; if one cannot be written, none is. A file for
+ * which no fit succeeded is left out: a note says so, and STATUS_NO is returned. It is written nevertheless, with the
+ * numbers of the preset that it builds on, if other programs disturbed the measurement of a fit. Other numbers whose
+ * fit was refused are those of that preset, too, with a note. Call it after fitted_fit_points() returned STATUS_OK or
+ * STATUS_NO, with a device_path only if fitted->has_device. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

@@ -218,7 +218,8 @@ static enum status check_value(const struct option *option, const char *value, s
     return status;
 }
 
-/* Checks all results in the words of a row, which have the form "pattern=result". */
+/* Checks the words of a row, which have the form "pattern=result". A result is a value of the option, or one of "-" and
+ * "?", which are not checked. */
 static enum status check_words(const struct option *option, const char *words, struct loc at,
                                struct diag *diag)
 {

@@ -81,7 +81,7 @@ static double published_step_s(const struct external_run *row)
     }
 }
 
-/* Checks that the printed figure of a row and its seconds of a step agree. */
+/* Checks that a row's seconds of a step agree with the figure that its source printed. */
 static void check_published_step(struct row_checker *c, const struct external_run *row)
 {
     double step_s = published_step_s(row);

@@ -14,8 +14,8 @@
 
 /* ---- planning ---- */
 
-/* Returns the first rank of a role, which represents the others: ranks of a role differ only in addresses, and every
- * block of memory has the same alignment. Only work on rows of experts may have other sizes on each rank. */
+/* Returns the run's first rank of a role, which represents the others: they differ only in the addresses of blocks of
+ * memory, which are aligned alike, and in the sizes of work on rows of experts. IR_NONE: the run has none. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first_rank; r < cuda->run->first_rank + cuda->run->rank_count; r++)

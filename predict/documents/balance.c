@@ -1,7 +1,7 @@
 /* predict/documents/balance.c: distributes sequences over ranks and micro-batches such that these have about equally
- * many pairs. It deals out the sequence with the most pairs first, each to the group that has the fewest so far
- * (longest processing time first), with equally many sequences in each group. WLB-LLM (arXiv 2503.17924) and FlexSP
- * (arXiv 2412.01523) balance the cost of attention, too, instead of tokens. */
+ * many visible pairs of a query and a key. It deals out the sequence with the most pairs first, each to the group that
+ * has the fewest so far (longest processing time first), with equally many sequences in each group. WLB-LLM (arXiv
+ * 2503.17924) and FlexSP (arXiv 2412.01523) balance the cost of attention, too, instead of tokens. */
 #include "predict/documents/packing.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int more_pairs_first(const void *a, const void *b)
     return (x->visible_pairs < y->visible_pairs) - (x->visible_pairs > y->visible_pairs);
 }
 
-/* Returns the sum of the pairs of a group of `size` sequences. */
+/* Returns the number of visible pairs in a group of `size` sequences. */
 static double sum_pairs(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
@@ -60,7 +60,7 @@ static void distribute_sequences(struct packed_sequence *sequence, uint32_t grou
     free(sorted);
 }
 
-/* Orders the groups by their pairs, the most first. Groups with equally many keep their order. */
+/* Orders the groups by their visible pairs, the most first. Groups with equally many keep their order. */
 static void sort_groups_by_pairs(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     struct packed_sequence *moved = heap_alloc(size, sizeof *moved);

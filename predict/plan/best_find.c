@@ -24,7 +24,7 @@ struct candidate_round {
     const struct outcome *best_so_far;       /* NULL: none yet */
 };
 
-/* ---- one candidate, in a child ---- */
+/* ---- one candidate, in a child process ---- */
 
 /* The longest sequence that a candidate reaches with the repairs that were tried so far. */
 struct longest_reached {

@@ -1,5 +1,5 @@
-/* predict/plan/repairs.h: what a search changes of a configuration that does not fit in memory: the loss and the
- * feed-forward part are computed in more pieces, and the optimizer moves to the host. */
+/* predict/plan/repairs.h: what a search changes of a configuration that does not fit in memory, its repairs: the loss
+ * and the feed-forward part are computed in more pieces, and the optimizer moves to the host. */
 #ifndef PREDICT_PLAN_REPAIRS_H
 #define PREDICT_PLAN_REPAIRS_H
 

@@ -38,8 +38,8 @@ struct space_open {
     bool strategy, placement, stage_placement, length;
     /* latent attention is tried with expanded keys and values sent, and with latents */
     bool mla_exchange;
-    /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); the request
-     * names no core plan */
+    /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); set only if
+     * the request names no core plan */
     bool core_plans;
     /* rings over packed documents are tried with zigzag slices of whole sequences and with those of each document */
     bool ring_layout;

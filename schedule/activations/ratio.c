@@ -204,7 +204,8 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     struct offload_candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
-    /* a stage that helps with one subsequence reads a cache that it has not written as a whole */
+    /* Units share caches of keys and values. activations_classify() does not see that on a stage that helps with one
+     * subsequence only, where a single unit touches them. */
     for (uint32_t i = 0; i < r->e->caches.count; i++)
         class[r->e->caches.buffer[i].i] = ACTIVATION_SHARED_BY_UNITS;
     keep_passed_on_tensors(r, in, class);

@@ -100,13 +100,14 @@ void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char 
                       struct view *host, size_t stride);
 struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
                               struct view host, const char *stem);
-/* Fetches the keys and values of chunk k that the queries of chunk q see. If chunks are stored as latents, it fetches
- * the latents of this rank's own tokens and gathers those of the head group. */
+/* Fetches the keys and values of chunk k: those that the queries of chunk q see or, if one rank stores for all ranks,
+ * the whole chunk. If chunks are stored as latents, it fetches all latents of this rank's own tokens and gathers those
+ * of the head group. */
 struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after, int64_t q,
                                                int64_t k);
 
-/* Returns the keys and values of chunk k that the queries of chunk q see. If `pair` holds latents, they are made from
- * these, which the gradient of the up-projection reads later; else `pair` is returned. */
+/* If `pair` holds latents, makes of them the keys and values of chunk k that the queries of chunk q see, and returns
+ * these; the gradient of the up-projection reads the latents later. Else returns `pair`. */
 struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
                                             struct fpdt_keys_values pair);
 

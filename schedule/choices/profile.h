@@ -138,7 +138,7 @@ struct profile {
     bool host_waits_for_expert_counts;
     /* the router's scores, weights and counts are operators of their own */
     bool router_by_operators;
-    bool call_per_expert; /* a product in groups is a call of cuBLAS for each expert */
+    bool call_per_expert; /* a grouped product is one call of cuBLAS for each expert */
     /* An expert's second bias is not part of its product: separate operators add it, expert by expert, times the
      * weights of copies in fp32 (docs/costs.md, "Biases of experts"). The gradient of the first bias is part of a
      * product. */

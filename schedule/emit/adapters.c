@@ -39,7 +39,7 @@ static enum weight weight_of(const struct targets *t, uint32_t i, bool second)
     return (enum weight)(WEIGHT_ADAPTER_Q_A + 2 * (int)(t->first + i) + second);
 }
 
-/* True if the layers are PEFT's over Transformers' modules, in 16 bits. */
+/* True if the adapters are PEFT's, over the layers of Transformers, in a step that computes in 16 bits. */
 static bool is_peft(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -47,8 +47,9 @@ static bool is_peft(const struct emit *e)
            c->dtype != DTYPE_F32;
 }
 
-/* True if each adapter casts what it reads to fp32 and back. PEFT's layers over bitsandbytes' read it as it is under
- * autocast (peft/tuners/lora/bnb.py, Linear4bit.forward()). */
+/* True if each adapter casts what it reads to fp32 and back. PEFT's do over layers with weights in 16 bits. Over layers
+ * of bitsandbytes, with weights in 8 or 4 bits, they leave the cast to autocast (peft/tuners/lora/bnb.py,
+ * Linear4bit.forward()). */
 static bool casts_input(const struct emit *e)
 {
     return is_peft(e) && e->choices->frozen_weights == FROZEN_STORAGE_16BIT;

@@ -319,7 +319,7 @@ void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bia
             1);
 }
 
-/* True if the norm with this weight is a LayerNorm. The per-head norms of q and k never are. */
+/* True if the norm with this weight is a LayerNorm. The norms of q, of k and of latents never are. */
 static bool is_layernorm(const struct emit *e, enum weight weight)
 {
     return e->choices->model->norm == NORM_LAYERNORM && weight != WEIGHT_Q_NORM &&

@@ -591,8 +591,8 @@ void emit_late_gradients(struct emit *e);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
-/* Emit the norm that the model has, or its backward. The per-head norms of q and k are RMSNorms, and may have no
- * weight. */
+/* Emit the norm that the model has, or its backward. The norms of q, of k and of latents are RMSNorms in every model. A
+ * norm may have no weight. */
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -639,7 +639,7 @@ void emit_narrow_release(struct emit *e);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
-/* Adds a buffer to e->kept, which selective checkpointing keeps, or to e->caches, which several units write and
+/* Adds a buffer to e->kept_buffers, which selective checkpointing keeps, or to e->caches, which several units write and
  * recomputation leaves as they are. */
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* Records that selective checkpointing of ops saves `buffer`, the result of a matrix product; callers mark every second

@@ -56,8 +56,8 @@ static bool check_pending_free_ops(struct parser *p)
     return true;
 }
 
-/* Reports the first NUL in the text. It is checked before all else, because a NUL in a quoted word would end the
- * message. */
+/* Reports the first NUL after the header. It is looked for before statements are parsed, because a NUL in a word that a
+ * message quotes would end the message. */
 static bool check_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);

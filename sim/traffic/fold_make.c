@@ -23,6 +23,8 @@ void fold_release(struct fold *fold)
 
 /* ---- colours ---- */
 
+/* The sorts of nodes of the graph whose nodes are coloured. Edges join a rank with its channels, a channel with its
+ * flows and a flow with its links. */
 enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
 
 /* The colours of nodes: 64-bit hashes of everything that is known so far to distinguish a node. The next colour of a
@@ -211,7 +213,7 @@ void fold_make(struct fold *fold, const struct traffic *traffic, const struct pr
     for (int s = 0; s < SORTS; s++) {
         free(c.colour[s]);
         free(c.neighbour_sum[s]);
-        /* the colours of ranks and channels are kept for the fold */
+        /* the classes of ranks and channels belong to the fold now */
         if (s == FLOWS || s == LINKS) {
             free(c.class_of_node[s]);
             free(c.first_node_of_class[s]);

@@ -211,8 +211,8 @@ struct start_check {
     uint64_t *deciding_dependencies;
 };
 
-/* Returns the date in the whole list at which an op ends on which another op waits. The waiting op is copy number
- * `copy` of op `from`, which names the awaited op as `op`. */
+/* Returns the date in the whole list at which the op ends to which copy number `copy` of op `from` refers (0: `from`
+ * itself); in the short list, `from` refers to op `op`, which it waits for or which it is. */
 static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;
