@@ -1,4 +1,5 @@
-/* The tables of a prediction in JSON: their columns. */
+/* cli/report/report_tables.c: the columns of the tables of `predict --json`. The screen prints none of them as a table,
+ * so the columns have no label and no width for text (struct column). */
 #include "cli/report/report.h"
 
 /* clang-format off */
@@ -6,7 +7,7 @@ static const struct column machine[] = {
     {"part", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"measured", NULL, NULL, COLUMN_FLAG, 0, "Whether figures of this part were measured on the machine."},
     {"spread", NULL, NULL, COLUMN_NUMBER, 0, "Largest relative standard deviation of the measured ones."},
-    {"moves_step", NULL, NULL, COLUMN_NUMBER, 0, "Logarithm of the step with these slower by their spreads over the step."},
+    {"moves_step", NULL, NULL, COLUMN_NUMBER, 0, "Logarithm of the quotient: the step with the measured figures of this part slower by their spreads / the predicted step."},
     {"unmeasured_share", NULL, NULL, COLUMN_NUMBER, 0, "Share of the step that goes with figures of this part that were not measured."},
     {"estimate_error", NULL, NULL, COLUMN_NUMBER, 0, "Relative error that the device's file gives them; 0: they are no estimates."},
 };

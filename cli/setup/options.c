@@ -1,5 +1,5 @@
-/* cli/setup/options.c: the tables of the options that describe a model and a cluster. The options of choices are in
- * predict/setup/choices.def. */
+/* cli/setup/options.c: the tables of the options that describe a model and a cluster, and how a command is printed that
+ * keeps some options of the user's. The options of choices are in predict/setup/choices.def. */
 #include "cli/setup/options.h"
 
 #include "models/cluster.h"
@@ -11,10 +11,12 @@ static const struct option model_rows[] = {
     {.name = "from",
      .kind = OPTION_REPEATABLE,
      .value_name = "FILE",
-     .help = "take the options of a training framework's launch file (docs/launching.md): Megatron "
-             "arguments (a script, or a line of them), torchtitan TOML, DeepSpeed JSON, or YAML of "
-             "Accelerate, TRL or llm-foundry; may be repeated; options on the command line "
-             "override those of the file"},
+     .help =
+         "take the options of a training framework's launch file (docs/launching.md): arguments "
+         "of Megatron or torchtitan (a script, or a line of them), torchtitan TOML, DeepSpeed "
+         "JSON, YAML of Accelerate, TRL or llm-foundry, or the files and commands of Axolotl, "
+         "LLaMA-Factory, ms-swift, verl, OpenRLHF, Megatron-Bridge, NeMo 2 or nanotron; may be "
+         "repeated; options on the command line override those of the file"},
     {.name = "model",
      .kind = OPTION_TEXT,
      .value_name = "NAME|FILE|LINE",
@@ -26,10 +28,9 @@ static const struct option model_rows[] = {
      .help = "keys of config.json that are not read, separated by commas"},
     {.name = "as-dense",
      .kind = OPTION_FLAG,
-     .help = "predict a model with parts that are not modelled (linear attention, ALiBi, biases of "
-             "experts and others) "
-             "as the nearest dense one, with the parameters that a token passes; outputs call it a "
-             "dense proxy"},
+     .help = "predict a model with parts that are not modelled (linear attention, ALiBi, soft-caps "
+             "and others) as the nearest dense one, with the parameters that a token passes; "
+             "outputs call it a dense proxy"},
     {.name = "set",
      .kind = OPTION_TEXT,
      .value_name = "FIELD=VALUE",
@@ -75,15 +76,15 @@ static const struct option cluster_rows[] = {
      .value_name = "NAME",
      .unset_text = "that of --profile",
      .help = "the training framework that runs, if it has no profile and that of another stands "
-             "for it; its "
-             "interval counts as one of a framework that was never measured"},
+             "for it; its interval counts as one of a framework that was never measured"},
     {.name = "at-most",
      .kind = OPTION_TEXT,
      .value_name = "REASONS",
-     .help = "why the run does less than is predicted, so that what is predicted is the most that "
-             "it needs: adapter (it trains an adapter, or part of the weights), bits (frozen "
-             "weights have 8 or 4), lengths (sequences are shorter than the "
-             "longest), or both with a comma; launch files say it"},
+     .help =
+         "why the run does less than is predicted, so that what is predicted is the most that "
+         "it needs: adapter (it trains an adapter, or part of the weights), bits (frozen "
+         "weights have 8 or 4), lengths (sequences are shorter than the longest), or several of "
+         "these, separated by commas; launch files say it"},
     {.name = "measured",
      .kind = OPTION_TEXT,
      .value_name = "FILE",
@@ -99,17 +100,20 @@ void setup_put_given(struct text *out, const struct options *options, const stru
 {
     enum { NAMES_MAX = 128 };
     const struct option_set *const sets[] = {own, &setup_choice_options};
-    const char *without[NAMES_MAX];
+    const char *without[NAMES_MAX + 1];
     size_t count = 0;
     for (size_t s = 0; s < ARRAY_LEN(sets); s++)
         for (size_t i = 0; i < sets[s]->option_count; i++) {
             const char *name = sets[s]->option[i].name;
-            if (sets[s] == own || !options_list_has_name(keep, name))
+            if (sets[s] == own || !options_list_has_name(keep, name)) {
+                assert(count < NAMES_MAX);
                 without[count++] = name;
+            }
         }
-    for (; *drop != NULL; drop++)
+    for (; *drop != NULL; drop++) {
+        assert(count < NAMES_MAX);
         without[count++] = *drop;
-    assert(count < NAMES_MAX);
+    }
     without[count] = NULL;
     options_put_command(out, options, without);
 }

@@ -1,5 +1,5 @@
-/* tests/exec/test_number.c: numbers are rounded to the types of 8, 16 and 32 bits as their formats say, and come
- * back. */
+/* tests/exec/test_number.c: numbers are rounded to the types of 16 and 32 bits as their formats say, and numbers of 16
+ * bits come back from fp32. */
 #include "exec/number.h"
 
 #include "tests/check.h"

@@ -17,7 +17,7 @@ static const struct {
     const char *label;
     enum frozen_storage storage;
     int64_t rows, cols;
-    uint64_t codes, scales;
+    uint64_t code_bytes, scale_bytes;
 } sizes[] = {
     {"two blocks of 64", FROZEN_STORAGE_NF4, 2, 64, 64, 8},
     {"a third one begun", FROZEN_STORAGE_NF4, 1, 130, 65, 12},
@@ -35,11 +35,11 @@ static void sizes_are_bitsandbytes(void)
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         const uint64_t count = (uint64_t)(sizes[i].rows * sizes[i].cols);
         CHECK_INT(sizes[i].label, (int64_t)frozen_storage_code_bytes(sizes[i].storage, count),
-                  (int64_t)sizes[i].codes);
+                  (int64_t)sizes[i].code_bytes);
         CHECK_INT(
             sizes[i].label,
             (int64_t)frozen_storage_scale_bytes(sizes[i].storage, sizes[i].rows, sizes[i].cols),
-            (int64_t)sizes[i].scales);
+            (int64_t)sizes[i].scale_bytes);
     }
 }
 
@@ -57,15 +57,18 @@ static double weight(int64_t i)
     return ldexp((double)((7919 * i) % 2003 - 1001) / 1024, -(int)(i / 64 % 5));
 }
 
+/* Compares the digest of data with the recorded one; `what` names the data in a failure. */
 static void digest_is(const char *label, const char *what, const char *theirs, const void *data,
                       size_t size)
 {
-    char ours[24];
-    snprintf(ours, sizeof ours, "%s %016" PRIx64, what, digest_add(DIGEST_NONE, data, size));
-    CHECK_TEXT(label, strchr(ours, ' ') + 1, theirs);
+    char row_and_what[128], ours[24];
+    snprintf(row_and_what, sizeof row_and_what, "%s: %s", label, what);
+    snprintf(ours, sizeof ours, "%016" PRIx64, digest_add(DIGEST_NONE, data, size));
+    CHECK_TEXT(row_and_what, ours, theirs);
 }
 
-/* Codes, scales and values are bitsandbytes' to the bit (tests/data/pytorch/stored_weights.csv, recorded). */
+/* Codes, scales and values are bitsandbytes' to the bit. tests/scripts/stored_weights.py recorded the rows of
+ * tests/data/pytorch/stored_weights.csv: three shapes in three forms. */
 static void weights_are_stored_as_bitsandbytes_does(void)
 {
     struct text csv = {0};
@@ -103,7 +106,7 @@ static void weights_are_stored_as_bitsandbytes_does(void)
         free(scales);
         rows_read++;
     }
-    CHECK_INT("rows", rows_read, 9);
+    CHECK_INT("rows: 3 shapes in 3 forms", rows_read, 9);
     text_release(&csv);
     diag_release(&diag);
 }
