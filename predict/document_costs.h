@@ -22,10 +22,10 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
 double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
                        const struct device_cost *cost,
                        const struct document_costs_options *options);
-/* Returns costs like those of document_costs_by_place(), but as if all ranks saw equally many pairs: an op takes the
- * mean of its seconds on the ranks that run it. Ops of one kind, sequence and ring step that different ranks run in
- * place of each other (zigzag: half of the queries, or half of the keys) have one mean. Returns NULL if every rank
- * takes the mean time already. */
+/* Returns costs like those of document_costs_by_place(), but as if all ranks had equally many visible pairs: an op
+ * takes the mean of its seconds on the ranks that run it. Ops of one kind, sequence and ring step that different ranks
+ * run in place of each other (zigzag: half of the queries, or half of the keys) have one mean. Returns NULL if every
+ * rank takes the mean time already. */
 double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
 
 /* The rank whose attention takes the longest of all ranks in the most micro-batches. The ranks of a place

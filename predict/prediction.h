@@ -101,8 +101,8 @@ struct prediction {
     /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
      * mean; else 0 */
     double fullest_pairs_over_mean;
-    /* seconds of the step if every rank saw the mean number of pairs, less the time for which rank 0 then waits for
-     * keys and values of other ranks; 0: not simulated */
+    /* seconds of the step if every rank had the mean number of visible pairs, less the time for which rank 0 then waits
+     * for keys and values of other ranks; 0: not simulated */
     double even_step_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */

@@ -47,8 +47,8 @@ static double host_work_s(const struct prediction *p, const struct work *work)
     return seconds;
 }
 
-/* Adds the framework's time for each checkpoint that is copied to host memory or back, after the host has waited for
- * the copy. */
+/* Sets host_return_s[shape] of each checkpoint that is copied to host memory or back: the framework's time after the
+ * host has waited for the copy. */
 static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;

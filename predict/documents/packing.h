@@ -1,4 +1,5 @@
-/* predict/documents/packing.h: packs documents into the sequences of a step, and counts padding, cuts and pairs.
+/* predict/documents/packing.h: packs documents into the sequences of a step, and counts padding, cuts and visible
+ * pairs.
  *
  * Policies:
  *   first-fit  a document goes into the first sequence with room for it; one longer than a sequence loses its end
@@ -82,9 +83,9 @@ struct packed_batch {
     double visible_pairs, causal_pairs;
     /* the sum of the squares of documents' lengths, over that of sequences' lengths */
     double squared_length_ratio;
-    /* the data-parallel rank with the most pairs; of several, the first */
+    /* the data-parallel rank with the most visible pairs; of several, the first */
     uint32_t fullest_rank;
-    double fullest_over_mean; /* the pairs of that rank, divided by the mean over ranks */
+    double fullest_over_mean; /* its visible pairs over the mean of the ranks */
 };
 
 /* Packs the next step, and orders its sequences. It fails if a sampled batch of a file does not fit, or if there is no

@@ -1,4 +1,4 @@
-/* One step of a candidate, in a child, of the search for the fastest (predict/plan/fastest_parts.h). */
+/* One step of a candidate, in a child process, of the search for the fastest (predict/plan/fastest_parts.h). */
 #include "base/digest.h"
 #include "predict/bounds.h"
 #include "predict/plan/fastest_parts.h"

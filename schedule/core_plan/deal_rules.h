@@ -33,9 +33,9 @@ enum deal_rule {
     DEAL_GATHER,      /* its queries by its own keys, and then by all others at once */
     DEAL_TOKEN_RING,  /* the queries of rank r + s by its own keys */
     DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
-    /* Tokens are dealt as by DEAL_CONTIGUOUS. Then the rank with the fewest pairs takes queries from the most loaded
-     * ranks, whichever cost the fewest bytes for a pair: the first or last queries of a document there, in slices of at
-     * least `parameter` tokens, or of a quarter of a rank's tokens if that is fewer. */
+    /* Tokens are dealt as by DEAL_CONTIGUOUS. Then the rank with the fewest visible pairs takes queries from the most
+     * loaded ranks, whichever cost the fewest bytes for a pair: the first or last queries of a document there, in
+     * slices of at least `parameter` tokens, or of a quarter of a rank's tokens if that is fewer. */
     DEAL_MOVE,
     /* Dealt as DEAL_CHUNKS does; then queries move as by DEAL_MOVE, but only from ranks with much more than the
      * mean. */

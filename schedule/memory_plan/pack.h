@@ -23,10 +23,10 @@ uint64_t pack_in_order(struct live_ranges *live_ranges, enum pack_fit fit, uint6
 enum {
     /* number of live ranges above which pack_by_size() gives up */
     PACK_BY_SIZE_MAX = 200000,
-    /* number of pairs that the first round by size may compare */
+    /* number of pairs of live ranges that the first round by size may compare */
     PACK_FIRST_COMPARISONS = 10000000,
-    PACK_ROUNDS_COMPARISONS =
-        1000000, /* number of pairs that all rounds together may compare, if there are several */
+    /* number of pairs that all rounds together may compare, if there are several */
+    PACK_ROUNDS_COMPARISONS = 1000000,
 };
 
 /* Places the largest live ranges first, each at the lowest offset that is free during its life, and leaves the best

@@ -1,4 +1,4 @@
-/* Experts: the router's weights, copies of rows in the order of experts, their products in groups, and the weighted
+/* Experts: the router's weights, copies of rows in the order of experts, their grouped products, and the weighted
  * sum of each token's copies; shared experts beside them.
  *
  * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block
