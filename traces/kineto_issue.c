@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer gap between two calls is not a cost of the call: the thread did something else. */
+/* What is longer is not the cost of a call. In a longer gap between two calls the thread did something else; a longer
+ * call did more than start its work (the first launch of a kernel loads its module). */
 static const double PAUSE_S = 1e-3;
 /* CUDA queues 1024 launches; the next launch waits until one of them has ended. */
 enum { QUEUE_ALMOST_FULL = 1000 };
@@ -28,7 +29,8 @@ struct started_work {
     uint32_t event_index;
 };
 
-struct maker {
+/* The kernels and copies of a recording, in the orders in which they are asked for. */
+struct gpu_work {
     const struct kineto_events *events;
     struct started_work *started; /* ordered by correlation */
     double *start_us; /* start times of kernels and copies that calls started, ascending */
@@ -58,52 +60,59 @@ static size_t count_below(const double *value, size_t count, double limit)
     return low;
 }
 
-static void open_maker(struct maker *m, const struct kineto_events *events)
+static void index_gpu_work(struct gpu_work *w, const struct kineto_events *events)
 {
-    *m = (struct maker){.events = events,
-                        .started = heap_alloc(events->event_count + 1, sizeof *m->started),
-                        .start_us = heap_alloc(events->event_count + 1, sizeof *m->start_us),
-                        .end_us = heap_alloc(events->event_count + 1, sizeof *m->end_us)};
+    *w = (struct gpu_work){.events = events,
+                           .started = heap_alloc(events->event_count + 1, sizeof *w->started),
+                           .start_us = heap_alloc(events->event_count + 1, sizeof *w->start_us),
+                           .end_us = heap_alloc(events->event_count + 1, sizeof *w->end_us)};
     for (uint32_t i = 0; i < events->event_count; i++) {
         const struct kineto_event *event = &events->events[i];
         if (event->type != KINETO_KERNEL)
             continue;
-        m->end_us[m->end_count++] = event->end_us;
+        w->end_us[w->end_count++] = event->end_us;
         if (event->correlation == 0)
             continue;
-        m->started[m->start_count] = (struct started_work){event->correlation, i};
-        m->start_us[m->start_count++] = event->start_us;
+        w->started[w->start_count] = (struct started_work){event->correlation, i};
+        w->start_us[w->start_count++] = event->start_us;
     }
-    qsort(m->started, m->start_count, sizeof *m->started, compare_started);
-    qsort(m->start_us, m->start_count, sizeof *m->start_us, ascending_double);
-    qsort(m->end_us, m->end_count, sizeof *m->end_us, ascending_double);
+    qsort(w->started, w->start_count, sizeof *w->started, compare_started);
+    qsort(w->start_us, w->start_count, sizeof *w->start_us, ascending_double);
+    qsort(w->end_us, w->end_count, sizeof *w->end_us, ascending_double);
 }
 
-static void close_maker(struct maker *m)
+static void release_gpu_work(struct gpu_work *w)
 {
-    free(m->started);
-    free(m->start_us);
-    free(m->end_us);
+    free(w->started);
+    free(w->start_us);
+    free(w->end_us);
 }
 
-/* Returns the kernels and copies that a call started, and their number. */
-static const struct started_work *find_started(const struct maker *m,
+static int compare_correlations(const void *left, const void *right)
+{
+    const struct started_work *a = left, *b = right;
+    return (a->correlation > b->correlation) - (a->correlation < b->correlation);
+}
+
+/* Returns the kernels and copies that a call started, and their number; NULL and 0: it started none. */
+static const struct started_work *find_started(const struct gpu_work *w,
                                                const struct kineto_event *call, size_t *count)
 {
-    size_t low = 0, high = call->correlation != 0 ? m->start_count : 0;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (m->started[middle].correlation < call->correlation)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    size_t end = low;
-    while (end < m->start_count && call->correlation != 0 &&
-           m->started[end].correlation == call->correlation)
-        end++;
-    *count = end - low;
-    return m->started + low;
+    const struct started_work key = {.correlation = call->correlation};
+    const struct started_work *end = w->started + w->start_count, *first, *last;
+    *count = 0;
+    if (call->correlation == 0)
+        return NULL;
+    first = bsearch(&key, w->started, w->start_count, sizeof key, compare_correlations);
+    if (first == NULL)
+        return NULL;
+    last = first;
+    while (first > w->started && first[-1].correlation == call->correlation)
+        first--;
+    while (last < end && last->correlation == call->correlation)
+        last++;
+    *count = (size_t)(last - first);
+    return first;
 }
 
 static enum kineto_call call_kind_of_kernel(const char *kernel)
@@ -119,29 +128,31 @@ static enum kineto_call call_kind_of_kernel(const char *kernel)
 }
 
 /* Adds the time of a wait: from the end of the last work that ended during the call to the end of the call. */
-static void add_wait_time(const struct maker *m, const struct kineto_event *call,
+static void add_wait_time(const struct gpu_work *w, const struct kineto_event *call,
                           struct kineto_issue_step *step)
 {
-    size_t ended = count_below(m->end_us, m->end_count, call->end_us);
-    if (ended == 0 || m->end_us[ended - 1] <= call->start_us)
+    size_t ended = count_below(w->end_us, w->end_count, call->end_us);
+    if (ended == 0 || w->end_us[ended - 1] <= call->start_us)
         return; /* no work ended during the call */
     step->calls_of[CALL_WAIT].call_count++;
-    step->calls_of[CALL_WAIT].total_call_s += 1e-6 * (call->end_us - m->end_us[ended - 1]);
+    step->calls_of[CALL_WAIT].total_call_s += 1e-6 * (call->end_us - w->end_us[ended - 1]);
 }
 
 /* Adds the time that a kernel takes to start, if its stream makes it visible. If the stream was empty when the launch
  * began, it is the time from the launch's begin to the kernel's start. If the previous kernel still ran when the launch
  * ended, it is the time from that kernel's end to the start. */
-static void add_start_time(const struct maker *m, const struct kineto_event *call, uint32_t kernel,
+static void add_start_time(const struct gpu_work *w, const struct kineto_event *call,
+                           uint32_t kernel, struct kineto_issue_step *step,
                            struct kineto_issue *issue)
 {
-    const struct kineto_event *event = &m->events->events[kernel];
-    struct kineto_issue_step *step = &issue->steps[issue->step_count - 1];
-    bool follows = kernel > 0 && event[-1].lane == event->lane;
-    if (follows && event[-1].end_us > call->end_us)
+    const struct kineto_event *event = &w->events->events[kernel];
+    /* events are ordered by lane, and on a lane by start */
+    const struct kineto_event *previous =
+        kernel > 0 && event[-1].lane == event->lane ? event - 1 : NULL;
+    if (previous != NULL && previous->end_us > call->end_us)
         issue->queued_gap_s[issue->queued_gap_count++] =
-            1e-6 * fmax(event->start_us - event[-1].end_us, 0);
-    if (follows && event[-1].end_us > call->start_us)
+            1e-6 * fmax(event->start_us - previous->end_us, 0);
+    if (previous != NULL && previous->end_us > call->start_us)
         return;
     step->idle_start_count++;
     step->total_idle_start_s += 1e-6 * (event->start_us - call->start_us);
@@ -155,47 +166,89 @@ struct calls_so_far {
     uint32_t last_operator_event;
 };
 
-static void add_call(const struct maker *m, const struct kineto_issued *issued,
-                     struct calls_so_far *before, struct kineto_issue *issue)
+/* A call that started work, and what decides whether its time is summed. */
+struct starting_call {
+    enum kineto_call kind;
+    double call_s, gap_s;  /* its time; the time since the call before it */
+    bool is_first;         /* it is the first of its step, so the gap is unknown */
+    bool is_held;          /* it had to wait for the GPU */
+    bool is_graph;         /* it started several kernels or copies, so it launched a graph */
+    bool is_same_operator; /* the call before it was a launch by the same operator */
+};
+
+static struct starting_call describe_call(const struct gpu_work *w,
+                                          const struct kineto_issued *issued,
+                                          const struct calls_so_far *so_far,
+                                          const struct started_work *started, size_t count)
 {
-    struct kineto_issue_step outside = {0};
+    const struct kineto_event *call = &w->events->events[issued->call_event];
+    const char *kernel = w->events->name[w->events->events[started->event_index].name];
+    const enum kineto_call kind = call_kind_of_kernel(kernel);
+    const size_t begun_kernels = count_below(w->start_us, w->start_count, call->start_us);
+    return (struct starting_call){
+        .kind = kind,
+        .call_s = 1e-6 * (call->end_us - call->start_us),
+        .gap_s = 1e-6 * fmax(call->start_us - so_far->last_call_end_us, 0),
+        .is_first = so_far->last_call_end_us < 0,
+        .is_held = strstr(kernel, "Pageable") != NULL ||
+                   so_far->launched_kernels >= begun_kernels + QUEUE_ALMOST_FULL,
+        .is_graph = count > 1,
+        .is_same_operator = kind == CALL_LAUNCH && issued->operator_event != UINT32_MAX &&
+                            issued->operator_event == so_far->last_operator_event,
+    };
+}
+
+/* Returns the time that is left out as a pause: of the gap before a call and of the call, what is longer than PAUSE_S;
+ * 0: there is no pause. */
+static double pause_s(const struct starting_call *call)
+{
+    if (call->is_held || call->is_first)
+        return 0;
+    return (call->gap_s > PAUSE_S ? call->gap_s : 0) + (call->call_s > PAUSE_S ? call->call_s : 0);
+}
+
+/* Adds a call to the sums of its step, or counts why it is left out. Returns whether it was added. */
+static bool add_starting_call(const struct starting_call *call, struct kineto_issue_step *step)
+{
+    struct kineto_calls *sum = &step->calls_of[call->kind];
+    const double left_out_s = pause_s(call);
+    step->held_calls += call->is_held;
+    step->pause_count += left_out_s > 0;
+    step->total_pause_s += left_out_s;
+    if (call->is_held || call->is_first || call->is_graph || left_out_s > 0)
+        return false;
+    sum->call_count++;
+    sum->operator_count += !call->is_same_operator;
+    sum->total_call_s += call->call_s;
+    sum->total_gap_s += call->gap_s;
+    return true;
+}
+
+/* Adds a call to its step. Calls outside all steps only keep *so_far up to date. */
+static void add_call(const struct gpu_work *w, const struct kineto_issued *issued,
+                     struct calls_so_far *so_far, struct kineto_issue *issue)
+{
     struct kineto_issue_step *step =
-        issued->step >= 0 ? &issue->steps[issue->step_count - 1] : &outside;
-    const struct kineto_event *call = &m->events->events[issued->call_event];
-    double last_us = before->last_call_end_us, call_s = 1e-6 * (call->end_us - call->start_us);
-    double before_s = 1e-6 * fmax(call->start_us - last_us, 0);
+        issued->step >= 0 ? &issue->steps[issue->step_count - 1] : NULL;
+    const struct kineto_event *event = &w->events->events[issued->call_event];
     size_t count;
-    const struct started_work *started = find_started(m, call, &count);
-    bool waits = count == 0 && strstr(m->events->name[call->name], "Synchronize") != NULL;
-    if (count == 0 && !waits)
+    const struct started_work *started = find_started(w, event, &count);
+    if (count == 0 && strstr(w->events->name[event->name], "Synchronize") == NULL)
         return; /* such a call is part of the time that the framework takes between launches */
-    before->last_call_end_us = fmax(last_us, call->end_us);
-    if (waits) {
-        add_wait_time(m, call, step);
-        return;
+    if (count == 0 && step != NULL)
+        add_wait_time(w, event, step);
+    if (count > 0) {
+        struct starting_call call = describe_call(w, issued, so_far, started, count);
+        if (step != NULL) {
+            issue->graph_launches += call.is_graph;
+            if (add_starting_call(&call, step) && call.kind == CALL_LAUNCH)
+                add_start_time(w, event, started->event_index, step, issue);
+        }
+        so_far->launched_kernels += count;
+        so_far->last_operator_event =
+            call.kind == CALL_LAUNCH ? issued->operator_event : UINT32_MAX;
     }
-    const char *name = m->events->name[m->events->events[started->event_index].name];
-    enum kineto_call kind = call_kind_of_kernel(name);
-    bool held = strstr(name, "Pageable") != NULL ||
-                before->launched_kernels >=
-                    count_below(m->start_us, m->start_count, call->start_us) + QUEUE_ALMOST_FULL;
-    bool pause = !held && last_us >= 0 && fmax(before_s, call_s) > PAUSE_S;
-    bool same = kind == CALL_LAUNCH && issued->operator_event != UINT32_MAX &&
-                issued->operator_event == before->last_operator_event;
-    before->launched_kernels += count;
-    before->last_operator_event = kind == CALL_LAUNCH ? issued->operator_event : UINT32_MAX;
-    issue->graph_launches += count > 1;
-    step->held_calls += held;
-    step->pause_count += pause;
-    step->total_pause_s += pause ? before_s : 0;
-    if (held || pause || last_us < 0 || count > 1)
-        return;
-    step->calls_of[kind].call_count++;
-    step->calls_of[kind].operator_count += !same;
-    step->calls_of[kind].total_call_s += call_s;
-    step->calls_of[kind].total_gap_s += before_s;
-    if (kind == CALL_LAUNCH)
-        add_start_time(m, call, started->event_index, issue);
+    so_far->last_call_end_us = fmax(so_far->last_call_end_us, event->end_us);
 }
 
 static int compare_issued(const void *left, const void *right)
@@ -209,23 +262,23 @@ static int compare_issued(const void *left, const void *right)
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
                             struct kineto_issued *issued, size_t count)
 {
-    struct maker m;
-    struct calls_so_far before = {.last_call_end_us = -1, .last_operator_event = UINT32_MAX};
+    struct gpu_work work;
+    struct calls_so_far so_far = {.last_call_end_us = -1, .last_operator_event = UINT32_MAX};
     int32_t last = -1;
     if (count == 0)
         return;
-    open_maker(&m, events);
+    index_gpu_work(&work, events);
     qsort(issued, count, sizeof *issued, compare_issued);
     issue->steps = heap_zalloc(count + 1, sizeof *issue->steps);
     issue->queued_gap_s = heap_zalloc(count + 1, sizeof *issue->queued_gap_s);
     for (size_t i = 0; i < count; i++) {
         if (issued[i].step != last) {
-            before.last_call_end_us = -1;
-            before.last_operator_event = UINT32_MAX;
+            so_far.last_call_end_us = -1;
+            so_far.last_operator_event = UINT32_MAX;
             issue->step_count += issued[i].step >= 0;
         }
         last = issued[i].step;
-        add_call(&m, &issued[i], &before, issue);
+        add_call(&work, &issued[i], &so_far, issue);
     }
-    close_maker(&m);
+    release_gpu_work(&work);
 }

@@ -6,8 +6,9 @@
  * the next one is the framework's, and counts for the next one. A call that starts no work and does not wait is part of
  * the framework's time.
  *
- * Left out are pauses (gaps of more than 1 ms, as when the next batch is loaded), the first call of a step, calls
- * that had to wait for the GPU (a launch into a full queue, a copy of pageable memory), and launches of CUDA graphs. */
+ * Left out are pauses (gaps of more than 1 ms, as when the next batch is loaded, and calls of more than 1 ms, as when
+ * a launch loads its kernel's module), the first call of a step, calls that had to wait for the GPU (a launch into a
+ * full queue, a copy of pageable memory), and launches of CUDA graphs. */
 #ifndef TRACES_KINETO_ISSUE_H
 #define TRACES_KINETO_ISSUE_H
 
@@ -29,7 +30,7 @@ struct kineto_calls {
 struct kineto_issue_step {
     struct kineto_calls calls_of[CALL_COUNT];
     size_t held_calls, pause_count;
-    double total_pause_s;
+    double total_pause_s; /* sum of the gaps and calls that are pauses */
     /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
      * start of its kernel. */
     size_t idle_start_count;

@@ -234,6 +234,21 @@ static void calls_of_the_runtime_are_summed(void)
                 "held 0, pauses 1 of 2000.0, idle starts 0 in 0.0\n"
                 "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 0 in 0.0\n"
                 "queued 0 in 0.0, graphs 1\n");
+    check_calls("a call of 2 ms is a pause of its own time; with a gap of 3 ms, of both",
+                "[" CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","      //
+                CALL("cudaLaunchKernel", 2, 12, 2000, 2) "," KERNEL("b", 7, 2018, 2, 2) ","   //
+                CALL("cudaLaunchKernel", 2, 5012, 2000, 3) "," KERNEL("c", 7, 7018, 2, 3) "," //
+                CALL("cudaLaunchKernel", 2, 7022, 5, 4) "," KERNEL("d", 7, 7030, 2, 4) "]",
+                "launch 1 of 1: 5.0 after 10.0; held 0, pauses 2 of 7000.0, idle starts 1 in 8.0\n"
+                "queued 0 in 0.0, graphs 0\n");
+    check_calls("launches before the first step are in no step",
+                "[" NOTE("ProfilerStep#1", 100, 900) ","                                 //
+                CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","     //
+                CALL("cudaLaunchKernel", 2, 12, 5, 2) "," KERNEL("b", 7, 20, 2, 2) ","   //
+                CALL("cudaLaunchKernel", 2, 100, 5, 3) "," KERNEL("c", 7, 110, 2, 3) "," //
+                CALL("cudaLaunchKernel", 2, 112, 5, 4) "," KERNEL("d", 7, 120, 2, 4) "]",
+                "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 1 in 8.0\n"
+                "queued 0 in 0.0, graphs 0\n");
     check_calls("a recording on processors", "[" OP("aten::mm", 0, 5, "") "]",
                 "queued 0 in 0.0, graphs 0\n");
 }
