@@ -103,23 +103,32 @@ static void add_share(struct share_list *s, int64_t rows, int64_t owner)
     s->share[s->count++] = (struct token_share){rows, (uint32_t)owner};
 }
 
-static void add_slices(struct share_list *s, int64_t ranks, int64_t slice)
+/* Returns the owner of slice i of 2 R slices on R ranks in a zigzag. */
+static int64_t zigzag_owner(int64_t i, int64_t ranks)
 {
-    for (int64_t i = 0; i < 2 * ranks; i++)
-        add_share(s, slice, i < ranks ? i : 2 * ranks - 1 - i);
+    return i < ranks ? i : 2 * ranks - 1 - i;
 }
 
-static void deal_documents(struct share_list *s, int64_t ranks,
-                           const struct document_list *documents)
+/* Adds 2 R slices of equally many rows, two for each rank. */
+static void add_zigzag_slices(struct share_list *s, int64_t ranks, int64_t slice_rows)
 {
-    int64_t last = 0, next = 0; /* tokens beyond the slices: of all documents, and dealt so far */
+    for (int64_t i = 0; i < 2 * ranks; i++)
+        add_share(s, slice_rows, zigzag_owner(i, ranks));
+}
+
+/* DEAL_PER_DOCUMENT: the slices of a document, then those of its tokens that are left over. The left-over tokens of all
+ * documents together go to the ranks in equal runs, rank 0's first. */
+static void deal_per_document(struct share_list *s, int64_t ranks,
+                              const struct document_list *documents)
+{
+    int64_t left_over = 0, dealt = 0;
     for (uint32_t i = 0; i < documents->document_count; i++)
-        last += (documents->document_end[i] - document_begin(documents, i)) % (2 * ranks);
+        left_over += (documents->document_end[i] - document_begin(documents, i)) % (2 * ranks);
     for (uint32_t i = 0; i < documents->document_count; i++) {
         int64_t length = documents->document_end[i] - document_begin(documents, i);
-        add_slices(s, ranks, length / (2 * ranks));
+        add_zigzag_slices(s, ranks, length / (2 * ranks));
         for (int64_t k = 0; k < length % (2 * ranks); k++)
-            add_share(s, 1, next++ * ranks / last);
+            add_share(s, 1, dealt++ * ranks / left_over);
     }
 }
 
@@ -154,6 +163,7 @@ static int compare_chunks(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
+/* DEAL_CHUNKS: the chunk with the most pairs first, each to the least loaded rank that has room for a chunk. */
 static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
                         const struct document_list *documents, struct deal_windows windows)
 {
@@ -185,6 +195,10 @@ static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
 
 /* ---- DEAL_DEGREE: each document on the fewest ranks that have room for it ---- */
 
+/* A document of a sequence, and a run of a document's tokens on one rank. */
+struct document_span {
+    int64_t begin, rows;
+};
 struct degree_run {
     int64_t begin, rows;
     uint32_t owner;
@@ -211,7 +225,7 @@ static void add_degree_run(struct degree_state *d, int64_t begin, int64_t rows, 
 
 /* Returns the tokens of slice i if a document of n tokens is cut into 2 `count` slices; if they do not divide evenly,
  * the first slices have one token more. */
-static int64_t slice_rows(int64_t n, uint32_t count, int64_t i)
+static int64_t rows_of_slice(int64_t n, uint32_t count, int64_t i)
 {
     return n / (2 * count) + (i < n % (2 * count));
 }
@@ -227,9 +241,9 @@ static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ran
         bool fits = true;
         double load = 0;
         for (uint32_t r = first; r < first + count; r++) {
-            fits =
-                fits && d->free_tokens[r] >= slice_rows(n, count, r - first) +
-                                                 slice_rows(n, count, 2 * count - 1 - (r - first));
+            fits = fits &&
+                   d->free_tokens[r] >= rows_of_slice(n, count, r - first) +
+                                            rows_of_slice(n, count, 2 * count - 1 - (r - first));
             load += d->pairs_of_rank[r];
         }
         if (fits && (best == UINT32_MAX || load < least)) {
@@ -246,25 +260,29 @@ static uint32_t double_ranks(uint32_t count, uint32_t ranks)
     return count < ranks - count ? 2 * count : ranks;
 }
 
-static void deal_document(struct degree_state *d, uint32_t ranks, int64_t own, int64_t begin,
-                          int64_t n)
+/* Deals a document of n tokens from `begin` on, where each rank holds rank_tokens of the sequence. */
+static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int64_t rank_tokens,
+                                    int64_t begin, int64_t n)
 {
     uint32_t count = 1, first;
-    while (count < ranks && n > count * own)
+    /* the least ranks that could hold the document if they held nothing else */
+    while (count < ranks && n > count * rank_tokens)
         count = double_ranks(count, ranks);
+    /* more ranks, until a set of so many has room */
     while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
         count = double_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
-        int64_t rows = slice_rows(n, count, i);
-        add_degree_run(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
+        int64_t rows = rows_of_slice(n, count, i);
+        add_degree_run(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
         begin += rows;
     }
+    /* no set has room: as much as fits to the emptiest rank, then to the next */
     while (first == UINT32_MAX && n > 0) {
-        uint32_t most = 0;
+        uint32_t emptiest = 0;
         for (uint32_t r = 1; r < ranks; r++)
-            most = d->free_tokens[r] > d->free_tokens[most] ? r : most;
-        int64_t rows = d->free_tokens[most] < n ? d->free_tokens[most] : n;
-        add_degree_run(d, begin, rows, most);
+            emptiest = d->free_tokens[r] > d->free_tokens[emptiest] ? r : emptiest;
+        int64_t rows = d->free_tokens[emptiest] < n ? d->free_tokens[emptiest] : n;
+        add_degree_run(d, begin, rows, emptiest);
         begin += rows;
         n -= rows;
     }
@@ -273,36 +291,36 @@ static void deal_document(struct degree_state *d, uint32_t ranks, int64_t own, i
 /* Sorts documents by their length, longest first; equal ones by their place in the sequence. */
 static int compare_documents(const void *left, const void *right)
 {
-    const struct degree_run *a = left, *b = right;
+    const struct document_span *a = left, *b = right;
     if (a->rows != b->rows)
         return a->rows < b->rows ? 1 : -1;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static int compare_begins(const void *left, const void *right)
+static int compare_runs(const void *left, const void *right)
 {
     const struct degree_run *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static void deal_degrees(struct share_list *s, uint32_t ranks,
-                         const struct document_list *documents, struct deal_windows windows)
+static void deal_by_degree(struct share_list *s, uint32_t ranks,
+                           const struct document_list *documents, struct deal_windows windows)
 {
-    const int64_t own = documents->document_end[documents->document_count - 1] / ranks;
+    const int64_t rank_tokens = documents->document_end[documents->document_count - 1] / ranks;
     struct degree_state d = {.documents = documents, .windows = windows};
-    struct degree_run *document = heap_alloc(documents->document_count, sizeof *document);
+    struct document_span *document = heap_alloc(documents->document_count, sizeof *document);
     d.free_tokens = heap_alloc(ranks, sizeof *d.free_tokens);
     d.pairs_of_rank = heap_zalloc(ranks, sizeof *d.pairs_of_rank);
     for (uint32_t r = 0; r < ranks; r++)
-        d.free_tokens[r] = own;
+        d.free_tokens[r] = rank_tokens;
     for (uint32_t i = 0; i < documents->document_count; i++) {
         int64_t begin = document_begin(documents, i);
-        document[i] = (struct degree_run){begin, documents->document_end[i] - begin, 0};
+        document[i] = (struct document_span){begin, documents->document_end[i] - begin};
     }
     qsort(document, documents->document_count, sizeof *document, compare_documents);
     for (uint32_t i = 0; i < documents->document_count; i++)
-        deal_document(&d, ranks, own, document[i].begin, document[i].rows);
-    qsort(d.run, d.run_count, sizeof *d.run, compare_begins);
+        deal_document_by_degree(&d, ranks, rank_tokens, document[i].begin, document[i].rows);
+    qsort(d.run, d.run_count, sizeof *d.run, compare_runs);
     for (size_t i = 0; i < d.run_count; i++)
         add_share(s, d.run[i].rows, d.run[i].owner);
     free(document);
@@ -328,13 +346,13 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
             add_share(&s, 1, i % ranks);
         break;
     case DEAL_ZIGZAG:
-        add_slices(&s, ranks, tokens / (2 * (int64_t)ranks));
+        add_zigzag_slices(&s, ranks, tokens / (2 * (int64_t)ranks));
         break;
     case DEAL_DEGREE:
-        deal_degrees(&s, ranks, documents, windows);
+        deal_by_degree(&s, ranks, documents, windows);
         break;
     case DEAL_PER_DOCUMENT:
-        deal_documents(&s, ranks, documents);
+        deal_per_document(&s, ranks, documents);
         break;
     default:
         assert(rules[choice->rule].owners == DEAL_CHUNKS);

@@ -1,11 +1,11 @@
-/* A schedule of only the fetches of tiles, as FPDT's Figure 10 times them: the keys and values of one chunk that a
- * forward tile reads, and the tensors that a backward tile reads, each between two waits of the host. Before that,
- * fills make the chunk's tensors on the device, and copies store them on the host. */
+/* schedule/attention/fpdt_only_fetches.c: a schedule of only the fetches of tiles, as FPDT's Figure 10 times them: the
+ * keys and values of one chunk that a forward tile reads, and the tensors that a backward tile reads, each between two
+ * waits of the host. Before that, fills make the chunk's tensors on the device, and copies store them on the host. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"
 
-static void wait_for(struct emit *e, uint8_t stream)
+static void wait_on_host_for(struct emit *e, uint8_t stream)
 {
     e->tags.region = REGION_NONE;
     emit_host_wait(e, stream);
@@ -37,19 +37,22 @@ void fpdt_emit_only_fetches(struct emit *e)
         e->tags.region = REGION_NONE;
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
-        fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], 0);
+        /* Only chunk 0 is stored. With this stride the views of all other chunks are its own, which is empty so far. */
+        const size_t stride = 0;
+        fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], stride);
         /* A later chunk sees only a part of the keys and values, and only this is fetched, unless one rank fetches for
          * all. */
         if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches(e->choices))
             host[i] =
                 view_part(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
     }
-    wait_for(e, f.store_stream);
+    wait_on_host_for(e, f.store_stream);
     for (int backward = 0; backward < 2; backward++) {
         e->tags.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD;
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
                 fpdt_fetch_tensor(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
-        wait_for(e, fpdt_one_rank_fetches(e->choices) ? e->stream.fetch : f.load_stream);
+        /* a rank that fetches for all scatters what it copied, on the fetch stream, which ends last */
+        wait_on_host_for(e, fpdt_one_rank_fetches(e->choices) ? e->stream.fetch : f.load_stream);
     }
 }
