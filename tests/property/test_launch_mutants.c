@@ -1,6 +1,6 @@
 /* tests/property/test_launch_mutants.c: launch files of public repositories with one setting changed: its name, the
  * type of its value, its nesting, or a second line of it. What the change means is understood, reported or refused;
- * never is a step silently another one. */
+ * never is a step silently another one. A setting decides if the file without it gives another step. */
 #include "predict/launch/launch.h"
 #include "predict/launch/table_file.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each day checks its sample of the mutants; one of DAYS days has the same. */
+/* check_today() chooses one of DAYS mutants for a day. */
 enum { FILES_MAX = 64, MUTANTS = 2000, DAYS = 4 };
 
 struct file {
@@ -22,24 +22,25 @@ struct file {
 
 /* ---- what a reading says ---- */
 
-struct recording_reader {
+/* What the program makes of a launch file. */
+struct reading {
     enum status status;
     struct text options; /* one a line */
     struct text said;    /* remarks but those on what is ignored: "name: text", one a line */
     struct text ignored;
 };
 
-static void reading_release(struct recording_reader *r)
+static void reading_release(struct reading *r)
 {
     text_release(&r->options);
     text_release(&r->said);
     text_release(&r->ignored);
 }
 
-static struct recording_reader read_text(const char *name, const char *text, size_t size,
-                                         const struct launch_tables *tables)
+static struct reading read_text(const char *name, const char *text, size_t size,
+                                const struct launch_tables *tables)
 {
-    struct recording_reader r = {0};
+    struct reading r = {0};
     struct launch launch = {.tables = tables};
     struct diag diag = {0};
     r.status = launch_read_text(&launch, name, text, size, &diag);
@@ -62,7 +63,7 @@ static struct recording_reader read_text(const char *name, const char *text, siz
     return r;
 }
 
-static bool is_same(const struct recording_reader *a, const struct recording_reader *b)
+static bool is_same(const struct reading *a, const struct reading *b)
 {
     return a->status == b->status && strcmp(a->options.data, b->options.data) == 0 &&
            strcmp(a->said.data, b->said.data) == 0;
@@ -76,30 +77,42 @@ struct line {
     size_t begin, name, name_end, value, value_end, end;
 };
 
-/* Finds the setting of a line; false: it holds none. script: only arguments are settings, "--name value" or
- * "part.name=value", and no variables or commands. */
+/* Returns the first place from `at` on, or `end`, whose character is not in `characters`. */
+static size_t skip(const char *text, size_t at, size_t end, const char *characters)
+{
+    while (at < end && strchr(characters, text[at]) != NULL)
+        at++;
+    return at;
+}
+
+static size_t skip_name(const char *text, size_t at, size_t end)
+{
+    while (at < end && (strchr("_.-", text[at]) != NULL || (text[at] >= '0' && text[at] <= '9') ||
+                        ((text[at] | 0x20) >= 'a' && (text[at] | 0x20) <= 'z')))
+        at++;
+    return at;
+}
+
+/* True if the line's setting is an argument of a command: "--name value" or "part.name=value". */
+static bool is_argument(const char *text, const struct line *line)
+{
+    bool has_dashes = line->name > line->begin + 1 && text[line->name - 1] == '-';
+    bool has_part = memchr(text + line->name, '.', line->name_end - line->name) != NULL;
+    return has_dashes || (has_part && text[line->name_end] == '=');
+}
+
+/* Finds the setting of a line; false: it holds none. script: only arguments are settings, not variables or commands. */
 static bool find_setting(const char *text, struct line *line, bool script)
 {
-    const char *at = text + line->begin, *end = text + line->end;
-    while (at < end && strchr(" \t\"-+", *at) != NULL)
-        at++;
-    line->name = (size_t)(at - text);
-    while (at < end && (strchr("_.-", *at) != NULL || (*at >= '0' && *at <= '9') ||
-                        ((*at | 0x20) >= 'a' && (*at | 0x20) <= 'z')))
-        at++;
-    line->name_end = (size_t)(at - text);
-    while (at < end && strchr(" \t\":=", *at) != NULL)
-        at++;
-    line->value = (size_t)(at - text);
-    const char *last = end;
-    while (last > at && strchr(" \t\\,\"", last[-1]) != NULL)
-        last--;
-    line->value_end = (size_t)(last - text);
-    bool argument = (line->name > line->begin + 1 && text[line->name - 1] == '-') ||
-                    (memchr(text + line->name, '.', line->name_end - line->name) != NULL &&
-                     text[line->name_end] == '=');
-    return (!script || argument) && line->name_end > line->name + 1 &&
-           line->value > line->name_end && line->value_end > line->value &&
+    line->name = skip(text, line->begin, line->end, " \t\"-+");
+    line->name_end = skip_name(text, line->name, line->end);
+    line->value = skip(text, line->name_end, line->end, " \t\":=");
+    line->value_end = line->end;
+    while (line->value_end > line->value && strchr(" \t\\,\"", text[line->value_end - 1]) != NULL)
+        line->value_end--;
+    bool has_name = line->name_end > line->name + 1;
+    bool has_value = line->value > line->name_end && line->value_end > line->value;
+    return has_name && has_value && (!script || is_argument(text, line)) &&
            strchr("#[{(<$'", text[line->value]) == NULL;
 }
 
@@ -138,30 +151,46 @@ static void put(struct text *out, const struct text *text, size_t begin, size_t 
 static void change_line(struct text *out, const struct text *text, const struct line *line,
                         enum change change, struct check_random *random)
 {
+    /* All changes draw both numbers. */
     const char *other =
         other_values[check_random_i64(random, 0, (int64_t)ARRAY_LEN(other_values) - 1)];
     size_t middle =
         (size_t)check_random_i64(random, (int64_t)line->name + 1, (int64_t)line->name_end);
-    put(out, text, 0, change == RENAME ? middle : change == NEST ? line->name_end : line->value);
-    if (change == RENAME) {
+    bool is_on_command_line =
+        (line->name > 0 && text->data[line->name - 1] == '-') || text->data[line->name_end] == '=';
+    switch (change) {
+    case RENAME: /* a letter more in the name */
+        put(out, text, 0, middle);
         text_puts(out, "q");
         put(out, text, middle, text->size);
-    } else if (change == NEST) {
+        break;
+    case NEST: /* a part more after the name */
+        put(out, text, 0, line->name_end);
         text_puts(out, ".inner");
         put(out, text, line->name_end, text->size);
-    } else if (change == RETYPE) {
+        break;
+    case RETYPE: /* another value */
+        put(out, text, 0, line->value);
         text_puts(out, other);
         put(out, text, line->value_end, text->size);
-    } else {
-        put(out, text, line->value, line->value_end);
-        text_puts(out, (line->name > 0 && text->data[line->name - 1] == '-') ||
-                               text->data[line->name_end] == '='
-                           ? " "
-                           : "\n");
+        break;
+    default: /* REPEAT: the setting again, with the value 7 */
+        put(out, text, 0, line->value_end);
+        text_puts(out, is_on_command_line ? " " : "\n");
         put(out, text, line->begin, line->value);
         text_puts(out, "7");
         put(out, text, line->value_end, text->size);
     }
+}
+
+/* Appends the file without a setting, its dashes and its quote. */
+static void put_without(struct text *out, const struct text *text, const struct line *line)
+{
+    size_t begin = line->name;
+    while (begin > line->begin && strchr("-+\"", text->data[begin - 1]) != NULL)
+        begin--;
+    put(out, text, 0, begin);
+    put(out, text, line->value_end, text->size);
 }
 
 /* Appends the name of a setting as the changed file has it. */
@@ -173,8 +202,8 @@ static void put_name(struct text *out, const struct text *changed, size_t name)
     put(out, changed, name, end);
 }
 
-/* True if a reading says something of a name. */
-static bool names(const struct text *said, const char *name)
+/* True if remarks name a setting, in full or by the last part of its name. */
+static bool is_named(const struct text *said, const char *name)
 {
     const char *last = strrchr(name, '.');
     return strstr(said->data, name) != NULL ||
@@ -182,7 +211,7 @@ static bool names(const struct text *said, const char *name)
 }
 
 /* Changes one setting of a file. A change of a setting that decides is refused or said; any other one leaves the step
- * as it is, or is said. */
+ * as it is, or is said. *tried and *decided count mutants, and those of settings that decide. */
 static void check_mutant(const struct file *file, const struct launch_tables *tables,
                          struct check_random *random, size_t i, int *tried, int *decided)
 {
@@ -191,23 +220,19 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
         return;
     enum change change = (enum change)check_random_i64(random, 0, CHANGES - 1);
     struct text changed = {0}, without = {0}, name = {0}, label = {0};
+    /* Mutants that are not of this day draw their numbers, too, so that each one is the same on all days. */
     change_line(&changed, &file->text, &line, change, random);
     if (!check_today(i, MUTANTS, DAYS)) {
         text_release(&changed);
         return;
     }
-    size_t name_begin = line.name;
-    while (name_begin > line.begin && strchr("-+\"", file->text.data[name_begin - 1]) != NULL)
-        name_begin--;
-    put(&without, &file->text, 0, name_begin);
-    put(&without, &file->text, line.value_end, file->text.size);
+    put_without(&without, &file->text, &line);
     put_name(&name, &changed, line.name);
-    struct recording_reader before =
-        read_text(file->name, file->text.data, file->text.size, tables);
-    struct recording_reader lacks = read_text(file->name, without.data, without.size, tables);
-    struct recording_reader after = read_text(file->name, changed.data, changed.size, tables);
+    struct reading before = read_text(file->name, file->text.data, file->text.size, tables);
+    struct reading lacks = read_text(file->name, without.data, without.size, tables);
+    struct reading after = read_text(file->name, changed.data, changed.size, tables);
     bool decides = lacks.status == STATUS_OK && !is_same(&before, &lacks);
-    bool said = after.status != STATUS_OK || names(&after.said, name.data);
+    bool said = after.status != STATUS_OK || is_named(&after.said, name.data);
     bool same = strcmp(before.options.data, after.options.data) == 0;
     text_printf(&label, "%s: %s is %s\n%s%s", file->name, name.data, change_names[change],
                 after.options.data, after.said.data);
