@@ -140,7 +140,7 @@ static void put_reason_cell(struct page *page, const struct table *sweep,
     struct text text = {0};
     text_puts(&text, sweep->cell[row][s->axis_count + 1]);
     if (share != SIZE_MAX && why != SIZE_MAX && table_read_number(sweep, row, share, &outside) &&
-        outside >= EXTRAPOLATED_SHOWN)
+        outside >= REPORT_EXTRAPOLATED_SHARE)
         text_printf(&text, "%s%.0f %% of the compute time is extrapolated: %s",
                     text.size > 0 ? "; " : "", 100 * outside, sweep->cell[row][why]);
     page_cell(page, text.data);
@@ -193,7 +193,7 @@ static void put_extrapolation(struct page *page, const struct table *sweep)
     size_t column = table_find_column(sweep, "extrapolated_share"), points = 0;
     double most = 0, value;
     for (size_t i = 0; i < sweep->row_count && column != SIZE_MAX; i++)
-        if (table_read_number(sweep, i, column, &value) && value >= EXTRAPOLATED_SHOWN) {
+        if (table_read_number(sweep, i, column, &value) && value >= REPORT_EXTRAPOLATED_SHARE) {
             points++;
             most = fmax(most, value);
         }

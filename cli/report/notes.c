@@ -144,7 +144,7 @@ void report_put_warning(struct text *out, const struct report *r)
     print_other_device_warning(out, p->setup);
     print_wide_heads_warning(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* not for a device with measured steps, whose errors already show how good its costs are */
-    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device_is_measured) {
+    if (p->extrapolated_share >= REPORT_EXTRAPOLATED_SHARE && !time->device_is_measured) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
         if (p->extrapolation_reason.size > 0)

@@ -156,7 +156,7 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
         "a GPU's",
         out->size > 0 ? "; " : "");
     recorded_modules_make(&m, p);
-    if (m.unknown_kernel_s >= EXTRAPOLATED_SHOWN * m.kernel_s && m.kernel_s > 0)
+    if (m.unknown_kernel_s >= REPORT_EXTRAPOLATED_SHARE * m.kernel_s && m.kernel_s > 0)
         text_printf(out,
                     "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
                     100 * m.unknown_kernel_s / m.kernel_s, m.longest_unknown_operator);

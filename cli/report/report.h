@@ -1,7 +1,10 @@
 /* cli/report/report.h: what `predict` prints: one screen, the same with every detail (--all), or JSON.
  *
  * The screen has the verdict, the figures, where the step goes and what fills memory as bars, how sure that is, and
- * commands to try next (summary.c, next.c); details.c has what --all adds.
+ * commands to try next (summary.c, next.c; recorded.c and recorded_next.c for recorded programs); documents.c,
+ * routing.c and kernels.c add lines, notes.c the warning and the whole training, details.c what --all adds. json.c has
+ * the report as JSON, report_tables.c the tables. configuration.c and report.c have texts and times that screens and
+ * pages share.
  *
  * The folder cli/report/ prints a prediction as text and as JSON. */
 #ifndef CLI_REPORT_REPORT_H
@@ -108,7 +111,7 @@ void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *pre
 /* Prints the modules of a recorded program whose kernels take longest. */
 void report_print_modules(struct sheet *sheet, const struct report *report);
 
-/* Prints what routing that is not even costs. */
+/* Prints what uneven routing costs; nothing if routing is even. */
 void report_print_routing(struct sheet *sheet, const struct report *report);
 
 /* Prints a whole training of total_tokens, and its price. */
@@ -133,7 +136,8 @@ void report_fill_products(struct rows *rows, const struct prediction_products *p
 
 /* Writes the member "documents" into the open object, if documents were given. */
 void report_json_documents(struct json_out *json, const struct report *report);
-void report_json_routing(struct json_out *w, const struct report *report);
+/* Writes the object "uneven_routing": what uneven routing costs. Writes nothing if routing is even. */
+void report_json_routing(struct json_out *json, const struct report *report);
 
 /* Writes the object "recording" of a recorded step: where it comes from, its modules, and what was guessed. */
 void report_json_recording(struct json_out *json, const struct prediction *prediction);
@@ -148,7 +152,10 @@ void report_json_step_interval(struct json_out *json, const struct intervals *in
 /* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
-/* ---- what screens and pages both print ---- */
+/* ---- what screens and pages share ---- */
+
+/* The share of compute time from which costs outside of calibration are worth a line. */
+#define REPORT_EXTRAPOLATED_SHARE 0.005
 
 /* A whole training on total_tokens tokens: the number of its steps, and how long they take. If several steps were
  * predicted, it follows from the means of their tokens and seconds. */
@@ -157,6 +164,8 @@ struct report_training {
 };
 struct report_training report_training_of(const struct report *report);
 
+/* Appends to an empty text a warning of how the numbers could be misread; nothing if there is no such warning. */
+void report_put_warning(struct text *out, const struct report *report);
 /* Appends "llama3-8b, 1 sequence of 128K tokens a step, 8 GPUs of dgx-h100". */
 void report_put_workload(struct text *line, const struct report *report);
 /* Appends "recorded with PyTorch 2.15.0: rank 0 of 64, 5599 events". */
@@ -176,11 +185,7 @@ void report_put_comma_piece(struct text *line, struct text *piece);
 /* Appends a command with options added; they replace those of the command with the same names. */
 void report_put_command_with_options(struct text *out, const char *command, const char *options);
 
-/* The share of compute time from which costs outside of calibration are worth a line. */
-#define EXTRAPOLATED_SHOWN 0.005
-
-/* Appends to an empty text a warning of how the numbers could be misread; nothing if there is no such warning. */
-void report_put_warning(struct text *out, const struct report *report);
+/* ---- times ---- */
 
 /* How a group of times is printed: in the unit that suits their sum, with so many decimals that the sum has five
  * digits. */

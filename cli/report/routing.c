@@ -1,4 +1,4 @@
-/* Prints what routing that is not even costs. */
+/* Prints what uneven routing costs, as text and as JSON. */
 #include "cli/report/report.h"
 
 void report_print_routing(struct sheet *sheet, const struct report *r)
@@ -26,21 +26,21 @@ void report_print_routing(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-void report_json_routing(struct json_out *w, const struct report *r)
+void report_json_routing(struct json_out *json, const struct report *r)
 {
     const struct routing_draws *d = r->routing_draws;
     if (d == NULL || !d->is_uneven)
         return;
-    json_begin_object(w, "uneven_routing");
-    json_put_count(w, "late_rank", d->fullest_rank);
-    json_put_count(w, "late_layers", d->late_layers);
-    json_put_number(w, "fullest_over_mean", d->fullest_over_mean);
-    json_put_number(w, "even_step_s", d->even_step_s);
+    json_begin_object(json, "uneven_routing");
+    json_put_count(json, "late_rank", d->fullest_rank);
+    json_put_count(json, "late_layers", d->late_layers);
+    json_put_number(json, "fullest_over_mean", d->fullest_over_mean);
+    json_put_number(json, "even_step_s", d->even_step_s);
     if (d->spread.step_count > 0) {
-        json_put_count(w, "draws", d->spread.step_count);
-        json_put_number(w, "median_step_s", d->spread.median_s);
-        json_put_number(w, "worst_step_s", d->spread.longest_s);
-        json_put_count(w, "worst_seed", d->worst_seed);
+        json_put_count(json, "draws", d->spread.step_count);
+        json_put_number(json, "median_step_s", d->spread.median_s);
+        json_put_number(json, "worst_step_s", d->spread.longest_s);
+        json_put_count(json, "worst_seed", d->worst_seed);
     }
-    json_end_object(w);
+    json_end_object(json);
 }
