@@ -656,10 +656,13 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
 #define NOT_PRINTED INT64_MAX
 #define SEQUENCES_MAX (1 << 20)
 
+/* A member may be a pointer to a struct: the size of the pointer is meant. */
+/* clang-format off */
 #define MEMBER(type, of)                                                                           \
     {                                                                                              \
-        offsetof(struct type, of), sizeof(((struct type *)0)->of)                                  \
+        offsetof(struct type, of), sizeof(((struct type *)0)->of) /* NOLINT(bugprone-sizeof-expression) */ \
     }
+/* clang-format on */
 #define INTO(of, above) .request = MEMBER(request, of), .print_if_above = (above)
 #define INTO_SHOWN(of, function) .request = MEMBER(request, of), .show = (function)
 #define BY_OWN(of, reads, shows) .request = MEMBER(request, of), .read = (reads), .show = (shows)

@@ -78,25 +78,28 @@ static void weights_are_stored_as_bitsandbytes_does(void)
               STATUS_OK);
     for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
          line = end + 1) {
-        char label[96], name[16], theirs[3][24];
-        int64_t rows, cols;
+        char label[96], name[16], row_text[24], col_text[24], theirs[3][24];
+        uint64_t rows = 0, cols = 0;
         snprintf(label, sizeof label, "%.*s", (int)(end - line), line);
         if (!CHECK_INT(label,
-                       sscanf(label, "%15[^,],%" SCNd64 ",%" SCNd64 ",%23[^,],%23[^,],%23[^,\n]",
-                              name, &rows, &cols, theirs[0], theirs[1], theirs[2]),
-                       6))
+                       sscanf(label, "%15[^,],%23[^,],%23[^,],%23[^,],%23[^,],%23[^,\n]", name,
+                              row_text, col_text, theirs[0], theirs[1], theirs[2]),
+                       6) ||
+            !CHECK(label, parse_u64(row_text, strlen(row_text), &rows) &&
+                              parse_u64(col_text, strlen(col_text), &cols)))
             break;
         const enum frozen_storage storage = storage_of_name(name);
         const size_t count = (size_t)(rows * cols);
         const size_t code_bytes = frozen_storage_code_bytes(storage, count);
-        const size_t scale_bytes = frozen_storage_scale_bytes(storage, rows, cols);
+        const size_t scale_bytes =
+            frozen_storage_scale_bytes(storage, (int64_t)rows, (int64_t)cols);
         double *w = heap_alloc(count, sizeof *w);
         float *values = heap_alloc(count, sizeof *values);
         uint8_t *codes = heap_zalloc(code_bytes, 1), *scales = heap_zalloc(scale_bytes, 1);
         for (size_t i = 0; i < count; i++)
             w[i] = weight((int64_t)i);
-        frozen_storage_encode(storage, rows, cols, w, codes, scales);
-        frozen_storage_decode(storage, rows, cols, codes, scales, values);
+        frozen_storage_encode(storage, (int64_t)rows, (int64_t)cols, w, codes, scales);
+        frozen_storage_decode(storage, (int64_t)rows, (int64_t)cols, codes, scales, values);
         digest_is(label, "codes", theirs[0], codes, code_bytes);
         digest_is(label, "scales", theirs[1], scales, scale_bytes);
         digest_is(label, "values", theirs[2], values, count * sizeof *values);
