@@ -89,7 +89,7 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     }
     for (size_t m = 3; m-- > 0;)
         if (has_mask[m])
-            d->mask = masks[m];
+            d->mask = (uint8_t)masks[m];
     if (d->why_not == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
         d->why_not = "cuDNN has no mask that is that of all of its documents";
     return true;
