@@ -1,6 +1,7 @@
 /* Describes a predicted configuration in words: the model and its sequences, and every choice. */
 #include "cli/report/report.h"
 
+#include "base/name_set.h"
 #include "base/units.h"
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
@@ -86,18 +87,14 @@ void report_put_strategy(struct text *line, const struct prediction *p)
 /* Appends which modules of a layer make again what they dropped. */
 static void put_recomputed_modules(struct text *line, const struct choices *c)
 {
-    const unsigned modules = c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN);
-    const char *before = " but those of modules ";
+    const uint32_t modules = c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN);
     if (modules == 1u << RECOMPUTE_MLA_UP_PROJ) {
         text_puts(line, " but what latent attention expands");
         return;
     }
-    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++) {
-        if ((modules >> i & 1) == 0)
-            continue;
-        text_printf(line, "%s%s", before, recompute_module_names[i]);
-        before = "+";
-    }
+    if (modules != 0)
+        text_puts(line, " but those of modules ");
+    name_set_put(line, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, "+");
 }
 
 /* Appends the choices for weights, activations, optimizer states and micro-batches. */

@@ -1,4 +1,5 @@
 /* Low-rank adapters of launch files: which linear layers have one, and of which rank. */
+#include "base/name_set.h"
 #include "models/frozen_storage.h"
 #include "models/transformer.h"
 #include "predict/launch/launch_parts.h"
@@ -105,12 +106,9 @@ static void add_adapter(struct launch *launch, enum launch_field field, int64_t 
     const int64_t usual =
         launch_has_field(launch, LAUNCH_ADAPTER_ON) ? (int64_t)TRL_RANK : (int64_t)PEFT_RANK;
     text_put_i64(&text, launch_count_or(launch, LAUNCH_ADAPTER_RANK, usual));
-    const char *between = ":";
-    for (int i = 0; i < ADAPTER_TARGET_COUNT; i++)
-        if ((targets >> i & 1) != 0) {
-            text_printf(&text, "%s%s", between, adapter_target_names[i]);
-            between = ",";
-        }
+    if (targets != 0)
+        text_puts(&text, ":");
+    name_set_put(&text, (uint32_t)targets, adapter_target_names, ADAPTER_TARGET_COUNT, ",");
     launch_add_option(launch, field, "adapter", text.data);
     text_release(&text);
 }

@@ -3,6 +3,7 @@
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 
+#include "base/name_set.h"
 #include "base/units.h"
 #include "schedule/pipeline/pipeline.h"
 
@@ -247,16 +248,18 @@ static void set_weight_fields(struct launch *l, const struct choices *c)
 
 static void set_activation_fields(struct launch *l, const struct choices *c)
 {
-    const char *names = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE ? "core_attn" : "";
-    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
-        if (i != RECOMPUTE_CORE_ATTN && (c->recompute_modules >> i & 1) != 0)
-            names = arena_printf(&l->arena, "%s%s%s", names, names[0] != '\0' ? " " : "",
-                                 recompute_module_names[i]);
-    if (names[0] != '\0')
+    const uint32_t core = 1u << RECOMPUTE_CORE_ATTN, others = c->recompute_modules & ~core;
+    const uint32_t modules =
+        others | (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE ? core : 0);
+    if (modules != 0)
         launch_set_text(l, LAUNCH_GRANULARITY, "selective");
-    if (c->recompute_modules != 0 && names[0] != '\0' && strcmp(names, "core_attn") != 0)
-        launch_set_text(l, LAUNCH_MODULES, names);
-    if (names[0] == '\0' && expressible_recomputes(c)) {
+    if (others != 0) {
+        struct text names = {0};
+        name_set_put(&names, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, " ");
+        launch_set_text(l, LAUNCH_MODULES, names.data);
+        text_release(&names);
+    }
+    if (modules == 0 && expressible_recomputes(c)) {
         launch_set_text(l, LAUNCH_GRANULARITY, "full");
         launch_set_text(l, LAUNCH_METHOD, "uniform");
         launch_set_count(l, LAUNCH_RECOMPUTED_LAYERS, 1);
@@ -407,14 +410,11 @@ static unsigned read_modules(struct launch *l, const char **unknown)
     for (const char *at = launch_field_text(l, LAUNCH_MODULES); *at != '\0';) {
         at += strspn(at, apart);
         const size_t size = strcspn(at, apart);
-        unsigned found = 0;
-        for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
-            if (strlen(recompute_module_names[i]) == size &&
-                memcmp(recompute_module_names[i], at, size) == 0)
-                found = 1u << i;
-        if (found == 0 && size > 0 && *unknown == NULL)
+        const int found = name_set_find(recompute_module_names, RECOMPUTE_MODULE_COUNT, at, size);
+        if (found >= 0)
+            modules |= 1u << found;
+        else if (size > 0 && *unknown == NULL)
             *unknown = arena_text(&l->arena, at, size);
-        modules |= found;
         at += size;
     }
     return modules;
@@ -423,15 +423,14 @@ static unsigned read_modules(struct launch *l, const char **unknown)
 /* Adds the option of modules that are recomputed beside attention's core. */
 static void add_modules_option(struct launch *l, unsigned modules)
 {
-    const char *names = "";
-    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
-        if (i != RECOMPUTE_CORE_ATTN && (modules >> i & 1) != 0)
-            names = arena_printf(&l->arena, "%s%s%s", names, names[0] != '\0' ? "," : "",
-                                 recompute_module_names[i]);
-    if (names[0] != '\0')
+    struct text names = {0};
+    modules &= ~(1u << RECOMPUTE_CORE_ATTN);
+    name_set_put(&names, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, ",");
+    if (modules != 0)
         launch_add_option(
             l, launch_has_field(l, LAUNCH_MODULES) ? LAUNCH_MODULES : LAUNCH_MOE_RECOMPUTE,
-            "recompute-modules", names);
+            "recompute-modules", names.data);
+    text_release(&names);
 }
 
 /* --moe-layer-recompute sets granularity selective and adds module moe to those that are named, or to core_attn

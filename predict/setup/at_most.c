@@ -1,6 +1,6 @@
 #include "predict/setup/at_most.h"
 
-#include <string.h>
+#include "base/name_set.h"
 
 const char *const at_most_words[AT_MOST_REASONS] = {"adapter", "bits", "lengths"};
 
@@ -13,31 +13,19 @@ static const char *const sentences[AT_MOST_REASONS] = {
 
 enum status at_most_read(uint32_t *reasons, const char *words, struct diag *diag)
 {
-    *reasons = 0;
-    for (const char *word = words;;) {
-        const size_t size = strcspn(word, ",");
-        int reason = 0;
-        while (reason < AT_MOST_REASONS && (strlen(at_most_words[reason]) != size ||
-                                            strncmp(at_most_words[reason], word, size) != 0))
-            reason++;
-        if (reason == AT_MOST_REASONS)
-            return diag_error(diag, (struct loc){.name = "--at-most"}, STATUS_BAD_INPUT,
-                              "'%.60s': expected some of adapter, bits and lengths, with commas",
-                              words);
-        *reasons |= 1U << reason;
-        if (word[size] == '\0')
-            return STATUS_OK;
-        word += size + 1;
-    }
+    size_t size;
+    struct text text = {0};
+    if (name_set_read(reasons, words, at_most_words, AT_MOST_REASONS, &size) == NULL)
+        return STATUS_OK;
+    name_set_put(&text, (1U << AT_MOST_REASONS) - 1, at_most_words, AT_MOST_REASONS, ", ");
+    enum status status =
+        diag_error(diag, (struct loc){.name = "--at-most"}, STATUS_BAD_INPUT,
+                   "'%.60s': expected some of %s, with commas between them", words, text.data);
+    text_release(&text);
+    return status;
 }
 
 void at_most_put(struct text *out, uint32_t reasons)
 {
-    const char *between = "";
-    for (int reason = 0; reason < AT_MOST_REASONS; reason++) {
-        if ((reasons & 1U << reason) == 0)
-            continue;
-        text_printf(out, "%s%s", between, sentences[reason]);
-        between = "; ";
-    }
+    name_set_put(out, reasons, sentences, AT_MOST_REASONS, "; ");
 }

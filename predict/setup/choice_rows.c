@@ -1,6 +1,7 @@
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/routing_load.h"
 
+#include "base/name_set.h"
 #include "base/units.h"
 #include "models/cluster.h"
 #include "predict/setup/core_plan_option.h"
@@ -372,39 +373,32 @@ static size_t capacity_values(struct choice_value *value, const struct choices *
     return name_value(value, NULL);
 }
 
-static void put_modules(struct text *out, unsigned modules)
+static void put_modules(struct text *out, uint32_t modules)
 {
-    const char *before = "";
-    for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++) {
-        if ((modules >> i & 1) == 0)
-            continue;
-        text_printf(out, "%s%s", before, recompute_module_names[i]);
-        before = ",";
-    }
+    name_set_put(out, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, ",");
     if (modules == 0)
         text_puts(out, "none");
 }
 
 static enum status read_modules(struct setup *setup, const char *text, struct diag *diag)
 {
-    unsigned modules = 0;
-    for (const char *at = text; at != NULL && strcmp(text, "none") != 0;) {
-        const size_t size = strcspn(at, ",");
-        unsigned found = 0;
-        for (unsigned i = 0; i < RECOMPUTE_MODULE_COUNT; i++)
-            if (strlen(recompute_module_names[i]) == size &&
-                memcmp(recompute_module_names[i], at, size) == 0)
-                found = 1u << i;
-        if (found == 0)
-            return diag_error(diag, (struct loc){.name = "--recompute-modules"}, STATUS_BAD_INPUT,
-                              "'%.*s' is no module: layernorm, moe_act, mlp, moe, shared_experts, "
-                              "mla_up_proj and core_attn are, separated by commas, or none",
-                              (int)(size < 64 ? size : 64), at);
-        modules |= found;
-        at = at[size] == ',' ? at + size + 1 : NULL;
-    }
+    uint32_t modules = 0;
+    size_t size;
+    const char *wrong = NULL;
+    if (text != NULL && strcmp(text, "none") != 0)
+        wrong =
+            name_set_read(&modules, text, recompute_module_names, RECOMPUTE_MODULE_COUNT, &size);
     setup->request.recompute_modules = (int)modules;
-    return STATUS_OK;
+    if (wrong == NULL)
+        return STATUS_OK;
+    struct text all = {0};
+    put_modules(&all, (1U << RECOMPUTE_MODULE_COUNT) - 1);
+    enum status status =
+        diag_error(diag, (struct loc){.name = "--recompute-modules"}, STATUS_BAD_INPUT,
+                   "'%.*s' is no module; expected none, or some of %s",
+                   (int)(size < 64 ? size : 64), wrong, all.data);
+    text_release(&all);
+    return status;
 }
 
 static bool show_modules(struct text *out, const struct request *r)
@@ -574,12 +568,8 @@ static bool read_adapter_targets(int64_t *targets, const char *list)
 {
     for (const char *word = list;; word++) {
         const size_t size = strcspn(word, ",");
-        int target = 0;
-        while (target < ADAPTER_TARGET_COUNT &&
-               (strlen(adapter_target_names[target]) != size ||
-                strncmp(adapter_target_names[target], word, size) != 0))
-            target++;
-        if (target < ADAPTER_TARGET_COUNT)
+        const int target = name_set_find(adapter_target_names, ADAPTER_TARGET_COUNT, word, size);
+        if (target >= 0)
             *targets |= 1 << target;
         else if (size == strlen("attention") && strncmp(word, "attention", size) == 0)
             *targets |= ADAPTERS_OF_ATTENTION;
@@ -619,18 +609,15 @@ static enum status read_adapter(struct setup *setup, const char *text, struct di
 
 static void put_adapter(struct text *out, const struct transformer *m)
 {
-    const char *between = ":";
     if (m->adapter_rank == 0) {
         text_puts(out, "none");
         return;
     }
     text_put_i64(out, m->adapter_rank);
-    for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
-        if ((m->adapter_targets >> i & 1) == 0)
-            continue;
-        text_printf(out, "%s%s", between, adapter_target_names[i]);
-        between = ",";
-    }
+    if (m->adapter_targets != 0)
+        text_puts(out, ":");
+    name_set_put(out, (uint32_t)m->adapter_targets, adapter_target_names, ADAPTER_TARGET_COUNT,
+                 ",");
 }
 
 static bool show_adapter(struct text *out, const struct request *r)

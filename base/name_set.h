@@ -1,0 +1,22 @@
+/* base/name_set.h: sets of names out of a table, such as "moe,mlp". Bit i of a set stands for names[i]. */
+#ifndef BASE_NAME_SET_H
+#define BASE_NAME_SET_H
+
+#include "base/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Returns the index of the name that equals word[0..size); -1: none does. */
+int name_set_find(const char *const *names, int count, const char *word, size_t size);
+
+/* Appends the names of a set, in the order of the table, with `between` between them. */
+void name_set_put(struct text *out, uint32_t set, const char *const *names, int count,
+                  const char *between);
+
+/* Sets *set to the names in a list with commas. Returns the first word of the list that is no name, of *size
+ * characters; NULL: all are names. An empty list has one word without characters. */
+const char *name_set_read(uint32_t *set, const char *list, const char *const *names, int count,
+                          size_t *size);
+
+#endif
