@@ -64,9 +64,9 @@ struct exec_options {
     /* on a GPU, with records_trace: the times of ops come from CUPTI's records; false: from CUDA events */
     bool times_by_cupti;
     enum exec_attention attention;
-    /* on a GPU: the call of an op also computes the next op, where it can, if that is a GELU, the gradient of a
-     * bias, or a norm of a residual sum (exec/cuda/epilogues.h); false: each op has kernels of its own, as
-     * predictions assume */
+    /* on a GPU: one call or kernel computes neighbouring ops, where it can: a product with the GELU of its result or
+     * with the gradient of a bias, a residual sum with the norm after it, RoPE with the pack or unpack beside it
+     * (exec/cuda/epilogues.h); false: each op has kernels of its own, as predictions assume */
     bool uses_epilogues;
     /* of several processes with NCCL: device memory is allocated by NCCL and registered with every communicator */
     bool registers_nccl_memory;
