@@ -276,13 +276,29 @@ static void add_indices(struct fused *g, struct mask_operands *m)
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
 }
 
+/* Returns mode(a, b) of indices or conditions, in type `type`, for each score. */
+static descriptor apply_to_indices(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
+                                   descriptor a, descriptor b)
+{
+    descriptor y =
+        make_inner_tensor(g, type, packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
+    add_pointwise(g, mode, type, 0, a, b, NULL, y);
+    return y;
+}
+
 /* Returns an index plus or minus a number. */
 static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
                                 descriptor by)
 {
-    descriptor y = make_inner_tensor(g, CUDNN_DATA_INT32,
+    return apply_to_indices(g, mode, CUDNN_DATA_INT32, index, by);
+}
+
+/* Returns x where the condition `seen` holds, and `hidden` elsewhere. */
+static descriptor select_scores(struct fused *g, descriptor x, descriptor hidden, descriptor seen)
+{
+    descriptor y = make_inner_tensor(g, CUDNN_DATA_FLOAT,
                                      packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
-    add_pointwise(g, mode, CUDNN_DATA_INT32, 0, index, by, NULL, y);
+    add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, x, hidden, seen, y);
     return y;
 }
 
@@ -290,38 +306,21 @@ static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, desc
 static descriptor mask_index(struct fused *g, const struct mask_operands *m,
                              cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
-    const struct strided_dims scores = packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv);
-    descriptor seen = make_inner_tensor(g, CUDNN_DATA_BOOLEAN, scores),
-               y = make_inner_tensor(g, CUDNN_DATA_FLOAT, scores);
-    add_pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, seen);
-    add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, m->x, m->hidden, seen, y);
-    return y;
-}
-
-static descriptor compare_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor a,
-                                descriptor b)
-{
-    descriptor y = make_inner_tensor(g, CUDNN_DATA_BOOLEAN,
-                                     packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
-    add_pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, y);
-    return y;
+    return select_scores(g, m->x, m->hidden, apply_to_indices(g, mode, CUDNN_DATA_BOOLEAN, a, b));
 }
 
 /* Returns x within the rows that each document has, and -inf beyond; x itself if there are no documents. */
 static descriptor scores_of_documents(struct fused *g, descriptor x)
 {
-    const struct fused_shape *s = &g->shape;
-    if (s->documents == 0)
+    if (g->shape.documents == 0)
         return x;
     struct mask_operands m = {.x = x};
     add_indices(g, &m);
-    descriptor row = compare_index(g, CUDNN_POINTWISE_CMP_LT, m.row, g->q_rows),
-               col = compare_index(g, CUDNN_POINTWISE_CMP_LT, m.col, g->kv_rows),
-               both = compare_index(g, CUDNN_POINTWISE_LOGICAL_AND, row, col),
-               y = make_inner_tensor(g, CUDNN_DATA_FLOAT, packed_dims(g, s->heads, s->q, s->kv));
-    add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, x,
-                  f32_scalar(g, UID_BEYOND, -INFINITY), both, y);
-    return y;
+    const cudnnDataType_t B = CUDNN_DATA_BOOLEAN;
+    descriptor row = apply_to_indices(g, CUDNN_POINTWISE_CMP_LT, B, m.row, g->q_rows),
+               col = apply_to_indices(g, CUDNN_POINTWISE_CMP_LT, B, m.col, g->kv_rows),
+               both = apply_to_indices(g, CUDNN_POINTWISE_LOGICAL_AND, B, row, col);
+    return select_scores(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
 }
 
 /* Adds the masks: the result is x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; else
