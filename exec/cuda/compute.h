@@ -1,7 +1,7 @@
 /* exec/cuda/compute.h: launches the kernels of exec/cuda/kernels.h that compute an op.
  *
  * The table has a row for each kind of work that needs no library of NVIDIA's: products and attention are in matmul.h
- * and attention.h, communication in loopback.c and nccl_op.c, copies in prepare.c. Needs no CUDA header. */
+ * and attention.h, communication in loopback.c and nccl_op.c, copies in enqueue.c. Needs no CUDA header. */
 #ifndef EXEC_CUDA_COMPUTE_H
 #define EXEC_CUDA_COMPUTE_H
 

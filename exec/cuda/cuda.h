@@ -178,6 +178,12 @@ static inline bool cuda_is_communication(const struct ir *ir, uint32_t op)
     return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_COMM;
 }
 
+/* True if an op runs on the processor, in its stream's order. */
+static inline bool cuda_runs_on_host(const struct ir *ir, uint32_t op)
+{
+    return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
+}
+
 static inline uint32_t cuda_local_op(const struct cuda_rank *rank, uint32_t op)
 {
     return op - assignment_first_op(&rank->run->assignment, rank->rank);
@@ -189,6 +195,8 @@ static inline struct cuda_events *cuda_events_of(const struct cuda_rank *rank, u
 
 /* Records a failure and ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
 bool cuda_record_failure(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error);
+/* Records the failure of a stream's op by the words of the library that refused it. Returns false. */
+bool cuda_record_library_failure(const struct cuda_stream *stream, uint32_t op, const char *words);
 /* Adds the error of a CUDA call that failed before anything runs; returns STATUS_SYSTEM. */
 enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t error);
 
@@ -202,6 +210,9 @@ void cuda_close_streams(struct cuda_rank *rank);
 /* Launches every op of this rank that can start to be launched, and, on a shared GPU, ops of other ranks that waited
  * for these. Takes the rank's lock. */
 void cuda_launch_ready_ops(struct cuda_rank *rank);
+
+/* ---- poll.c: events at the ends of ops, and which ops have ended ---- */
+
 /* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
  * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
 void cuda_poll_ended_ops(struct cuda_rank *rank);
@@ -275,10 +286,20 @@ double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s);
 void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
                         backend_header_function *say, void *user);
 
+/* ---- product_ops.c: products of matrices ---- */
+
+/* Plans a product, with all groups that it has on the call's rank. */
+enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
+                                 struct cuda_prepared *prepared, struct diag *diag);
+backend_kernel cuda_run_product; /* context: a struct cuda_stream */
+
 /* ---- prepare.c: everything that is planned before the first step ---- */
 
 enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag);
 void cuda_free_prepared_ops(struct cuda *cuda);
+
+/* ---- enqueue.c: from ops to work on a CUDA stream ---- */
+
 /* True if a communication op moves no bytes: its group has one member and it works in place. */
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */

@@ -6,6 +6,12 @@ bool cuda_record_failure(struct cuda_rank *rank, uint32_t op, const char *call, 
     return false;
 }
 
+bool cuda_record_library_failure(const struct cuda_stream *stream, uint32_t op, const char *words)
+{
+    run_record_failure(stream->rank->run, stream->rank->rank, op, "%s", words);
+    return false;
+}
+
 enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t error)
 {
     return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM, "%s",

@@ -43,7 +43,7 @@ static void poll_unmarked_ops(struct cuda_stream *stream)
         return;
     if (error != cudaSuccess) {
         cuda_record_failure(stream->rank, stream->op_list.ops[stream->ended_ops],
-                            "cudaStreamQuery (this op, or one before or behind it)", error);
+                            "cudaStreamQuery (this op, or one before or after it)", error);
         return;
     }
     atomic_fetch_add(&stream->rank->run->ended_ops, launched - stream->ended_ops);
@@ -148,11 +148,4 @@ void cuda_pause_polling(double since_s)
     nap_s = nap_s > longest_s ? longest_s : nap_s;
     nap_s = nap_s < cuda_shortest_pause_s ? cuda_shortest_pause_s : nap_s;
     nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap_s)}, NULL);
-}
-
-bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
-{
-    bool in_place = call->read_count == 0 || call->write_count == 0 ||
-                    call->read[0].data == call->write[0].data;
-    return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
 }
