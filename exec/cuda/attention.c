@@ -187,8 +187,20 @@ static const char *why_operands_unsupported(const struct call *call)
                : "its heads' dimension is no multiple of 8";
 }
 
-/* Returns why cuDNN does not compute packed documents; NULL: it does. They are its only when it is asked for: what its
- * kernels compute of them has not been compared on a GPU. */
+/* Returns why cuDNN computes no backward of at most `most_q` queries and `most_kv` keys; NULL: it does. whole_tiles: the
+ * keys are a multiple of VERSION_TILE. */
+static const char *why_backward_unsupported(const struct attentions *all, int64_t most_q,
+                                            int64_t most_kv, bool whole_tiles)
+{
+    if (most_q == 1 && most_kv == 1)
+        return "cuDNN has no backward of one query and one key";
+    const struct version_rule *rule = version_find_rule(NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES,
+                                                        (int)all->dnn->cudnnGetVersion());
+    return rule != NULL && !whole_tiles ? rule->fault : NULL;
+}
+
+/* Returns why cuDNN does not compute packed documents; NULL: it does. It is given them only if the caller asks for cuDNN,
+ * because no comparison on a GPU has shown that its kernels compute them right. */
 static const char *why_documents_unsupported(const struct attentions *all, const struct call *call,
                                              const struct attention_documents *documents)
 {
@@ -204,7 +216,9 @@ static const char *why_documents_unsupported(const struct attentions *all, const
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
         major < 9)
         return "cuDNN takes documents on GPUs of compute capability 9.0 or later";
-    return NULL;
+    return is_backward(call) ? why_backward_unsupported(all, documents->most_q, documents->most_kv,
+                                                        documents->whole_kv_tiles)
+                             : NULL;
 }
 
 /* Returns why cuDNN's fused kernels cannot compute a call; NULL if they can: then *part is the part of its mask that
@@ -222,13 +236,9 @@ static const char *why_not_fused(const struct attentions *all, const struct call
         return "cuDNN has no mask that is its window, or its offset";
     if (part->query_count == 0)
         return "no query of it sees any key";
-    if (!is_backward(call))
-        return NULL;
-    if (part->query_count == 1 && part->key_count == 1)
-        return "cuDNN has no backward of one query and one key";
-    const struct version_rule *rule = version_find_rule(NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES,
-                                                        (int)all->dnn->cudnnGetVersion());
-    return rule != NULL && part->key_count % VERSION_TILE != 0 ? rule->fault : NULL;
+    return is_backward(call) ? why_backward_unsupported(all, part->query_count, part->key_count,
+                                                        part->key_count % VERSION_TILE == 0)
+                             : NULL;
 }
 
 static struct fused_plan *find_or_add_plan(struct attentions *all, const struct attention *a)

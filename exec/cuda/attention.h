@@ -30,6 +30,7 @@ struct attention_documents {
     int64_t count;           /* of each rank */
     int64_t most_q, most_kv; /* the most rows of one */
     bool cover_q, cover_kv;  /* every row is in one */
+    bool whole_kv_tiles;     /* the keys of each are a multiple of VERSION_TILE (versions.h) */
     uint8_t mask;            /* enum fused_mask */
 };
 

@@ -2,6 +2,7 @@
 #include "exec/cuda/cuda.h"
 
 #include "exec/cuda/fused.h"
+#include "exec/cuda/versions.h"
 
 #include <stdlib.h>
 
@@ -58,6 +59,7 @@ static void add_rank(struct attention_documents *d, const struct assignment_piec
         kv += p->key_count;
         d->most_q = p->query_count > d->most_q ? p->query_count : d->most_q;
         d->most_kv = p->key_count > d->most_kv ? p->key_count : d->most_kv;
+        d->whole_kv_tiles = d->whole_kv_tiles && p->key_count % VERSION_TILE == 0;
     }
     d->cover_q = d->cover_q && q == work->attention.q;
     d->cover_kv = d->cover_kv && kv == work->attention.kv;
@@ -69,7 +71,8 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     const struct assignment *assignment = &run->assignment;
     const uint32_t shape = run->ir->op.shape[op], role = ir_role_of_op(run->ir, op);
     bool has_mask[3] = {true, true, true};
-    *d = (struct attention_documents){.cover_q = true, .cover_kv = true, .count = -1};
+    *d = (struct attention_documents){
+        .cover_q = true, .cover_kv = true, .whole_kv_tiles = true, .count = -1};
     if (assignment->pieces_row_of_shape[shape] == IR_NONE)
         return false;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
@@ -90,6 +93,8 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     for (size_t m = 3; m-- > 0;)
         if (has_mask[m])
             d->mask = (uint8_t)masks[m];
+    if (d->most_q == 1 && has_mask[2]) /* as attention_find_fused_part() of one query */
+        d->mask = FUSED_ALL;
     if (d->why_not == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
         d->why_not = "cuDNN has no mask that is that of all of its documents";
     return true;

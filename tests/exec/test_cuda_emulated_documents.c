@@ -1,25 +1,12 @@
 /* tests/exec/test_cuda_emulated_documents.c: the cases of document_cases.h by the CUDA backend on the emulated device:
  * its attention takes the keys that each row sees from a table, or documents go to fused attention in one call. */
+#include "exec/cuda/cuda.h"
+#include "exec/cuda/fused.h"
 #include "tests/exec/document_cases.h"
 #include "tests/exec/emulator/emulator.h"
+#include "tests/exec/hand.h"
 
 #ifdef HAVE_CUDNN
-static const struct transformer wide_heads = {
-    .name = "wide-heads",
-    .layers = 2,
-    .hidden = 32,
-    .heads = 4,
-    .kv_heads = 2,
-    .head_dim = 8,
-    .ffn = 40,
-    .vocab = 29,
-    .activation = ACTIVATION_SWIGLU,
-    .norm = NORM_RMSNORM,
-    .positions = POSITIONS_ROPE,
-    .rope_theta = 10000,
-    .norm_eps = 1e-5,
-};
-
 /* With --attention-by fused attention is fused or refused; a rank, or ranks that share a sequence by heads, have whole
  * documents. Ranks that share the emulated GPU have one sequence each. */
 static const struct {
@@ -43,7 +30,7 @@ static void fused_attention_takes_whole_documents(void)
         struct documents documents;
         struct diag diag = {0};
         struct choices choices;
-        struct request request = request_of(&fused_uses[i].use, &wide_heads, i);
+        struct request request = request_of(&fused_uses[i].use, &shapes[1], i);
         request.dtype = DTYPE_BF16;
         pack(&documents, &arena, &request, &random);
         request.documents = &documents;
@@ -69,6 +56,78 @@ static void fused_attention_takes_whole_documents(void)
     }
     matrix_attention = EXEC_ATTENTION_AUTO;
 }
+
+/* The library warns of a causal mask of one query; a document of one token needs none. */
+static void documents_of_one_token_need_no_mask(void)
+{
+    static const char text[] =
+        "longhaul schedule 1\nmesh cp=1\n"
+        "tokens layout=contiguous cp=1 hp=1 seq=8 batch=1 micro_batch=1 dtype=bf16\n"
+        "documents lengths=%s\nstream compute compute\n"
+        "buffer q0 hbm bf16 [64] activation persistent\n"
+        "buffer o0 hbm bf16 [64] activation persistent\n"
+        "buffer l0 hbm f32 [8] activation persistent\n"
+        "op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=documents "
+        "reads q0 q0 q0 writes o0 l0\n";
+    static const char *const lengths[] = {"1,1,1,1,1,1,1,1", "1,3,1,3"};
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        char schedule[1024];
+        struct hand h;
+        snprintf(schedule, sizeof schedule, text, lengths[i]);
+        if (hand_load(&h, schedule)) {
+            h.options.attention = EXEC_ATTENTION_FUSED;
+            hand_expect(lengths[i], &h, STATUS_OK, "");
+        }
+        hand_release(&h);
+    }
+}
+
+/* Faults of cuDNN's backward hold for documents as for one sequence. */
+static void backwards_of_documents_keep_the_rules_of_versions(void)
+{
+    static const struct {
+        const char *label;
+        int version;
+        struct attention_documents documents;
+        const char *why; /* NULL: it is computed */
+    } rows[] = {
+        {"9.15.0, keys of any number",
+         91500,
+         {.count = 2, .most_q = 256, .most_kv = 256, .mask = FUSED_FROM_START},
+         "touches memory that is not its own in attention's backward when the keys are no multiple "
+         "of 128"},
+        {"9.15.0, whole tiles",
+         91500,
+         {.count = 2, .most_q = 256, .most_kv = 256, .whole_kv_tiles = true},
+         NULL},
+        {"9.15.1", 91501, {.count = 2, .most_q = 96, .most_kv = 96}, NULL},
+        {"one token each",
+         91501,
+         {.count = 2, .most_q = 1, .most_kv = 1},
+         "cuDNN has no backward of one query and one key"},
+    };
+    static _Alignas(16) float memory[4];
+    struct work work = {.kind = WORK_ATTENTION_BACKWARD,
+                        .attention = {512, 512, 4, 2, 64, MASK_DOCUMENTS, 0, 0}};
+    struct call call = {.work = &work, .op = 7, .read_count = 6, .write_count = 3};
+    for (uint32_t k = 0; k < CALL_OPERANDS_MAX; k++)
+        call.read[k] = call.write[k] = (struct operand){memory, 1, DTYPE_BF16};
+    const int version = emulator_versions.cudnn;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct diag diag = {0};
+        emulator_versions.cudnn = rows[i].version;
+        struct products *products = products_new(cublaslt_open(&diag), &diag);
+        struct attentions *all = attentions_new(products, EXEC_ATTENTION_FUSED, &diag);
+        CHECK_INT(rows[i].label, attention_new(all, &call, &rows[i].documents, &diag) == NULL,
+                  rows[i].why != NULL);
+        CHECK(rows[i].label,
+              rows[i].why == NULL || (diag.text != NULL && strstr(diag.text, rows[i].why) != NULL));
+        attentions_free(all);
+        products_free(products);
+        diag_release(&diag);
+    }
+    emulator_versions.cudnn = version;
+}
 #endif
 
 static const struct check_case cases[] = {
@@ -76,12 +135,15 @@ static const struct check_case cases[] = {
     {"documents compute the reference", documents_compute_the_reference},
 #ifdef HAVE_CUDNN
     {"fused attention takes whole documents", fused_attention_takes_whole_documents},
+    {"documents of one token need no mask", documents_of_one_token_need_no_mask},
+    {"backwards of documents keep the rules of versions",
+     backwards_of_documents_keep_the_rules_of_versions},
 #endif
 };
 
 int main(int argc, char **argv)
 {
     emulator_use();
-    matrix_backend = "cuda";
+    matrix_backend = hand_backend = "cuda";
     return check_run("cuda emulated documents", cases, ARRAY_LEN(cases), argc, argv);
 }

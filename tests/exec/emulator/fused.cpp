@@ -273,10 +273,15 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
 {
     fused->builder = handle;
     fused->device = handle->device;
-    if (handle->device == emulator::current_device())
-        return true;
-    snprintf(words, size, "the handle is of another device than the current one");
-    return false;
+    const fused_shape &s = fused->shape;
+    const char *why = handle->device != emulator::current_device()
+                          ? "the handle is of another device than the current one"
+                      : s.q == 1 && s.mask != FUSED_ALL ? "a causal mask of one query"
+                      : s.q == 1 && s.kv == 1 && s.is_backward
+                          ? "a backward of one query and one key"
+                          : nullptr;
+    snprintf(words, size, "%s", why != nullptr ? why : "");
+    return why == nullptr;
 }
 
 size_t fused_scratch_bytes(const struct fused *)
