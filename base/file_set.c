@@ -276,6 +276,14 @@ static enum status add_and_open_file(struct file_set *s, const char *path, struc
     return status;
 }
 
+enum status file_set_check_path(const char *path, struct diag *diag)
+{
+    struct file_set s = {.folder = NULL};
+    enum status status = add_and_open_file(&s, path, diag);
+    file_set_release(&s);
+    return status;
+}
+
 /* Writes to the last file; an error is remembered until the file is closed. */
 static void write_bytes(struct file_set *s, const char *data, size_t size)
 {

@@ -75,6 +75,9 @@ struct file_set_contents {
     const char *path, *data;
     size_t size;
 };
+/* Checks, before long work, that file_set_write() could write to a path now. A device or a pipe is not asked. */
+enum status file_set_check_path(const char *path, struct diag *diag);
+
 /* Write one file, or several that belong together: if one of them cannot be written, all remain as they were. */
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
 enum status file_set_write_all(const struct file_set_contents *file, size_t count,

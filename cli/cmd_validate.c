@@ -400,6 +400,10 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         status = check_option_fit(options, &data, diag);
     if (status == STATUS_OK && options_given(options, "pages"))
         status = check_pages_folder(options_text(options, "pages"), diag);
+    if (status == STATUS_OK && options_given(options, "o"))
+        status = file_set_check_path(options_text(options, "o"), diag);
+    if (status == STATUS_OK && options_given(options, "residuals"))
+        status = file_set_check_path(options_text(options, "residuals"), diag);
     if (status == STATUS_OK)
         status = validation_run(&figures, &data.figures, diag);
     if (status == STATUS_OK)

@@ -37,6 +37,9 @@ longhaul validate --data $T/rows/right.csv --device ideal_80gb --json | grep -E 
 # its means are those of the text
 longhaul validate --data $T/rows/right.csv --json | sed -n "/step_means/,/]/p"
 bad() { longhaul validate "$@" 2>&1 || echo "exit $?"; }
+# paths that cannot be written are found before anything is predicted or printed
+bad --data $T/rows/right.csv -o $T/none/x.csv
+bad --data $T/rows/right.csv --residuals $T/none/x.csv
 bad --data $T/rows/own.csv --device idea
 bad --data $T/rows/own.csv --source Nobody
 bad --data $T/rows/own.csv --table 2
