@@ -190,6 +190,23 @@ static void add_primary_weights_option(struct launch *launch)
                           primary_weights_names[PRIMARY_WEIGHTS_QUANTISED]);
 }
 
+/* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits, which they do
+ * unless the file says that all scales are found at once. */
+static void remark_scales_of_gathers(struct launch *launch)
+{
+    static const char text[] =
+        "the scale of each weight is agreed on before each gather: here once a step";
+    if (!launch_has_family(launch, LAUNCH_TORCHTITAN) ||
+        !launch_has_option(launch, "primary-weights") || launch_is_on(launch, LAUNCH_SCALES_ONCE))
+        return;
+    if (launch_has_field(launch, LAUNCH_SCALES_ONCE))
+        launch_remark_on_field(launch, REMARK_UNMODELLED, LAUNCH_SCALES_ONCE, text);
+    else
+        launch_add_remark_printf(launch, REMARK_UNMODELLED,
+                                 "no float8.precompute_float8_dynamic_scale_for_fsdp",
+                                 launch->field_value[LAUNCH_QUANTISED_WEIGHTS].place, text);
+}
+
 /* Adds the options that rows of a table file give without a field. They replace those of the family. */
 static void add_table_options(struct launch *launch)
 {
@@ -463,6 +480,7 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
     add_table_options(launch);
     add_bf16_layers_option(launch);
     add_primary_weights_option(launch);
+    remark_scales_of_gathers(launch);
     remark_experts_not_converted(launch, known ? &model : NULL);
     if (launch->table_file != NULL && launch->table_file->has_own_code)
         launch_add_option(launch, LAUNCH_FIELD_COUNT, "framework",

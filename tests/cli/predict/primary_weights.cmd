@@ -60,7 +60,7 @@ titan() {
     printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nbatch_size = 32\nseq_len = 8192\n[float8]\n' > $T/titan.toml
     printf 'enable_float8_linear = true\nenable_fsdp_float8_all_gather = true\n%s\n[experimental]\n%s\n' "$1" "$2" >> $T/titan.toml
     longhaul predict --quick --from $T/titan.toml --cluster dgx-h100 --nodes 4 --gpus 32 2>$T/note | sed -n 's/^layout  *//p'
-    grep -h -A1 -e 'not modelled  float8' -e 'not modelled.*microbatch' $T/note || true
+    grep -h -A2 -e 'not modelled.*float8' -e 'not modelled.*microbatch' $T/note || true
 }
 titan 'precompute_float8_dynamic_scale_for_fsdp = true' ''
 titan 'precompute_float8_dynamic_scale_for_fsdp = false' 'pipeline_parallel_degree = 4'
