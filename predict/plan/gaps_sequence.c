@@ -119,6 +119,11 @@ static bool counts_embedding_or_head_as_layer(const struct choices *c)
     return pipeline_layers_before(c) + pipeline_layers_after(c) > 0;
 }
 
+static bool has_stages_by_cost(const struct choices *c)
+{
+    return c->pp > 1 && c->stage_layers == STAGE_LAYERS_COST;
+}
+
 /* True if stages are placed inside of data parallelism on several nodes; on one node all orders of ranks are
  * equivalent. */
 static bool has_inner_stage_placement(const struct choices *c)
@@ -202,6 +207,7 @@ static const struct expression_gap rows[] = {
     {ALL,      has_subsequences,             "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
     {SPEED,    counts_embedding_or_head_as_layer,                  "embedding or head that count as layers of a stage (--stage-layers): it cuts layers evenly"},
     {MEGATRON | SPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
+    {MEGATRON | SPEED, has_stages_by_cost,   "layers divided among stages by what they cost (--stage-layers cost), as nanotron divides them"},
     {TITAN,    has_stages_of_qwen3,          "stages of a Qwen3: torchtitan 0.2 has none (pipelining_fn), and refuses the degree that is set"},
     {TITAN | SPEED, has_inner_stage_placement,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
 };
