@@ -6,6 +6,7 @@
 #include "schedule/choices/profile.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* During the forward's last tile, fetches the tensors with which the backward begins. */
 static void fetch_for_backward(const struct fpdt *f)
@@ -99,7 +100,6 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     struct fpdt_chunk *chunk = &f->chunk[i];
     struct head_exchange z = fpdt_chunk_exchange(f, i);
     struct view qkv = view_rows(x, z.first_row, z.rank_tokens, z.projection_width);
-    *chunk = (struct fpdt_chunk){0};
     if (projects) {
         struct view rows = view_rows(x, z.first_row, z.rank_tokens, e->choices->model->hidden);
         qkv = e->choices->model->kv_latent > 0
@@ -149,6 +149,8 @@ static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, b
     struct fpdt f = fpdt_of_sequence(e, layer, sequence);
     struct fpdt_keys_values ahead = {0};
     struct view *part = arena_array(&e->arena, (size_t)f.chunk_count, sizeof *part);
+    /* the chunks of the micro-batch before: their places on the host are not those of this one */
+    memset(f.chunk, 0, (size_t)f.chunk_count * sizeof *f.chunk);
     for (int64_t i = 0; i < f.chunk_count; i++) {
         struct head_exchange z = fpdt_chunk_exchange(&f, i);
         e->tags.chunk = (uint16_t)i;

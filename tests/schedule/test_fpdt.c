@@ -27,31 +27,42 @@ static const struct transformer block = {.name = "block",
 
 enum { RANKS = 4, TOKENS = 4096 };
 
-static void make(struct ir *ir, struct choices *c, const char *strategy, const char *profile,
-                 int activations, int64_t chunk, int64_t seq)
+static struct request request_of(const char *strategy, const char *profile, int activations,
+                                 int64_t chunk, int64_t seq)
+{
+    return (struct request){.model = &block,
+                            .strategy = strategy,
+                            .profile = profile,
+                            .weights = CHOICE_WEIGHTS_REPLICATED,
+                            .activations = activations,
+                            .optimizer = -1,
+                            .attention_impl = -1,
+                            .dtype = -1,
+                            .ranks = RANKS,
+                            .hp = RANKS,
+                            .seq = seq,
+                            .chunk_tokens = chunk,
+                            .loss_chunks = strcmp(strategy, "fpdt") == 0 ? 0 : 1,
+                            .sm = 80,
+                            .gpus_per_node = 4};
+}
+
+static void make_from(struct ir *ir, struct choices *c, const struct request *request)
 {
     struct diag diag = {0};
-    struct request request = {.model = &block,
-                              .strategy = strategy,
-                              .profile = profile,
-                              .weights = CHOICE_WEIGHTS_REPLICATED,
-                              .activations = activations,
-                              .optimizer = -1,
-                              .attention_impl = -1,
-                              .dtype = -1,
-                              .ranks = RANKS,
-                              .hp = RANKS,
-                              .seq = seq,
-                              .chunk_tokens = chunk,
-                              .loss_chunks = strcmp(strategy, "fpdt") == 0 ? 0 : 1,
-                              .sm = 80,
-                              .gpus_per_node = 4};
-    CHECK("resolve", resolve_choices(c, &request, NULL, &diag) == STATUS_OK);
+    CHECK("resolve", resolve_choices(c, request, NULL, &diag) == STATUS_OK);
     CHECK("build", step_build(ir, c, &diag) == STATUS_OK);
     CHECK("verify", verify(ir, NULL, "fpdt", NULL, &diag) == STATUS_OK);
     if (diag.text != NULL)
         fputs(diag.text, stderr);
     diag_release(&diag);
+}
+
+static void make(struct ir *ir, struct choices *c, const char *strategy, const char *profile,
+                 int activations, int64_t chunk, int64_t seq)
+{
+    const struct request request = request_of(strategy, profile, activations, chunk, seq);
+    make_from(ir, c, &request);
 }
 
 /* ---- Table 2 ---- */
@@ -302,6 +313,29 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
+/* Chunks have places of their own on the host in each micro-batch, which those of the one before have left. */
+static void micro_batches_share_their_memory_of_the_host(void)
+{
+    static const char *const labels[FETCH_COUNT] = {"each rank fetches",
+                                                    "one rank fetches for all"};
+    for (int f = 0; f < FETCH_COUNT; f++) {
+        uint64_t of_one = 0;
+        for (int64_t batches = 1; batches <= 3; batches++) {
+            struct ir ir = {0};
+            struct choices c;
+            struct request request =
+                request_of("fpdt", "ideal", CHOICE_ACTIVATIONS_FULL, 512, 4096);
+            request.chunk_fetch = f;
+            request.global_batch = batches;
+            make_from(&ir, &c, &request);
+            of_one = batches == 1 ? ir.planned_bytes[MEMORY_PINNED] : of_one;
+            CHECK("the host stores chunks", of_one > 0);
+            CHECK_INT(labels[f], (int64_t)ir.planned_bytes[MEMORY_PINNED], (int64_t)of_one);
+            ir_release(&ir);
+        }
+    }
+}
+
 /* As in fpdt_layer.py, weight gradients of pieces are added in fp32: w1 and w2 have 2 u pieces, wqkv has u, and the
  * head as many as the loss. The head's input is on the host between the two passes over it. */
 static void pieces_are_summed_as_the_public_code_does(void)
@@ -340,5 +374,6 @@ static const struct check_case cases[] = {
     {"grouped queries move less with queries outside",
      grouped_queries_move_less_with_queries_outside},
     {"smaller chunks take less memory", smaller_chunks_take_less_memory},
+    {"micro-batches share their memory of the host", micro_batches_share_their_memory_of_the_host},
 };
 CHECK_MAIN("fpdt", cases)
