@@ -64,6 +64,8 @@ struct cost_attention {
     size_t dim_count;
     int64_t head_dim[COST_MAX_DIMS];  /* ascending */
     double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, highest clock */
+    /* the share of their rate that kernels reach whose heads of V have another width than those of Q and K; 0: all */
+    double unequal_share;
     struct cost_calibration calibration;
 };
 

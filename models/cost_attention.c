@@ -214,20 +214,22 @@ double cost_attention_mhz(const struct device_cost *cost, enum attention_impl im
 }
 
 /* Returns the rate of a kernel whose heads of v have another width than those of q and k. Device files have rates only
- * for equal widths; the rate is interpolated at the mean width of the products' sides. Such a kernel pads nothing
- * (docs/costs.md, "Attention"). row: the row of the head dim of q and k. */
+ * for equal widths, and the share of them that such a kernel reaches; the rate is interpolated at the mean width of the
+ * products' sides. Such a kernel pads nothing (docs/costs.md, "Attention"). row: the row of the head dim of q and k. */
 static double flop_per_s_of_unequal_heads(const struct cost_attention *attention, size_t row,
                                           const struct work *work)
 {
     const double mean = work_attention_pair_flops(work) / (work->kind == WORK_ATTENTION ? 4 : 10);
+    const double of_equal = attention->unequal_share > 0 ? attention->unequal_share : 1;
     while (row > 0 && (double)attention->head_dim[row - 1] >= mean)
         row--;
     if (row == 0)
-        return attention->flop_per_s[0];
+        return attention->flop_per_s[0] * of_equal;
     const double below = (double)attention->head_dim[row - 1],
                  above = (double)attention->head_dim[row];
     const double share = (mean - below) / (above - below);
-    return attention->flop_per_s[row - 1] * (1 - share) + attention->flop_per_s[row] * share;
+    return of_equal *
+           (attention->flop_per_s[row - 1] * (1 - share) + attention->flop_per_s[row] * share);
 }
 
 /* The facts about one attention op that are known before it is timed. */

@@ -60,12 +60,18 @@ const struct cost_param cost_pass_params[COST_PASS_PARAMS] = {
      .high = 1e-3,
      .meaning = "prologue and epilogue of one block",
      .offset = offsetof(struct cost_attention, ramp_s)},
+    {.field = "unequal_share",
+     .unit = UNIT_NONE,
+     .low = 0.1,
+     .high = 2,
+     .meaning = "share of the rate with heads of V of another width than Q and K",
+     .offset = offsetof(struct cost_attention, unequal_share)},
 };
 
 static enum status read_pass(struct cost_reader reader, struct json_node object, const char *prefix,
                              struct cost_attention *attention)
 {
-    static const char *const known[] = {"tile",  "step",       "ramp_s",
+    static const char *const known[] = {"tile",  "step",       "ramp_s",   "unequal_share",
                                         "rates", "calibrated", "estimated"};
     enum status status = json_reject_unknown_keys(object, known, ARRAY_LEN(known), reader.diag);
     for (size_t i = 0; status == STATUS_OK && i < COST_PASS_PARAMS; i++) {

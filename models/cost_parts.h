@@ -80,7 +80,7 @@ struct cost_param {
 extern const struct cost_param cost_params[];
 extern const size_t cost_param_count;
 /* The numbers of each direction of an attention; their offsets are in struct cost_attention. */
-enum { COST_PASS_PARAMS = 3 };
+enum { COST_PASS_PARAMS = 4 };
 extern const struct cost_param cost_pass_params[COST_PASS_PARAMS];
 extern const char *const cost_family_names[COST_FAMILY_COUNT];
 extern const char *const cost_size_names[COST_SIZE_COUNT];

@@ -195,6 +195,58 @@ static void cudnn_on_blackwell_is_reproduced(void)
     }
 }
 
+/* Milliseconds of cuDNN 9.22's other kernels in the same tables: heads of 192 and 128 (dsv3, 128 heads, two sequences),
+ * and forward heads of 256 (qwen35, 32 and 2 heads, one sequence, causal). */
+static const struct {
+    const char *device;
+    struct {
+        int64_t tokens;
+        double full[2], causal[2], of_256;
+    } row[4];
+} blackwell_heads[] = {
+    {"gb200",
+     {{2048, {0.461, 1.706}, {0.321, 1.056}, 0.061},
+      {4096, {1.650, 6.085}, {0.977, 3.383}, 0.191},
+      {8192, {6.249, 25.403}, {3.470, 11.984}, 0.644},
+      {16384, {24.270, 105.115}, {13.103, 50.424}, 2.438}}},
+    {"gb300",
+     {{2048, {0.388, 1.600}, {0.268, 0.977}, 0.053},
+      {4096, {1.419, 5.641}, {0.864, 3.127}, 0.158},
+      {8192, {5.439, 21.973}, {3.013, 11.074}, 0.560},
+      {16384, {21.640, 91.189}, {11.178, 43.911}, 2.132}}},
+};
+
+static void other_heads_on_blackwell_are_reproduced(void)
+{
+    for (size_t d = 0; d < ARRAY_LEN(blackwell_heads); d++) {
+        const char *device = blackwell_heads[d].device;
+        struct cost_fixture f;
+        if (fixture_load(&f, device)) {
+            f.cost.device_power = 0; /* short runs */
+            for (size_t i = 0; i < ARRAY_LEN(blackwell_heads[d].row); i++) {
+                int64_t s = blackwell_heads[d].row[i].tokens;
+                for (int pass = 0; pass < 2; pass++)
+                    for (int causal = 0; causal < 2; causal++) {
+                        enum work_kind kind = pass ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION;
+                        struct work work =
+                            attention(kind, s, s, 256, 256, 192, causal ? MASK_CAUSAL : MASK_FULL);
+                        work.attention.vdim = 128;
+                        /* a backward of 90 ms and more is as long as those that the limit slows */
+                        bool limited = pass && !causal && s == 16384;
+                        CHECK_CLOSE(device, cost_work_s(&f.cost, ATTENTION_CUDNN, &work) * 1e3,
+                                    causal ? blackwell_heads[d].row[i].causal[pass]
+                                           : blackwell_heads[d].row[i].full[pass],
+                                    limited ? 0.13 : 0.1);
+                    }
+                struct work wide = attention(WORK_ATTENTION, s, s, 32, 2, 256, MASK_CAUSAL);
+                CHECK_CLOSE(device, cost_work_s(&f.cost, ATTENTION_CUDNN, &wide) * 1e3,
+                            blackwell_heads[d].row[i].of_256, 0.14);
+            }
+        }
+        fixture_release(&f);
+    }
+}
+
 /* Rates that FlashAttention-3 publishes (arXiv 2407.08608): H100 SXM5, 16 heads of dim 128, 16K tokens in a batch,
  * no mask; TFLOP/s by sequence length, forward (Fig. 5) and backward (Fig. 6). */
 static const struct {
@@ -330,6 +382,7 @@ static const struct check_case cases[] = {
     {"other rings follow", other_rings_follow},
     {"cuDNN's rates are reproduced", cudnn_rates_are_reproduced},
     {"cuDNN on Blackwell is reproduced", cudnn_on_blackwell_is_reproduced},
+    {"other heads on Blackwell are reproduced", other_heads_on_blackwell_are_reproduced},
     {"FlashAttention's rates on Hopper are reproduced", hopper_rates_are_reproduced},
     {"heads of 256 are reproduced", heads_of_256_are_reproduced},
     {"FlashAttention in Triton is slower as published", triton_is_slower_as_published},
