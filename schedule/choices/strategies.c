@@ -303,7 +303,7 @@ static const struct profile profiles[] = {
      .loss_copies_logits = true,        /* sharded_logits - logits_max */
      .grad_dtype = DTYPE_F32,           /* accumulate_grad_in_fp32 */
      .adds_grads_after_backward = true, /* FP32GradientAccumulator.backward() */
-     .bucket_elements = 1000000000,     /* sync_gradients_across_dp(): one call for all */
+     .bucket_elements = INT64_MAX,      /* sync_gradients_across_dp(): one call for all */
      .reduces_after_backward = true, .reduces_in_place = true, /* reduce_scatter_coalesced() into flat_grad_buffer */
      .prefetch_layers = 1, .waits_for_reductions = true, /* it shards no parameters: as megatron */
      .moments_allocated_in_step = true, /* torch.optim.AdamW */
