@@ -1,5 +1,6 @@
 #include "schedule/attention/latent.h"
 
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/tensor_parallel.h"
 
@@ -161,7 +162,7 @@ static struct view wide_product_backward(struct emit *e, uint32_t layer, enum we
 {
     if (dx.count == 0)
         dx = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
-    struct view whole = tensor_keeps_gathered(e)
+    struct view whole = tensor_keeps_gathered(e->choices)
                             ? gathered
                             : tensor_gather(e, own, from, TENSOR_SEQUENCES, "latent_all", false);
     struct view all = tensor_product_output(e, dx, from, "d_latent_all");

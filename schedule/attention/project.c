@@ -2,6 +2,7 @@
 
 #include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/adapters.h"
 #include "schedule/emit/tensor_parallel.h"
@@ -37,7 +38,7 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
 {
     int64_t width = qkv_width(e), h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
-    struct view whole = tensor_keeps_gathered(e)
+    struct view whole = tensor_keeps_gathered(e->choices)
                             ? e->layer_saved[layer].norm1_all
                             : tensor_gather(e, x, h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product_output(e, dx, h, "dx_all");

@@ -31,6 +31,11 @@ bool tensor_uses_dtensor(const struct choices *choices)
     return choices->tensor_plan != TENSOR_PLAN_MEGATRON;
 }
 
+bool tensor_keeps_gathered(const struct choices *c)
+{
+    return c->tp > 1 && (tensor_uses_dtensor(c) || c->profile->keeps_gathered_input);
+}
+
 int64_t tensor_vocabulary_unit(const struct choices *c)
 {
     if (c->vocabulary != VOCABULARY_CUT)

@@ -11,6 +11,9 @@
 
 /* True if tensor-parallel layers are PyTorch's DTensor, in any of its plans, and not Megatron-LM's own. */
 bool tensor_uses_dtensor(const struct choices *choices);
+/* True if the inputs of products that tensor ranks gather are kept for the backward. Otherwise the backward gathers
+ * them again. */
+bool tensor_keeps_gathered(const struct choices *choices);
 
 /* True if tp ranks can share the layers of a model: tp divides heads and ffn, and either divides the key and value
  * heads or these can be copied. */

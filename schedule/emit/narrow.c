@@ -9,8 +9,8 @@
 
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
-#include "schedule/emit/tensor_parallel.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static bool makes_both_copies(const struct emit *e, enum operand_role role, stru
                     scaling == SCALING_ROW;
     switch (role) {
     case ROLE_INPUT:
-        return saves_input_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e) ||
+        return saves_input_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e->choices) ||
                                          x.buffer.i != e->narrow.last_gathered.i);
     case ROLE_WEIGHT:
         return keeps_weight_copies(e) && one_pass;

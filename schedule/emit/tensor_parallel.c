@@ -47,7 +47,8 @@ void tensor_setup(struct emit *e, bool layers)
     if (e->tensor.size == 1)
         return;
     e->tensor.comm_stream = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
-    if (!layers || !e->choices->profile->tensor_gathers_share_buffer || tensor_keeps_gathered(e))
+    if (!layers || !e->choices->profile->tensor_gathers_share_buffer ||
+        tensor_keeps_gathered(e->choices))
         return;
     e->tensor.gather_buffer =
         emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,

@@ -28,9 +28,6 @@ enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
  * is a new buffer. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
-/* Returns whether the gathered inputs of products are kept for the backward. Otherwise the backward gathers them
- * again. */
-bool tensor_keeps_gathered(const struct emit *e);
 /* Does what tensor_gather() does, for an input that `products` products of the framework read. With TENSOR_PLAN_LINEAR
  * and layers that are not compiled it is gathered once for each of them; else once. */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,

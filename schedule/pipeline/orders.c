@@ -2,22 +2,6 @@
  * subsequences, N = M k units. */
 #include "schedule/pipeline/orders.h"
 
-#include "base/arena.h"
-
-#include <stdlib.h>
-
-void actions_release(struct actions *actions)
-{
-    free(actions->action);
-    *actions = (struct actions){0};
-}
-
-void actions_add(struct actions *a, enum action_kind kind, uint32_t chunk, uint32_t unit)
-{
-    a->action = heap_grow(a->action, &a->capacity, a->count + 1u, sizeof *a->action);
-    a->action[a->count++] = (struct action){(uint8_t)kind, (uint8_t)chunk, (uint16_t)unit};
-}
-
 /* Returns the unit whose backward is the j-th: micro-batches are in order, and the subsequences of each go from the
  * last to the first, because the gradients of early keys and values need all later queries. */
 static uint32_t backward_unit(const struct choices *c, uint32_t j)
@@ -177,4 +161,14 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
         zb_v_next(&z, ACTION_WEIGHTS, 1);
     while (weights[0] < backward[0])
         zb_v_next(&z, ACTION_WEIGHTS, 0);
+}
+
+void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage)
+{
+    static order_function *const order_of[CHOICE_PIPELINE_COUNT] = {
+#define PIPELINE(choice, order, ...) [CHOICE_PIPELINE_##choice] = order,
+#include "schedule/pipeline/pipelines.def"
+#undef PIPELINE
+    };
+    order_of[choices->pipeline](actions, choices, stage);
 }

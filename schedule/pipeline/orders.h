@@ -7,8 +7,6 @@
 
 typedef void order_function(struct actions *actions, const struct choices *choices, uint32_t stage);
 
-void actions_add(struct actions *actions, enum action_kind kind, uint32_t chunk, uint32_t unit);
-
 order_function order_multiplexed; /* defined in schedule/pipeline/multiplex.c */
 order_function order_all_forward, order_one_f_one_b, order_interleaved, order_zb_v;
 

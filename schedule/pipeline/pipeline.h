@@ -41,6 +41,7 @@ struct actions {
     size_t capacity;
 };
 void actions_release(struct actions *actions);
+void actions_add(struct actions *actions, enum action_kind kind, uint32_t chunk, uint32_t unit);
 
 /* Fills *actions with those of a stage, in the order of the pipeline that was chosen. */
 void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage);

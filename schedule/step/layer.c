@@ -5,6 +5,7 @@
 #include "schedule/attention/project.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/emit/adapters.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/step/experts.h"
@@ -225,7 +226,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         /* the input of the second product is gathered after the first product, whose result is scattered after the
          * second product */
         struct view x_rows = saved->norm2_all[i];
-        if (!tensor_keeps_gathered(e))
+        if (!tensor_keeps_gathered(e->choices))
             x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,
                                    TENSOR_ANY, "norm_all", true);
         struct view product = tensor_product_output(e, dx_rows, h, "dx_all");

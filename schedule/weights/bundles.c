@@ -151,6 +151,20 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
+/* Returns the least common multiple of `parts` and, if stages hold parts of weights, of all numbers of stages that
+ * share a unit of the chunk. A bundle cut into that many parts can be divided evenly over any of these groups of
+ * stages. */
+static uint64_t part_divisor(const struct choices *c, uint32_t chunk, uint64_t parts)
+{
+    for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
+        uint64_t multiple = parts;
+        while (multiple % multiplex_stages_of(c, chunk, s).count != 0)
+            multiple += parts;
+        parts = multiple;
+    }
+    return parts;
+}
+
 /* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all,
  * stored as `storage` says. */
 static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
@@ -158,10 +172,10 @@ static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
-    uint64_t parts = remote_part_divisor(e->choices, chunk, ranks->shard_size);
+    uint64_t parts = part_divisor(e->choices, chunk, ranks->shard_size);
     if (chunk == 0 &&
         pipeline_ends_share_embedding(e->choices)) /* the last chunk lends the embedding, too */
-        parts = remote_part_divisor(e->choices, pipeline_chunk_count(e->choices) - 1, parts);
+        parts = part_divisor(e->choices, pipeline_chunk_count(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     uint32_t row =

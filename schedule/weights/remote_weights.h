@@ -49,10 +49,6 @@ void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_gra
 void remote_return_parts(struct emit *e, op_id alone);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
-/* Returns the least common multiple of `parts` and, if stages hold parts of weights, of all numbers of stages that
- * share a unit of the chunk. A bundle cut into that many parts can be divided evenly over any of these groups of
- * stages. */
-uint64_t remote_part_divisor(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */

@@ -65,7 +65,12 @@ struct shard {
 
 /* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is
  * listed. */
-op_id shard_list_emitted(struct shard *s);
+static inline op_id shard_list_emitted(struct shard *s)
+{
+    for (; s->first_unlisted_op < s->ir->op.count; s->first_unlisted_op++)
+        op_list_push(&s->new_list, (op_id){s->first_unlisted_op});
+    return (op_id){s->new_list.count > 0 ? s->new_list.op[s->new_list.count - 1] : IR_NONE};
+}
 
 /* --- schedule/weights/reduce.c --- */
 /* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
