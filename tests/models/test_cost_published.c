@@ -247,6 +247,21 @@ static void other_heads_on_blackwell_are_reproduced(void)
     }
 }
 
+/* cuDNN 9.30 on a B300: forward, 9 heads of dim 128, 62208 keys (cudnn-frontend at c9532e4, auto_regressive_dit). With
+ * fewer queries it splits keys, which is not modelled. */
+static void cudnn_on_a_b300_is_reproduced(void)
+{
+    struct cost_fixture f;
+    if (fixture_load(&f, "b300")) {
+        f.cost.device_power = 0; /* short runs */
+        struct work work = attention(WORK_ATTENTION, 8192, 62208, 9, 9, 128, MASK_FULL);
+        CHECK_CLOSE("8K queries", cost_work_s(&f.cost, ATTENTION_CUDNN, &work) * 1e3, 1.175, 0.05);
+        work.attention.q = 4096;
+        CHECK_CLOSE("4K queries", cost_work_s(&f.cost, ATTENTION_CUDNN, &work) * 1e3, 0.588, 0.05);
+    }
+    fixture_release(&f);
+}
+
 /* Rates that FlashAttention-3 publishes (arXiv 2407.08608): H100 SXM5, 16 heads of dim 128, 16K tokens in a batch,
  * no mask; TFLOP/s by sequence length, forward (Fig. 5) and backward (Fig. 6). */
 static const struct {
@@ -383,6 +398,7 @@ static const struct check_case cases[] = {
     {"cuDNN's rates are reproduced", cudnn_rates_are_reproduced},
     {"cuDNN on Blackwell is reproduced", cudnn_on_blackwell_is_reproduced},
     {"other heads on Blackwell are reproduced", other_heads_on_blackwell_are_reproduced},
+    {"cuDNN on a B300 is reproduced", cudnn_on_a_b300_is_reproduced},
     {"FlashAttention's rates on Hopper are reproduced", hopper_rates_are_reproduced},
     {"heads of 256 are reproduced", heads_of_256_are_reproduced},
     {"FlashAttention in Triton is slower as published", triton_is_slower_as_published},
