@@ -2,22 +2,43 @@
  * its attention takes the keys that each row sees from a table, or documents go to fused attention in one call. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/fused.h"
+#include "exec/number.h"
 #include "tests/exec/document_cases.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 
 #ifdef HAVE_CUDNN
+/* Latent attention: heads of v are narrower than those of q and k, so documents begin at other elements of each. */
+static const struct transformer narrow_values = {.name = "narrow-values",
+                                                 .layers = 1,
+                                                 .hidden = 32,
+                                                 .heads = 4,
+                                                 .kv_heads = 4,
+                                                 .head_dim = 24,
+                                                 .ffn = 40,
+                                                 .vocab = 29,
+                                                 .rope_theta = 1e4,
+                                                 .norm_eps = 1e-5,
+                                                 .q_latent = 12,
+                                                 .kv_latent = 8,
+                                                 .rope_dim = 8,
+                                                 .v_dim = 16};
+
 /* With --attention-by fused attention is fused or refused; a rank, or ranks that share a sequence by heads, have whole
  * documents. Ranks that share the emulated GPU have one sequence each. */
 static const struct {
     struct document_use use;
+    const struct transformer *model;
     const char *refusal; /* NULL: it is computed */
 } fused_uses[] = {
-    {{.strategy = "local", .ranks = 1, .batch = 3}, NULL},
-    {{.strategy = "ulysses", .ranks = 2, .hp = 2, .batch = 2}, NULL},
-    {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .batch = 2}, NULL},
-    {{.strategy = "upipe", .ranks = 2, .hp = 2, .batch = 2}, NULL},
+    {{.strategy = "local", .ranks = 1, .batch = 3}, &shapes[1], NULL},
+    {{.strategy = "local", .ranks = 1, .batch = 2}, &narrow_values, NULL},
+    {{.strategy = "ulysses", .ranks = 2, .hp = 2, .batch = 2}, &shapes[1], NULL},
+    {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .batch = 2}, &shapes[1], NULL},
+    {{.strategy = "upipe", .ranks = 2, .hp = 2, .batch = 2}, &shapes[1], NULL},
+    {{.strategy = "sppo", .ranks = 2, .tp = 2, .subsequences = 3, .batch = 2}, &shapes[1], NULL},
     {{.strategy = "ring", .ranks = 2, .cp = 2, .batch = 1, .layout = RING_STRIPED},
+     &shapes[1],
      "cuDNN: error: does not take the attention of op "},
 };
 
@@ -30,7 +51,7 @@ static void fused_attention_takes_whole_documents(void)
         struct documents documents;
         struct diag diag = {0};
         struct choices choices;
-        struct request request = request_of(&fused_uses[i].use, &shapes[1], i);
+        struct request request = request_of(&fused_uses[i].use, fused_uses[i].model, i);
         request.dtype = DTYPE_BF16;
         pack(&documents, &arena, &request, &random);
         request.documents = &documents;
@@ -80,6 +101,55 @@ static void documents_of_one_token_need_no_mask(void)
         }
         hand_release(&h);
     }
+}
+
+enum { ROWS = 4, HEAD = 8 };
+
+static enum status fill_ones(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)user;
+    (void)diag;
+    for (uint64_t i = 0; i < buffer->element_count; i++)
+        number_set(buffer->data, buffer->dtype, i, 1);
+    return STATUS_OK;
+}
+
+/* Checks o, of which only the first row sees keys. */
+static enum status look_at_rows(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)diag;
+    if (strcmp(buffer->ir->bundle[buffer->binding->bundle].name, "o") != 0)
+        return STATUS_OK;
+    for (uint64_t i = 0; i < ROWS * HEAD; i++)
+        CHECK_CLOSE("o", number_get(buffer->data, buffer->dtype, i), i < HEAD ? 1 : 0, 0);
+    ++*(uint32_t *)user;
+    return STATUS_OK;
+}
+
+/* Token 4 is of the document of the keys 0 .. 3; tokens 5 .. 7 are of another, and their rows become 0. */
+static void rows_that_see_no_document_are_cleared(void)
+{
+    static const char text[] =
+        "longhaul schedule 1\nmesh cp=1\n"
+        "tokens layout=contiguous cp=1 hp=1 seq=8 batch=1 micro_batch=1 dtype=bf16\n"
+        "documents lengths=5,3\nstream compute compute\n"
+        "tensor x [1,32]\nbundle x first=x count=1 elements=32\n"
+        "tensor o [1,32]\nbundle o first=o count=1 elements=32\n"
+        "buffer x0 hbm bf16 [32] activation bind=param bundle=x\n"
+        "buffer o0 hbm bf16 [32] activation bind=param bundle=o\n"
+        "buffer l0 hbm f32 [4] activation persistent\n"
+        "op 0 attention compute q=4 kv=4 heads=1 kv_heads=1 dim=8 mask=documents q_first=4 "
+        "reads x0 x0 x0 writes o0 l0\n";
+    struct hand h;
+    uint32_t looked = 0;
+    if (hand_load(&h, text)) {
+        h.io = (struct exec_io){&looked, fill_ones, look_at_rows, 0, UINT32_MAX, NULL};
+        h.options.attention = EXEC_ATTENTION_FUSED;
+        CHECK_INT("run", hand_run(&h), STATUS_OK);
+        CHECK_TEXT("without a message", h.diag.text ? h.diag.text : "", "");
+        CHECK_INT("looked", looked, 1);
+    }
+    hand_release(&h);
 }
 
 /* Faults of cuDNN's backward hold for documents as for one sequence. */
@@ -136,6 +206,7 @@ static const struct check_case cases[] = {
 #ifdef HAVE_CUDNN
     {"fused attention takes whole documents", fused_attention_takes_whole_documents},
     {"documents of one token need no mask", documents_of_one_token_need_no_mask},
+    {"rows that see no document are cleared", rows_that_see_no_document_are_cleared},
     {"backwards of documents keep the rules of versions",
      backwards_of_documents_keep_the_rules_of_versions},
 #endif
