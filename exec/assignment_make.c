@@ -401,7 +401,7 @@ int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t 
     return copies;
 }
 
-/* How many copies of its tokens a rank sends to each expert, by a routing that is not even. */
+/* The numbers of copies of its tokens that a rank sends to each expert, by a routing that is not even. */
 struct copy_routing {
     const struct routing *routing;
     int64_t tokens; /* the tokens of a rank */

@@ -64,8 +64,8 @@ enum status bootstrap_check_same_request(struct bootstrap *bootstrap, uint64_t r
 /* From now on a message waits for two seconds only, because this process is about to end. */
 void bootstrap_leave(struct bootstrap *bootstrap);
 
-/* What the processes know of each other during a step. They exchange it several times a second, on connections of their
- * own. */
+/* The progress of all processes during a step, as far as one of them knows it. They exchange it several times a second,
+ * on connections of their own. */
 struct bootstrap_progress {
     uint64_t ended_ops;          /* ops that have ended, on all processes */
     uint32_t busy_processes;     /* processes on which an op is running */

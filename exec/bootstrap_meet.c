@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* struct timeval of sockets, getaddrinfo() */
-/* How processes connect: rank 0 listens and checks every process that connects to it. */
+/* Connects the processes: rank 0 listens and checks every process that connects to it. */
 #include "exec/bootstrap_state.h"
 
 #include "base/arena.h"

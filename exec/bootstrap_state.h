@@ -21,7 +21,7 @@ struct heartbeat {
     uint32_t unused;
 };
 
-/* How long a process may send no heartbeats, because it is stopped or its machine is gone. */
+/* The times for which a process may send no heartbeats, because it is stopped or its machine is gone. */
 struct silence_limits {
     double idle_s;   /* after this time no op counts as running there */
     double silent_s; /* after this time no process waits for its messages */

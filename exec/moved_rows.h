@@ -5,8 +5,8 @@
 #include "exec/assignment.h"
 #include "models/work.h"
 
-/* What packed_row and own_row of a pair are in each list. SENT: row i of the rows that a rank sends (or
- * gets back), and the rank's own row. RECEIVED: row i of the rows that it receives (or returns), and the row's place in
+/* The meaning of a pair's packed_row and own_row in each list. SENT: row i of the rows that a rank sends (or gets
+ * back), and the rank's own row. RECEIVED: row i of the rows that it receives (or returns), and the row's place in
  * packed order. HELD: the place in packed order of a row that the rank owns, and that own row. */
 enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
 

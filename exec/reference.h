@@ -45,9 +45,9 @@ struct reference_rounding {
     uint64_t seed;
 };
 
-/* How the linear layers of transformer layers first_layer to layer_end - 1 round their operands to 8 bits: the
- * dtypes, and their scales (schedule/choices/products.def). An operand is rounded along the axis over which the
- * product sums, for a whole sequence at a time. layer_end 0: no layer multiplies in 8 bits. */
+/* The rounding of operands to 8 bits in the linear layers of transformer layers first_layer to layer_end - 1: the
+ * dtypes, and their scales (schedule/choices/products.def). An operand is rounded along the axis over which the product
+ * sums, for a whole sequence at a time. layer_end 0: no layer multiplies in 8 bits. */
 struct reference_eight_bit_products {
     uint8_t input_dtype, weight_dtype, gradient_dtype; /* enum dtype */
     uint8_t scaling, weight_scaling;                   /* enum scaling */
@@ -83,7 +83,7 @@ bool reference_is_norm(const char *name);
  * cols), for variance 1 / cols. Norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
-/* How a rank groups tokens when it routes them to experts, on which even routing depends (models/work.h). A rank routes
+/* The grouping of tokens that a rank routes to experts; even routing depends on it (models/work.h). A rank routes
  * together the tokens of micro_batch sequences that the layout gives it, in `row_pieces` pieces of rows. */
 struct reference_routing {
     const struct token_layout *layout;

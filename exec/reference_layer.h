@@ -50,7 +50,7 @@ struct reference_values {
     struct reference_experts experts;
 };
 
-/* How results are rounded when they are stored, and the state of the random numbers that round them. */
+/* The rounding of results that are stored, and the state of the random numbers that round them. */
 struct reference_storage {
     struct reference_rounding rounding;
     uint64_t random_state;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of a tensor that is not stored both are NULL. */
+/* The codes and scales of a tensor, both NULL if it is not stored. */
 struct stored_tensor {
     uint8_t *codes, *scales;
     enum frozen_storage storage;

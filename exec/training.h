@@ -53,9 +53,9 @@ struct training {
     double *losses;         /* (steps) of the last run, warm-up included */
 };
 
-/* Whether a schedule multiplies in 8 bits (NONE: it does not), and whether it rounds the same operands as the
- * reference, whose operands are tensors of one whole sequence. SAME: it does. DIFFERENT: its operands are of a part of
- * a sequence or of several sequences, so that other numbers share a scale. */
+/* The 8-bit products of a schedule, compared with those of the reference, whose operands are tensors of one whole
+ * sequence. NONE: the schedule does not multiply in 8 bits. SAME: it rounds the same operands as the reference.
+ * DIFFERENT: its operands are of a part of a sequence or of several sequences, so that other numbers share a scale. */
 enum training_products {
     TRAINING_PRODUCTS_NONE,
     TRAINING_PRODUCTS_SAME,

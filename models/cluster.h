@@ -186,7 +186,7 @@ struct cluster {
     struct cluster_facts facts;
 };
 
-/* Where a rank runs: its node, its GPU and its domain. */
+/* The place where a rank runs: its node, its GPU and its domain. */
 struct cluster_place {
     int64_t node, gpu; /* gpu: index within its node */
     /* ranks of one domain communicate over the fabric, ranks of different domains over NICs */

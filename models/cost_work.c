@@ -18,8 +18,8 @@ static double no_device_s(const struct device_cost *cost, enum attention_impl im
     return 0;
 }
 
-/* What the host does for a kind: OP: `op_count` calls into the framework, which launch `kernel_count` kernels; the
- * others: one call, which is a collective, a copy or a synchronisation. */
+/* The host's work for a kind. OP: `op_count` calls into the framework, which launch `kernel_count` kernels; the others:
+ * one call, which is a collective, a copy or a synchronisation. */
 enum issue_kind { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
 
 struct kind_cost {

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What the class of each family in Transformers does, and its defaults for keys that a file may lack. */
+/* The behaviour of each family's class in Transformers, and its defaults for keys that a file may lack. */
 static const struct expert_family {
     const char *model_type;
     int64_t per_token;

@@ -50,8 +50,8 @@ enum hf_part {
     PART_SINKS = 1 << 9,    /* a learned score of each head in the sum of a softmax */
 };
 
-/* What the layers of a family have, and the defaults of keys that a file may lack, from Transformers' configuration and
- * model classes. Where no file of the family relies on the default of its class (Mistral's 8 K/V heads), the key is
+/* The properties of a family's layers, and the defaults of keys that a file may lack, from Transformers' configuration
+ * and model classes. Where no file of the family relies on the default of its class (Mistral's 8 K/V heads), the key is
  * required. */
 struct hf_family {
     const char *model_type;

@@ -152,7 +152,7 @@ static bool same_size(const struct residual *a, const struct residual *b)
            is_within_size_factor(a->layer_s, b->layer_s);
 }
 
-/* What a measured row and a run must have in common, as a bit mask. */
+/* The properties that a measured row and a run must have in common, as a bit mask. */
 enum shared_traits {
     SHARE_DEVICE = 1,
     SHARE_PROFILE = 2,

@@ -82,7 +82,7 @@ enum norm {
     NORM_COUNT
 };
 
-/* Where the norms are in each of a layer's two branches (attention and feed-forward). */
+/* The places of the norms in each of a layer's two branches (attention and feed-forward). */
 enum norm_place {
     NORM_BEFORE, /* at the beginning of the branch (Llama) */
     NORM_AFTER,  /* at the end of the branch, before the residual is added (OLMo 2) */
@@ -97,7 +97,7 @@ enum positions {
     POSITIONS_COUNT
 };
 
-/* How a router computes scores from its logits. */
+/* The function by which a router computes scores from its logits. */
 enum router {
     ROUTER_SOFTMAX, /* over all experts */
     /* softmax over the logits of a token's chosen experts only (gpt-oss, Mixtral) */

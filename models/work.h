@@ -33,8 +33,8 @@ enum stream_class {
     STREAM_CLASS_COUNT
 };
 
-/* How op(a) op(b) is computed in a row-major product y[m,n]. NT: a[m,k] b[n,k], for y = x w^T (forward). NN: a[m,k]
- * b[k,n], for dx = dy w. TN: a[k,m] b[k,n], for dw = dy^T x. */
+/* The form of op(a) op(b) in a row-major product y[m,n]. NT: a[m,k] b[n,k], for y = x w^T (forward). NN: a[m,k] b[k,n],
+ * for dx = dy w. TN: a[k,m] b[k,n], for dw = dy^T x. */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* Which keys j query i sees. FULL: all. CAUSAL: j <= i + offset. WINDOW: of these, those with j > i + offset - window.
@@ -66,10 +66,11 @@ enum activation_function {
     FUNCTION_CLAMPED,
     FUNCTION_COUNT
 };
-/* How a router makes scores from logits; the values of enum router (models/transformer.h). */
+/* The function by which a router makes scores from logits; its values are those of enum router
+ * (models/transformer.h). */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
-/* What an operator of a recorded program costs. NOTHING takes no time. A product, a gradient of weights in groups (form
- * TN), attention and its backward cost as much as those kinds of work. Each other cost is that of the bytes of
+/* The cost of an operator of a recorded program. NOTHING takes no time. A product, a gradient of weights in groups
+ * (form TN), attention and its backward cost as much as those kinds of work. Each other cost is that of the bytes of
  * memory-bound kernels, in a class of docs/costs.md, "Memory-bound work". */
 enum opaque_cost {
     OPAQUE_NOTHING,
@@ -89,7 +90,7 @@ enum opaque_cost {
  * ranks that sent them. */
 enum permute_source { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_SOURCE_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
-/* How a collective moves its data; AUTO: as the platform's model of the library chooses. */
+/* The algorithm by which a collective moves its data; AUTO: as the platform's model of the library chooses. */
 enum algorithm {
     ALGORITHM_AUTO,
     ALGORITHM_RING,

@@ -1,4 +1,4 @@
-/* How many bytes of memory work moves, and how many it needs beside its operands. */
+/* The bytes of memory that work moves, and the bytes that it needs beside its operands. */
 #include "models/work.h"
 
 #include "models/frozen_storage.h"

@@ -1,4 +1,4 @@
-/* How many floating-point operations work takes. */
+/* The number of floating-point operations that work takes. */
 #include "models/work.h"
 
 #include <assert.h>

@@ -6,7 +6,7 @@
 #include "models/transformer.h"
 #include "schedule/ir/ir.h"
 
-/* How the costs are computed. slowdown: a factor on an op's seconds. peak_flop_per_s: the peak rate, which an ideal
+/* The parameters of the costs. slowdown: a factor on an op's seconds. peak_flop_per_s: the peak rate, which an ideal
  * device reaches. */
 struct document_costs_options {
     enum attention_impl impl;

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* How far data go: between host and device, between ranks that share a GPU, within a node, or between nodes. */
+/* The distance that data go: between host and device, between ranks that share a GPU, within a node, or between
+ * nodes. */
 enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 

@@ -67,8 +67,8 @@ struct prediction_result {
     double mfu[MFU_CONVENTION_COUNT];
     /* utilisation of the peak by executed flops, as a fraction; MFU counts the model's flops */
     double hfu;
-    /* How certain time and memory are. The intervals come from measured runs of the same class. With numbers that were
-     * measured on the machine, the time has an interval only after spreads_find(), which is then based on those
+    /* The uncertainty of time and memory. The intervals come from measured runs of the same class. With numbers that
+     * were measured on the machine, the time has an interval only after spreads_find(), which is then based on those
      * numbers. */
     struct intervals intervals;
 

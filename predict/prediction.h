@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is asked of a prediction. All-zero but for the setup asks for every figure of the whole step. */
+/* The parameters of a prediction. All-zero but for the setup asks for every figure of the whole step. */
 struct prediction_question {
     const struct setup *setup;
     const struct request *request; /* NULL: the setup's */

@@ -9,8 +9,8 @@
 
 enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
 
-/* Whether a step fits: the bytes that it needs and those that are available, on one device and on the host of one
- * node. */
+/* The verdict on whether a step fits: the bytes that it needs and those that are available, on one device and on the
+ * host of one node. */
 struct verdict {
     /* the needed bytes are at most the available ones, which means fits_probability >= 0.5 */
     bool fits;

@@ -109,7 +109,7 @@ enum external_metric {
         EXTERNAL_METRIC_COUNT
 };
 
-/* What a source calls the memory of its figure. */
+/* The name by which a source calls the memory of its figure. */
 enum external_memory_kind {
     MEMORY_KIND_NONE,      /* no figure of memory */
     MEMORY_KIND_ALLOCATED, /* the most that tensors held */

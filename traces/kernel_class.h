@@ -33,7 +33,7 @@ bool kernel_class_is_before_message(const char *name);
 /* Returns the class of a GPU kernel or copy. */
 enum kernel_class kernel_class_of_kernel(const char *name);
 
-/* How an operator's flops follow from the shapes of its inputs. */
+/* The rule by which an operator's flops follow from the shapes of its inputs. */
 enum flops_form {
     FLOPS_UNKNOWN,
     FLOPS_PRODUCT,      /* (..., m, k) x (..., k, n): inputs 0 and 1 */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is longer is not the cost of a call. In a longer gap between two calls the thread did something else; a longer
- * call did more than start its work (the first launch of a kernel loads its module). */
+/* The longest gap or call that counts as the cost of a call. In a longer gap between two calls the thread did something
+ * else; a longer call did more than start its work (the first launch of a kernel loads its module). */
 static const double PAUSE_S = 1e-3;
 /* CUDA queues 1024 launches; the next launch waits until one of them has ended. */
 enum { QUEUE_ALMOST_FULL = 1000 };

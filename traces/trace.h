@@ -73,7 +73,7 @@ enum { TRACE_LABEL_LIMIT = 65536 };
     X(bytes, AMOUNT)                                                                               \
     X(flops, AMOUNT)                                                                               \
     X(micro, I32)
-/* How many of the last columns of an op a file may lack, since earlier versions of the program did not write them. */
+/* The number of an op's last columns that a file may lack, since earlier versions of the program did not write them. */
 enum { TRACE_OP_COLUMNS_OPTIONAL = 1 };
 
 #define TRACE_MEMORY_COLUMNS(X)                                                                    \

@@ -30,7 +30,7 @@ void figure_release(struct figure *figure);
 
 enum figure_format { FIGURE_SVG, FIGURE_PNG };
 
-/* How a figure is drawn; all-zero is an SVG, light, as wide as the figure. */
+/* The format, colours and width of a drawing; all-zero is an SVG, light, as wide as the figure. */
 struct figure_look {
     enum figure_format format;
     bool is_dark;

@@ -62,7 +62,7 @@ static void put_span_boxes(struct text *out, const struct lane *lane, size_t num
     }
 }
 
-/* How a bin's time is divided among the colours: the share of each. */
+/* The share of a bin's time that each colour has. */
 struct lane_bin {
     double share[LANE_COLOURS];
 };

@@ -24,8 +24,8 @@ struct memory_levels {
     size_t count;
 };
 
-/* How a state of memory is drawn. is_sum_only: only the sum of its categories is drawn; otherwise each category is
- * stacked on those before it. */
+/* The parameters by which a state of memory is drawn. is_sum_only: only the sum of its categories is drawn; otherwise
+ * each category is stacked on those before it. */
 struct level_drawing {
     struct text *out;
     const struct figure_window *window;

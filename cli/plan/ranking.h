@@ -5,7 +5,7 @@
 
 #include "cli/plan/report.h"
 
-/* What a search found among the configurations of one strategy. */
+/* The results of a search among the configurations of one strategy. */
 struct strategy_results {
     const struct outcome *best; /* the best one that was simulated; NULL: none was */
     /* the configuration that lacks the least memory, of those that do not fit */

@@ -187,7 +187,7 @@ void report_put_command_with_options(struct text *out, const char *command, cons
 
 /* ---- times ---- */
 
-/* How a group of times is printed: in the unit that suits their sum, with so many decimals that the sum has five
+/* The format of a group of times: the unit that suits their sum, and the number of decimals with which the sum has five
  * digits. */
 struct report_time_format {
     double unit_s;

@@ -39,7 +39,7 @@ bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_r
 /* Tells all other ranks to stop, and ends MPI. */
 void sweep_remote_finish_mpi(struct sweep_remote *remote);
 
-/* What the other ranks run: predicts the points that rank 0 sends, until rank 0 sends the message to stop. */
+/* Predicts the points that rank 0 sends, until rank 0 sends the message to stop. Every other rank runs it. */
 enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
                                struct launcher *launcher, struct diag *diag);
 

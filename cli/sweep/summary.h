@@ -22,8 +22,8 @@ struct sweep_summary {
     size_t best_row;   /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
     /* [workloads] on the heap: the best row of each workload, in the order of their first points that fit */
     size_t *best_row_of_workload;
-    /* How many workloads the points that fit have. A workload is a combination of values of the axes that change what a
-     * step computes (model, length, documents and the like). */
+    /* The number of workloads among the points that fit. A workload is a combination of values of the axes that change
+     * what a step computes (model, length, documents and the like). */
     size_t workload_count;
 };
 

@@ -107,7 +107,7 @@ struct cuda_group_plan {
     const struct product *product;
 };
 
-/* What was planned for an op; the ranks of its role share it. */
+/* The plan of an op; the ranks of its role share it. */
 struct cuda_prepared {
     /* for a product: (plan_count) plans for different numbers of rows, ascending */
     struct cuda_group_plan *group_plans;

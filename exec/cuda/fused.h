@@ -17,8 +17,8 @@ enum fused_mask {
     FUSED_TO_END      /* the last query sees all keys: query i up to i + kv - q; q <= kv */
 };
 
-/* Where the documents of a call lie, in device memory (cuDNN's ragged layout). Document d has q_rows[d] rows of q,
- * kv_rows[d] of k and v, and begins in each tensor at element offset[d]; offset[documents] is where the last one
+/* The sizes and offsets of a call's documents, in device memory (cuDNN's ragged layout). Document d has q_rows[d] rows
+ * of q, kv_rows[d] of k and v, and begins in each tensor at element offset[d]; offset[documents] is where the last one
  * ends. */
 struct fused_documents {
     const int32_t *q_rows, *kv_rows;                                         /* (documents) */

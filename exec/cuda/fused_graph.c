@@ -407,7 +407,8 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
         add_product(g, a, b, gradient, g->kv_rows, NULL, g->q_rows);
         return;
     }
-    /* Of documents it is in memory, and the library scales the offsets of k and v by heads / kv_heads. */
+    /* With documents the gradient of each query head is in memory, and the library scales the offsets of k and v by
+     * heads / kv_heads. */
     descriptor each =
         s->documents > 0
             ? make_memory_tensor(g, each_uid, element_type_of(s),

@@ -97,7 +97,7 @@ struct rotated_pack {
     float direction;
 };
 
-/* Where a group of columns lies: an array, and the index of its first element there. */
+/* The place of a group of columns: an array, and the index of the group's first element there. */
 struct column_place {
     struct array in;
     int64_t at;

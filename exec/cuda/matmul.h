@@ -19,7 +19,7 @@ enum {
     PRODUCT_WORKSPACE = 32 << 20
 }; /* bytes per stream; the size that NVIDIA recommends for Hopper */
 
-/* What the call of a product computes in addition to y (exec/cuda/epilogues.h). */
+/* The computation that the call of a product adds to that of y (exec/cuda/epilogues.h). */
 enum product_epilogue {
     PRODUCT_ALONE,
     PRODUCT_GELU, /* y becomes its GELU in the tanh form; what it was before goes to `beside` */

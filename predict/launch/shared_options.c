@@ -1,4 +1,4 @@
-/* What the readers of several frameworks add: the degrees of their parallel groups, and a remark. */
+/* Functions that the readers of several frameworks share: they add the degrees of the parallel groups, and a remark. */
 #include "predict/launch/launch_parts.h"
 
 void launch_add_degree_options(struct launch *launch, struct launch_degrees d)

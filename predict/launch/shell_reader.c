@@ -1,4 +1,4 @@
-/* What the readers of shell scripts share: faults, and the comparison of words. */
+/* Functions that the readers of shell scripts share: faults, and the comparison of words. */
 #include "predict/launch/shell_reader.h"
 
 #include <string.h>

@@ -30,7 +30,7 @@ enum entry_kind {
 };
 extern const char *const entry_kind_names[ENTRY_KIND_COUNT];
 
-/* Where a point is in its figure: patterns of its panel, its series and its x. */
+/* The place of a point in its figure: patterns of its panel, its series and its x. */
 struct placement_pattern {
     const char *panel, *series, *x;
 };
@@ -81,8 +81,8 @@ enum claim_kind {
     CLAIM_KIND_COUNT
 };
 
-/* How something moves along x: a ratio, or the index of the best series. IS: the best series is the named one at every
- * x. */
+/* The direction in which a ratio, or the index of the best series, moves along x. IS: the best series is the named one
+ * at every x. */
 enum claim_direction { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
 
 struct catalogue_claim {

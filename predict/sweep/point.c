@@ -15,8 +15,8 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "may fit", "
 
 /* ---- cells ---- */
 
-/* Where the cells of a row go, or those of the header with the names of the columns. The same calls make both, so that
- * they cannot disagree. */
+/* The destination of the cells of a row, or of the header with the names of the columns. The same calls make both, so
+ * that they cannot disagree. */
 struct row_cells {
     struct text *out;
     bool prints_names, is_first;
@@ -82,7 +82,7 @@ static void put_times(struct row_cells *cells, const struct prediction *p,
     put_number(cells, "step_s", r->has_times, r->step_s);
     put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));
     put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
-    /* Of a recorded step, the tokens of all ranks are not known. */
+    /* The tokens of all ranks are not known for a recorded step. */
     put_number(cells, "tokens_per_s_gpu", r->has_times && !prediction_is_recorded(p),
                r->tokens_per_s_gpu);
     const bool recorded =

@@ -7,7 +7,7 @@
 /* A number is multiplied by 1 - TABLE_MOVES_STEP and by 1 + TABLE_MOVES_STEP. */
 #define TABLE_MOVES_STEP 0.1
 
-/* How numbers of the machine change the errors of tables. A table is a source, a place in it and a metric;
+/* The effect of the machine's numbers on the errors of tables. A table is a source, a place in it and a metric;
  * first_row_of_table has its first row that counts. error_growth[0], error_growth[1]: by how much the mean absolute
  * error of each table grows if a number is lowered, and if it is raised. */
 struct table_moves {

@@ -1,5 +1,5 @@
-/* What modules of a layer drop where activations are otherwise kept (Megatron-LM's --recompute-modules): the ops that
- * made it are repeated in the backward, on buffers of their own.
+/* The buffers that modules of a layer drop where activations are otherwise kept (Megatron-LM's --recompute-modules):
+ * the ops that made them are repeated in the backward, on buffers of their own.
  *
  * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped and
  * the backward, or a repeated op, reads some of it, just before the first op that does. Two modules are functions

@@ -27,7 +27,7 @@ struct segment { /* a layer's forward of one unit: positions in the list */
     bool is_repeated; /* its forward has been repeated */
 };
 
-/* Where a buffer of attention's forward comes from. If several values apply, the last of them counts. */
+/* The origin of a buffer of attention's forward. If several values apply, the last of them counts. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
 struct buffer_mark { /* what is known of a buffer */

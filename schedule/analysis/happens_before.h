@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How the order treats an op, by where it runs and what it makes wait. */
+/* The kinds of ops that the order distinguishes, by where an op runs and what it makes wait. */
 enum order_op_place {
     ORDER_STREAM,   /* runs on its stream */
     ORDER_BLOCKING, /* runs on its stream, and the host waits for its end */

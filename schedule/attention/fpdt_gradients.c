@@ -1,4 +1,4 @@
-/* What both orders of FPDT's backward do with a chunk and a tile. */
+/* Functions that both orders of FPDT's backward call for a chunk and a tile. */
 #include "schedule/attention/fpdt_gradients.h"
 
 #include "schedule/attention/latent.h"

@@ -1,4 +1,4 @@
-/* How chunks are copied to the host and back.
+/* Emits the copies of chunks to the host and back.
  *
  * Either every rank copies its own data, or one rank copies for all (FPDT, section 4: one GPU fetches and scatters
  * over NVLink). In the second form the parts of chunk i of all ranks are gathered on rank i mod P, which copies them

@@ -44,8 +44,8 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION_BACKWARD. */
 struct work attention_causal_work(const struct emit *e, enum work_kind kind, int64_t tokens,
                                   int64_t heads, int64_t kv_heads);
-/* What hides pairs of a query and a key besides causality. window: the layer's sliding window; 0: none, or one that
- * reaches all tokens. has_documents: the sequence has several documents on some rank. sequence: the number of the
+/* The mask that hides pairs of a query and a key besides causality. window: the layer's sliding window; 0: none, or one
+ * that reaches all tokens. has_documents: the sequence has several documents on some rank. sequence: the number of the
  * sequence that ops carry; sequences with the same documents on all ranks carry that of the first of them (struct
  * sequence_documents). */
 struct sequence_mask {

@@ -310,7 +310,7 @@ static void add_returned(struct emit *e, struct planned_ring p, struct planned_g
     g->dq = g->dkv = view_none();
 }
 
-/* What the backward reads of a rank's own queries. */
+/* The tensors of a rank's own queries that the backward reads. */
 struct own_queries {
     struct view q, d_o, statistics; /* statistics: log-sum-exps, and then row sums of d_o times o */
 };

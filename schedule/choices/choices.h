@@ -34,11 +34,11 @@ struct attention_axes {
 };
 extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 
-/* Whether the head ranks or the context ranks are neighbours in the order of ranks. */
+/* The ranks that are neighbours in the order of ranks: the head ranks or the context ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
-/* How sharded parameters come to the device before the first step: a part of each, or all of them, of which a rank then
- * keeps its part. */
+/* The form in which sharded parameters come to the device before the first step: a part of each, or all of them, of
+ * which a rank then keeps its part. */
 enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
 /* Which ends of the model count as a layer when layers are divided among the chunks of a pipeline. */
@@ -51,7 +51,7 @@ enum stage_layers {
     STAGE_LAYERS_COUNT
 };
 
-/* Where a pipeline's stages are on the mesh. OUTER: outermost, so that all ranks of a stage are neighbours, as in
+/* The place of a pipeline's stages on the mesh. OUTER: outermost, so that all ranks of a stage are neighbours, as in
  * frameworks. INNER: inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
@@ -69,7 +69,7 @@ enum ring_layout {
     RING_BY_CORE_PLAN = RING_LAYOUT_COUNT /* as --core-plan deals them; no value of --layout */
 };
 
-/* How the keys and values of all ranks of a ring get to each rank. */
+/* The communication that brings the keys and values of all ranks of a ring to each rank. */
 enum rotation {
     ROTATE_PROFILE,
     ROTATE_P2P,        /* a message to the next rank in every step */
@@ -86,14 +86,14 @@ enum rotation {
  * gradients then stay on the device until they are complete. QUERY_OUTER: over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
-/* Whether the tensors of a chunk that other chunks read later are kept on the host. */
+/* ON: the tensors of a chunk that other chunks read later are kept on the host. OFF: they are not. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
 /* Which rank copies the tensors of a chunk to the host and back: every rank its own part, or one rank the parts of
  * all ranks, which it then scatters. That rank is the chunk's number modulo the number of head ranks. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
-/* How tensor ranks share tokens outside the products, and how products get their input.
+/* The division of tokens among tensor ranks outside the products, and the way in which products get their input.
  *
  * megatron: tokens are cut. One gather serves all products that read it, and the backward gathers it again.
  * module: PyTorch's DTensor with PrepareModuleInput. Tokens are cut, one gather serves a module's products, and the
@@ -113,7 +113,7 @@ enum tensor_plan {
     TENSOR_PLAN_COUNT
 };
 
-/* What tensor ranks hold of embedding and head.
+/* The parts of embedding and head that tensor ranks hold.
  *
  * cut: a part of the rows of both, and the loss is computed over the parts (Megatron; torchtitan's loss parallel).
  * gathered: the whole embedding and a part of the head, whose logits are gathered before the loss: ColwiseParallel with
@@ -140,19 +140,19 @@ enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRAD
  * already. */
 enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
 
-/* What is kept of the weights of linear layers that multiply in 8 or 4 bits. 16BIT: 16-bit parameters, which each step
- * quantises. QUANTISED: only the quantised copies (TransformerEngine's primary weights in FP8, Megatron-LM's
+/* The form in which the weights of linear layers that multiply in 8 or 4 bits are kept. 16BIT: 16-bit parameters, which
+ * each step quantises. QUANTISED: only the quantised copies (TransformerEngine's primary weights in FP8, Megatron-LM's
  * --fp8-param-gather). */
 enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
 
-/* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last
- * one (LAST; set_requires_gradient_sync(False), no_sync()). */
+/* The micro-batches in which sharded gradients are reduced: every one (EACH), or only the last one, until which they
+ * accumulate whole on every rank (LAST; set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
-/* Whether the sharded parameters of a layer are freed after its forward and gathered again for its backward
- * (fully_shard(), reshard_after_forward). NEVER: no. ALWAYS: yes, but not those of embedding, final norm and head.
- * ROOT: these, too. PyTorch 2.8 and later free the root module's parameters if its fully_shard() gets
- * reshard_after_forward=True, and keep them if it gets no value. */
+/* The sharded parameters that are freed after their layer's forward and gathered again for its backward (fully_shard(),
+ * reshard_after_forward). NEVER: none. ALWAYS: all but those of embedding, final norm and head. ROOT: these, too.
+ * PyTorch 2.8 and later free the root module's parameters if its fully_shard() gets reshard_after_forward=True, and
+ * keep them if it gets no value. */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
 /* The memory that holds the shards of parameters between gathers. PARAMETERS_HOST: pinned host memory, where AdamW
@@ -175,8 +175,8 @@ enum pipeline_choice {
     CHOICE_PIPELINE_COUNT
 };
 
-/* How stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and where the gradients of these
- * weights are sent. */
+/* The way in which stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and the destination
+ * of the gradients of these weights. */
 enum helper_weights {
     HELPERS_BROADCAST, /* weights come layer by layer from their owner, to which gradients are summed */
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
@@ -184,9 +184,9 @@ enum helper_weights {
     HELPERS_COUNT
 };
 
-/* How many subsequences stages share under CHOICE_PIPELINE_MSP: `first` of the first subsequences, while the pipeline
- * fills, and `last` of the last, while it drains. SHARED_ALL: as many as the pipeline's phases allow, which is the
- * upper limit. */
+/* The numbers of subsequences that stages share under CHOICE_PIPELINE_MSP: `first` of the first subsequences, while the
+ * pipeline fills, and `last` of the last, while it drains. SHARED_ALL: as many as the pipeline's phases allow, which is
+ * the upper limit. */
 struct shared_units {
     uint32_t first, last;
 };
@@ -207,8 +207,8 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
-/* Whether the q, k and v that latent attention expands are kept for the backward, where all activations are, or are
- * made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+/* KEEP: the q, k and v that latent attention expands are kept for the backward, where all activations are. RECOMPUTE:
+ * they are made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
 /* Modules of a layer that drop what they made, where activations are otherwise kept, and make it again for the backward
@@ -227,10 +227,10 @@ enum recompute_module {
     RECOMPUTE_MODULE_COUNT
 };
 
-/* How tokens travel between ranks with different experts. ALLTOALL: a row for each copy, to the rank of its expert.
- * ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row for each rank that
- * has some of a token's experts, sent once to each node, where a rank of the same index forwards it; partial sums
- * return. */
+/* The exchange of tokens between ranks with different experts. ALLTOALL: a row for each copy, to the rank of its
+ * expert. ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row for each
+ * rank that has some of a token's experts, sent once to each node, where a rank of the same index forwards it; partial
+ * sums return. */
 enum dispatcher {
     DISPATCHER_ALLTOALL,
     DISPATCHER_ALLGATHER,
@@ -247,8 +247,8 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
-/* What the host launches as one CUDA graph. NONE: nothing. ROUTER: the router and its counts. LAYER: these, and the
- * attention and dense feed-forward parts of a layer. STEP: all micro-batches of a step. */
+/* The work that the host launches as one CUDA graph. NONE: nothing. ROUTER: the router and its counts. LAYER: these,
+ * and the attention and dense feed-forward parts of a layer. STEP: all micro-batches of a step. */
 enum cuda_graphs {
     CUDA_GRAPHS_NONE,
     CUDA_GRAPHS_ROUTER,
@@ -256,11 +256,11 @@ enum cuda_graphs {
     CUDA_GRAPHS_STEP,
     CUDA_GRAPHS_COUNT
 };
-/* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which
- * each rank then makes the keys and values of its own heads. */
+/* The form of latent attention's keys and values that head ranks send: those of all heads, or the normed latents, from
+ * which each rank then makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
-/* Whether attention drops scores. MODEL: as the model does; OFF, ON: as the user asks. */
+/* The dropout of attention scores. MODEL: as the model does; OFF, ON: as the user asks. */
 enum dropout { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
@@ -282,7 +282,7 @@ enum scope {
     SCOPE_COUNT
 };
 
-/* How the work of a layer other than its matrix products and attention runs. */
+/* The kernels that run the work of a layer other than its matrix products and attention. */
 enum kernels_choice {
     KERNELS_PROFILE, /* as the profile's code does */
     KERNELS_COMPILED, /* torch.compile: a chain or a merge is one kernel, and the first tile of a ring waits for
@@ -292,9 +292,9 @@ enum kernels_choice {
     KERNELS_COUNT
 };
 
-/* How the loss of a piece of rows is computed from its logits. The two numbers of each value are the bytes that exist
- * at once for each logit, in the forward and in the backward, the head's 16-bit logits included. docs/strategies.md has
- * the sources. */
+/* The implementation that computes the loss of a piece of rows from its logits. The two numbers of each value are the
+ * bytes that exist at once for each logit, in the forward and in the backward, the head's 16-bit logits included.
+ * docs/strategies.md has the sources. */
 enum loss_choice {
     LOSS_PROFILE,  /* as the profile's code does; not resolved */
     LOSS_EAGER,    /* 8, 12: PyTorch's cross_entropy of fp32 logits */
@@ -432,9 +432,9 @@ struct choices {
     uint32_t chunk_count; /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
 };
 
-/* What the user asks for. A member that the user leaves open is NULL if it is a pointer, 0 if it is a number, and -1 if
- * it is one of the five choices that the strategy makes. Any other choice is then 0, the first value of its enum: the
- * default or, if the value's name ends in _PROFILE, what the profile's code does. */
+/* The settings that the user asks for. A member that the user leaves open is NULL if it is a pointer, 0 if it is a
+ * number, and -1 if it is one of the five choices that the strategy makes. Any other choice is then 0, the first value
+ * of its enum: the default or, if the value's name ends in _PROFILE, what the profile's code does. */
 struct request {
 #define COPIED(member) int member;
     COPIED_CHOICES(COPIED)
@@ -477,8 +477,8 @@ struct request {
     int64_t virtual_stages, subsequences;
     /* tokens of each subsequence; NULL: length_rule decides. Borrowed. */
     const int64_t *subsequence_tokens;
-    /* How the lengths of subsequences are chosen if subsequence_tokens is NULL. 0: they are equal. Above 0: by a rule
-     * of the caller, which sets them before it builds the schedule; resolve_choices() does not need them. */
+    /* The rule for the lengths of subsequences if subsequence_tokens is NULL. 0: they are equal. Above 0: a rule of the
+     * caller, which sets them before it builds the schedule; resolve_choices() does not need them. */
     int length_rule;
     const struct shared_units *shared_units; /* NULL: SHARED_ALL of both. Borrowed. */
     bool shared_units_open; /* the caller computes shared_units from costs before building */

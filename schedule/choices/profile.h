@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How often key and value heads are copied if there are fewer of them than head ranks. */
+/* The number of heads to which key and value heads are copied if there are fewer of them than head ranks. */
 enum kv_replication {
     KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
     KV_TO_HEADS, /* always to as many heads as there are query heads, before the all-to-all */

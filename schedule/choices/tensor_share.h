@@ -28,7 +28,7 @@ int64_t tensor_vocabulary_unit(const struct choices *choices);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
-/* How a tensor of the whole model, named as in a layer ("wqkv.weight"), is cut: in blocks of rows, each of which is
+/* The cut of a tensor of the whole model, named as in a layer ("wqkv.weight"): in blocks of rows, each of which is
  * divided over all tensor ranks or only over those without copies; or by columns. */
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */

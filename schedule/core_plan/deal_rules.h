@@ -14,9 +14,9 @@ enum deal_rule {
     DEAL_CONTIGUOUS, /* rank r has tokens r S/R ... (r + 1) S/R - 1 */
     DEAL_STRIPED,    /* token i is on rank i mod R */
     DEAL_ZIGZAG,     /* rank r has slices r and 2 R - 1 - r of 2 R */
-    /* Of R ranks, rank r has slices r and 2 R - 1 - r of the 2 R slices of each document. The last tokens of documents,
-     * fewer than 2 R of each, are dealt together in their order, to rank 0 first: a rank that has such a token needs
-     * all keys of its document, and so few ranks do. */
+    /* Rank r of R has slices r and 2 R - 1 - r of the 2 R slices of each document. The last tokens of documents, fewer
+     * than 2 R of each, are dealt together in their order, to rank 0 first: a rank that has such a token needs all keys
+     * of its document, and so few ranks do. */
     DEAL_PER_DOCUMENT,
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys is dealt first. Each
      * goes to the rank with the fewest visible pairs so far among those that have room for a chunk. */

@@ -71,7 +71,7 @@ struct weight_slot { /* The place of one kind of weight in its part. The part ha
     int64_t rows, cols;
 };
 
-/* How ranks share bundles. A group of one rank is IR_NONE16. */
+/* The groups of ranks that share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
     /* shard: the ranks that together hold one copy of the weights; replica: the ranks that hold the same shard of
      * them */
@@ -133,13 +133,13 @@ struct latent_saved {
 /* The most linear layers that one product of the schedule computes. */
 enum { ADAPTERS_OF_PRODUCT = 3 };
 
-/* What the backward of a product's adapters reads. x: the adapter's own copy of the input, if it has one. narrow: x
- * times the adapter's first matrix, [rows, rank]. */
+/* The tensors that the backward of a product's adapters reads. x: the adapter's own copy of the input, if it has one.
+ * narrow: x times the adapter's first matrix, [rows, rank]. */
 struct adapters_saved {
     struct view x[ADAPTERS_OF_PRODUCT], narrow[ADAPTERS_OF_PRODUCT];
 };
 
-/* What one sequence of a micro-batch keeps of attention for its backward. */
+/* The tensors of attention that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
     struct qkv qkv;
     struct view o, lse;
@@ -168,7 +168,7 @@ struct prefix {
 /* The most parts into which the rows of a feed-forward product are divided. */
 enum { FFN_PARTS = 2 };
 
-/* What the backward of the experts reads, of one chunk of rows. */
+/* The buffers of one chunk of rows that the backward of the experts reads. */
 struct expert_saved {
     buffer_id logits, weights;      /* [rows, experts], [rows, copies], f32 */
     buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute and write */

@@ -148,7 +148,7 @@ enum binding_kind {
     BINDING_KIND_COUNT
 };
 
-/* What a buffer means outside the schedule. Bound buffers are persistent, initialised before op 0, and exempt from
+/* The meaning of a buffer outside the schedule. Bound buffers are persistent, initialised before op 0, and exempt from
  * the rules leak and read-before-write (gradients are zero before op 0). */
 struct binding {
     uint8_t kind;    /* enum binding_kind */

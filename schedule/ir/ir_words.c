@@ -1,4 +1,4 @@
-/* What all parsers of statements share: words, numbers, names, and faults. */
+/* Functions that all parsers of statements share: words, numbers, names, and faults. */
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_parse.h"
 

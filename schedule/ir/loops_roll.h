@@ -17,7 +17,7 @@
  * number. */
 enum { LOOPS_OP = '\2', LOOPS_NUMBER = '\1' };
 
-/* What nodes that differ only in their numbers have in common: the text of a line, or the body of a loop. */
+/* The common content of nodes that differ only in their numbers: the text of a line, or the body of a loop. */
 struct loops_shape {
     const char *text;     /* text of a line; NULL: it is a loop */
     uint32_t *body;       /* the shapes of an iteration, in order */

@@ -82,8 +82,8 @@ void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64
 /* Returns the rows that all experts together get of `rows` tokens, padding included. */
 int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
-/* Of `ranks` ranks with experts / ranks experts each, the rank that gets the most copies if each of them deals `rows`
- * tokens, and the number of these copies. median: the median of that number over all `ranks`. */
+/* The rank that gets the most copies, and the number of these copies, if each of `ranks` ranks, with experts / ranks
+ * experts each, deals `rows` tokens. median: the median of that number over all `ranks`. */
 struct routing_fullest {
     uint32_t rank;
     int64_t copies, median;

@@ -8,7 +8,7 @@
 
 /* ---- the sequence ---- */
 
-/* What is read and written while a plan is made. */
+/* The data that are read and written while a plan is made. */
 struct tile_plan_builder {
     const struct token_deal *deal;
     const int64_t *end; /* of each document */

@@ -45,7 +45,8 @@ struct plan_strip {
     int64_t first_query, query_count, packed_row, key_begin, key_end;
 };
 
-/* What one rank reads in one round: its packed keys and queries, and the strips that say which keys the queries see. */
+/* The data that one rank reads in one round: its packed keys and queries, and the strips that say which keys the
+ * queries see. */
 struct plan_part {
     struct {
         const struct plan_run *run; /* ascending in `packed_row` */

@@ -132,7 +132,7 @@ struct row_run {
     struct key_range first, last;
 };
 
-/* What is needed to find the keys that a query sees: the layout, the documents and the window. */
+/* The data from which the keys that a query sees are found: the layout, the documents and the window. */
 struct key_visibility {
     const struct token_layout *layout;
     const struct document_list *list;

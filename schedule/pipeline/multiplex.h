@@ -35,7 +35,7 @@ bool multiplex_stage_takes_part(const struct choices *choices, uint32_t stage, u
  * they can share. lengths: the lengths in `choices` are final. */
 void multiplex_put_conditions(struct text *out, const struct choices *choices, bool lengths);
 
-/* What a pipeline does with one subsequence in one chunk of layers. */
+/* The work of a pipeline on one subsequence in one chunk of layers. */
 struct chunk_task {
     uint32_t chunk, subsequence;
 };

@@ -1,4 +1,4 @@
-/* What the makers of a recorded schedule ask and report of an event. */
+/* Functions of the makers of a recorded schedule that report a fault of an event and return its layer. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include "base/c_locale.h"

@@ -6,8 +6,8 @@
 
 enum { RECORDED_STREAM_CLASSES = STREAM_D2H + 1 };
 
-/* What has happened before a point of the program: for each stream of the schedule, 1 + the last op that is waited for;
- * 0: none. */
+/* The ops that have happened before a point of the program: for each stream of the schedule, 1 + the last op that is
+ * waited for; 0: none. */
 struct recorded_clock {
     uint32_t op[IR_STREAMS_MAX];
 };
@@ -25,7 +25,7 @@ struct program_stream {
     struct recorded_clock clock_before; /* the clock before that batch, or that message */
 };
 
-/* How messages are queued. Messages of a queue run one after another. */
+/* The kinds of queues of messages. Messages of a queue run one after another. */
 enum message_queue_kind {
     QUEUE_SENDS = 1, /* messages that are sent to one rank */
     QUEUE_RECEIVES,  /* messages that are received from one rank */

@@ -234,7 +234,7 @@ struct repeated_copies {
 
 enum { STATES = 16 };
 
-/* What a pass over the ops needs. freed_buffers[op]: 1 + the first row whose memory is freed after the op;
+/* The state of a pass over the ops. freed_buffers[op]: 1 + the first row whose memory is freed after the op;
  * next_freed[row]: 1 + the next such row; 0 ends the list. block[row]: the allocator's block of the row, whose owner is
  * 1 + the row. */
 struct replay_pass {

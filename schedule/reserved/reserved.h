@@ -53,8 +53,8 @@ struct reserved {
     uint64_t pinned_bytes;
 };
 
-/* How a framework's allocator is set, and the memory that the framework keeps in it besides the schedule's tensors:
- * that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
+/* The settings of a framework's allocator, and the memory that the framework keeps in it besides the schedule's
+ * tensors: that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
 struct reserved_options {
     bool has_expandable_segments; /* expandable_segments:True */
     bool gathers_in_own_pool;     /* gathered parameters are allocated on a stream of their own */

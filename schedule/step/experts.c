@@ -53,7 +53,7 @@ static int64_t own_experts(const struct emit *e)
     return e->choices->model->experts / (int64_t)e->choices->ep;
 }
 
-/* How many rows the ops of a layer's experts have, from the router's tokens to the experts of a rank. */
+/* The numbers of rows that the ops of a layer's experts have, from the router's tokens to the experts of a rank. */
 struct route_rows {
     struct expert_rows own_experts; /* of the rank's experts */
     int64_t tokens;                 /* that the rank routes */

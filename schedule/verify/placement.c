@@ -79,8 +79,8 @@ void check_placement(struct verifier *v)
 
 #define IN(dtype) (1u << (dtype))
 
-/* What each kind of binding requires of its buffer. Which of the allowed dtypes the operands of AdamW have, its
- * parameter `states` decides (rule operand-type). */
+/* The requirements of each kind of binding on its buffer. The parameter `states` of AdamW decides which of the allowed
+ * dtypes its operands have (rule operand-type). */
 static const struct {
     bool has_bundle, per_token, may_be_partial;
     unsigned dtypes;   /* bit mask of the allowed dtypes; 0: any */

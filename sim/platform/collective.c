@@ -13,8 +13,8 @@ static const double tree_efficiency = 0.92;
 
 /* ---- all-to-all ---- */
 
-/* How far apart two members of a domain are: on one PCIe switch, on one socket, or on two sockets. Without FABRIC_PCIE
- * all members count as on one switch. */
+/* The distance between two members of a domain: on one PCIe switch, on one socket, or on two sockets. Without
+ * FABRIC_PCIE all members count as on one switch. */
 enum { NEAR_SWITCH, NEAR_SOCKET, NEAR_FAR, NEAR_COUNT };
 
 static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
@@ -29,7 +29,7 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* What limits a rank's flows: a cap on the flow to one peer (CAP_PAIR), on the flows to all peers at one distance
+/* The limits of a rank's flows: a cap on the flow to one peer (CAP_PAIR), on the flows to all peers at one distance
  * inside the domain (CAP_NEAR and the next), or on the flows to other domains (CAP_NETWORK: on the same leaf; the next:
  * across leaves). */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };

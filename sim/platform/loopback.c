@@ -14,7 +14,8 @@
 /* One second of uncontended use counts as this many bytes, so many that rounding to parts of a byte does not matter. */
 const double device_time_per_s = 1e12;
 
-/* What one member does in a collective: the number of its copies, their bytes, and the bytes of its summing kernel. */
+/* The work of one member in a collective: the number of its copies, their bytes, and the bytes of its summing
+ * kernel. */
 struct loopback_fetch {
     double copy_count, copied_bytes, summed_bytes;
 };

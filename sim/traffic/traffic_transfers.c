@@ -140,10 +140,10 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
     return latency_s;
 }
 
-/* How many times the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them
- * through a buffer of 512 KiB per channel, which is written back to memory, but read from the L2 cache. In a step of a
- * ring the rank also reads its own part, or writes the result. A message is also read from its source and written to
- * its destination. */
+/* The number of times that the bytes which a rank sends and receives pass through its memory. NCCL's protocol Simple
+ * moves them through a buffer of 512 KiB per channel, which is written back to memory, but read from the L2 cache. In a
+ * step of a ring the rank also reads its own part, or writes the result. A message is also read from its source and
+ * written to its destination. */
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
 /* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective. */
