@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Which measured points correct the formula. A point is near a shape if the Euclidean distance between the logarithms
- * of their sides is at most NEAR = log 4; an attribute in which the two differ (the form of a product, the mask of
- * attention) adds ATTRIBUTE = log 2. The nearest NEAR_MAX points count. With fewer than NEAR_MIN, the formula was as
- * good without a correction, so there is none. */
+/* The choice of measured points that correct the formula. A point is near a shape if the Euclidean distance between the
+ * logarithms of their sides is at most NEAR = log 4; an attribute in which the two differ (the form of a product, the
+ * mask of attention) adds ATTRIBUTE = log 2. The nearest NEAR_MAX points count. With fewer than NEAR_MIN, the formula
+ * was as good without a correction, so there is none. */
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
 static const double NEAR = 1.386, ATTRIBUTE = 0.693;
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which elements of an 8- or 4-bit operand share a scale (a block), and the dtype of the scales. An element's value is
- * the stored number times its scale. The rows of an operand lie along the axis over which a product sums. */
+/* The elements of an 8- or 4-bit operand that share a scale (a block), and the dtype of the scales. An element's value
+ * is the stored number times its scale. The rows of an operand lie along the axis over which a product sums. */
 enum scaling {
     SCALING_NONE,
     SCALING_TENSOR, /* all elements; f32 */

@@ -37,11 +37,12 @@ enum stream_class {
  * for dx = dy w. TN: a[k,m] b[k,n], for dw = dy^T x. */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
-/* Which keys j query i sees. FULL: all. CAUSAL: j <= i + offset. WINDOW: of these, those with j > i + offset - window.
- * DOCUMENTS: the positions of both in a packed sequence decide, which the schedule knows (schedule/ir/visible.h).
- * CHUNKS: as DOCUMENTS, but only keys of the query's own chunk; a sequence is cut into chunks of `window` positions.
- * PLAN: as DOCUMENTS, where the keys are rows of other ranks that some query of this rank sees (schedule/ir/needed.h),
- * or, with a round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h). */
+/* The keys j that query i sees. FULL: all. CAUSAL: j <= i + offset. WINDOW: of these, those with j > i + offset -
+ * window. DOCUMENTS: the positions of both in a packed sequence decide, which the schedule knows
+ * (schedule/ir/visible.h). CHUNKS: as DOCUMENTS, but only keys of the query's own chunk; a sequence is cut into chunks
+ * of `window` positions. PLAN: as DOCUMENTS, where the keys are rows of other ranks that some query of this rank sees
+ * (schedule/ir/needed.h), or, with a round, queries and keys are those of the rank's tiles
+ * (schedule/ir/tile_plan.h). */
 enum mask {
     MASK_FULL,
     MASK_CAUSAL,

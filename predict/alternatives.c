@@ -21,7 +21,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 /* An option is worth naming only if the step with it takes less than this share of the step without it. */
 #define WORTH 0.995
 
-/* Which member of a request a perturbation sets. */
+/* The member of a request that a perturbation sets. */
 enum changed_field {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* When one op ran on one rank: a row of the trace before rows are sorted. */
+/* The start and end of one op on one rank: a row of the trace before rows are sorted. */
 struct op_run {
     double start_s, end_s;
     uint32_t rank, op;

@@ -86,7 +86,7 @@ struct launch_table {
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
-/* Why a setting has a remark: it became no option, or an option with another value. */
+/* The reason why a setting has a remark: it became no option, or an option with another value. */
 enum launch_remark_kind {
     REMARK_ASSUMED,
     REMARK_UNMODELLED,

@@ -62,7 +62,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Which DeepSpeed configuration the command that starts the training names: another file, none, or the file of this
+/* The DeepSpeed configuration named by the command that starts the training: another file, none, or the file of this
  * document. */
 enum document_naming { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
 

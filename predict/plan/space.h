@@ -33,7 +33,7 @@ struct space {
     size_t candidate_count, capacity;
 };
 
-/* Which options the user left open; all others keep their values in the request. */
+/* The options that the user left open; all others keep their values in the request. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
     /* latent attention is tried with expanded keys and values sent, and with latents */

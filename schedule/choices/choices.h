@@ -41,7 +41,7 @@ enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT 
  * which a rank then keeps its part. */
 enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
-/* Which ends of the model count as a layer when layers are divided among the chunks of a pipeline. */
+/* The ends of the model that count as a layer when layers are divided among the chunks of a pipeline. */
 enum stage_layers {
     STAGE_LAYERS_EVEN, /* none */
     STAGE_LAYERS_EMBEDDING,
@@ -55,11 +55,11 @@ enum stage_layers {
  * frameworks. INNER: inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
-/* Which ranks of a ring form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: first the even ranks
- * of a node and then its odd ranks, so that messages that leave a node are spread over its NICs. */
+/* The ranks of a ring that form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: first the even
+ * ranks of a node and then its odd ranks, so that messages that leave a node are spread over its NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
-/* Which tokens of a sequence each rank of a ring holds. */
+/* The tokens of a sequence that each rank of a ring holds. */
 enum ring_layout {
     RING_ZIGZAG,
     RING_CONTIGUOUS,
@@ -89,7 +89,7 @@ enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 /* ON: the tensors of a chunk that other chunks read later are kept on the host. OFF: they are not. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
-/* Which rank copies the tensors of a chunk to the host and back: every rank its own part, or one rank the parts of
+/* The rank that copies the tensors of a chunk to the host and back: every rank its own part, or one rank the parts of
  * all ranks, which it then scatters. That rank is the chunk's number modulo the number of head ranks. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
@@ -135,9 +135,9 @@ enum weights_choice {
  * code does, in fp32, or in the 16 bits in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
-/* When ranks gather the updated parameters that share the optimizer's states but not the parameters (ZeRO-1, ZeRO-2).
- * END: at the end of the step. OVERLAP: at the beginning of the next step, while layers compute that have theirs
- * already. */
+/* The time at which ranks that share the optimizer's states but not the parameters (ZeRO-1, ZeRO-2) gather the updated
+ * parameters. END: at the end of the step. OVERLAP: at the beginning of the next step, while layers compute that have
+ * theirs already. */
 enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
 
 /* The form in which the weights of linear layers that multiply in 8 or 4 bits are kept. 16BIT: 16-bit parameters, which
@@ -238,8 +238,9 @@ enum dispatcher {
     DISPATCHER_HYBRIDEP,
     DISPATCHER_COUNT
 };
-/* When shared experts are computed. BEFORE: before the routed ones, and with no exchange. COMBINE: while results
- * return. BOTH: the first product while tokens are sent, the second while results return; the backward mirrors it. */
+/* The time at which shared experts are computed. BEFORE: before the routed ones, and with no exchange. COMBINE: while
+ * results return. BOTH: the first product while tokens are sent, the second while results return; the backward mirrors
+ * it. */
 enum shared_experts {
     SHARED_EXPERTS_PROFILE,
     SHARED_EXPERTS_BEFORE,

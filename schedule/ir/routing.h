@@ -25,7 +25,7 @@
 
 enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 
-/* Which copies are dropped when an expert gets more than its capacity. POSITION: those of the last tokens
+/* The copies that are dropped when an expert gets more than its capacity. POSITION: those of the last tokens
  * (Megatron-LM's --moe-token-drop-policy position). PROBABILITY: those with the least probability (probs), which is
  * taken to be an equal share of the copies of all tokens. */
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
