@@ -52,6 +52,9 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_ROPE_BACKWARD, .rope = {rows, 4, 64, 0}},
         {.kind = WORK_ROPE, .rope = {rows, 4, 64, 0, 24}},
         {.kind = WORK_ROPE_BACKWARD, .rope = {rows, 4, 64, 0, 24}},
+        {.kind = WORK_ROPE,
+         .rope = {rows, 1, 600, 0}}, /* more pairs than a block keeps angles of */
+        {.kind = WORK_ROPE_BACKWARD, .rope = {rows, 1, 600, 0}},
         {.kind = WORK_LATENT_KEYS, .latent_keys = {rows, 4, 16, 8, 24}},
         {.kind = WORK_LATENT_KEYS_BACKWARD, .latent_keys = {rows, 4, 16, 8, 24}},
         {.kind = WORK_SWIGLU, .rows = {rows, cols, 0}},
