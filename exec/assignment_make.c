@@ -305,11 +305,13 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (assignment->pieces_row_of_shape[s] == IR_NONE)
             continue;
-        if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
+        if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL) {
+            visible_release(&pieces);
             return diag_error(
                 diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                 "an attention over documents does not fit the sequences of the schedule; "
                 "longhaul check says which");
+        }
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct assignment_pieces *to =
                 &assignment->attention_pieces[(size_t)assignment->pieces_row_of_shape[s] *
