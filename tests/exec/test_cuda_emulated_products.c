@@ -154,70 +154,90 @@ static void products_of_8_bits_have_scales_of_blocks(void)
 
 /* ---- casts and products of a schedule ---- */
 
-/* Element i of x and of w, which E4M3 has exactly once it is divided by the scale of 448 / 3.5 = 128. */
-static double eighth(uint64_t i)
+enum { STEP_M = 16, STEP_N = 32, STEP_K = 144 }; /* k has a whole block of 128 and a part of one */
+
+/* Returns element i of x and of w. The largest number differs between rows and between blocks of k. E4M3 holds every
+ * number exactly, because all scales are powers of two: the largest number of a block is 3.5 times such a power, and the
+ * largest of the type is 448 = 128 x 3.5. */
+static double element_of_factor(uint64_t i)
 {
-    return (double)(i % 8) / 2;
+    const uint64_t row = i / STEP_K, block = i % STEP_K / 128;
+    return ldexp((double)(i % 8) / 2, (int)(row % 3 + block));
 }
 
-static enum status fill_eighths(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_factors(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_set(buffer->data, buffer->dtype, i, eighth(i));
+        number_set(buffer->data, buffer->dtype, i, element_of_factor(i));
     return STATUS_OK;
 }
 
-/* Checks y, the only buffer of 16 x 32 elements. */
+/* Checks y, the only buffer of STEP_M x STEP_N elements. */
 static enum status look_at_product(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
-    enum { M = 16, N = 32, K = 48 };
     (void)diag;
-    if (buffer->element_count != M * N)
+    if (buffer->element_count != STEP_M * STEP_N)
         return STATUS_OK;
-    for (uint64_t i = 0; i < M * N; i++) {
+    for (uint64_t i = 0; i < STEP_M * STEP_N; i++) {
         double sum = 0;
-        for (uint64_t k = 0; k < K; k++)
-            sum += eighth(i / N * K + k) * eighth(i % N * K + k);
+        for (uint64_t k = 0; k < STEP_K; k++)
+            sum += element_of_factor(i / STEP_N * STEP_K + k) *
+                   element_of_factor(i % STEP_N * STEP_K + k);
         CHECK_CLOSE("y", number_get(buffer->data, buffer->dtype, i), sum, 1e-6);
     }
     ++*(uint32_t *)user;
     return STATUS_OK;
 }
 
-/* Casts and their product run in a schedule; scales of blocks are refused by name before a step. */
+/* Casts and their product run in a schedule; scales of other blocks are refused by name before a step. */
 static void products_of_8_bits_run_or_are_refused(void)
 {
     static const char text[] =
         "longhaul schedule 1\nmesh g=1\n"
         "tokens layout=contiguous cp=1 hp=1 seq=1 batch=1 micro_batch=1 dtype=f32\n"
         "stream compute compute\n"
-        "tensor x [1,768]\nbundle x first=x count=1 elements=768\n"
-        "tensor w [1,1536]\nbundle w first=w count=1 elements=1536\n"
+        "tensor x [1,2304]\nbundle x first=x count=1 elements=2304\n"
+        "tensor w [1,4608]\nbundle w first=w count=1 elements=4608\n"
         "tensor y [1,512]\nbundle y first=y count=1 elements=512\n"
-        "buffer x0 hbm f32 [16,48] activation bind=param bundle=x\n"
-        "buffer w0 hbm f32 [32,48] activation bind=param bundle=w\n"
+        "buffer x0 hbm f32 [16,144] activation bind=param bundle=x\n"
+        "buffer w0 hbm f32 [32,144] activation bind=param bundle=w\n"
         "buffer y0 hbm f32 [16,32] activation bind=param bundle=y\n"
-        "buffer q0 hbm e4m3 [16,48] activation free=2\nbuffer s0 hbm f32 [1] activation free=2\n"
-        "buffer q1 hbm e4m3 [32,48] activation free=2\nbuffer s1 hbm f32 [1] activation free=2\n"
-        "op 0 quantise compute rows=16 cols=48 scaling=tensor amax=1 reads x0 writes q0 s0\n"
-        "op 1 quantise compute rows=32 cols=48 scaling=tensor amax=1 reads w0 writes q1 s1\n"
-        "op 2 matmul compute m=16 n=32 k=48 scaling=tensor reads q0 q1 s0 s1 writes y0\n";
+        "buffer q0 hbm e4m3 [16,144] activation free=2\n"
+        "buffer s0 hbm f32 [%d] activation free=2\n"
+        "buffer q1 hbm e4m3 [32,144] activation free=2\n"
+        "buffer s1 hbm f32 [%d] activation free=2\n"
+        "op 0 quantise compute rows=16 cols=144 scaling=%s reads x0 writes q0 s0\n"
+        "op 1 quantise compute rows=32 cols=144 scaling=%s reads w0 writes q1 s1\n"
+        "op 2 matmul compute m=16 n=32 k=144 scaling=%s reads q0 q1 s0 s1 writes y0\n";
+    static const struct {
+        const char *of_x, *of_w, *of_product;
+        int x_scales, w_scales;
+    } rows[] = {
+        {"tensor amax=1", "tensor amax=1", "tensor", 1, 1},
+        {"vector", "vector", "vector", 32, 64},
+        {"vector", "block", "block", 32, 2},
+    };
     static const char blocks[] =
         "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
         "buffer x0 hbm bf16 [16,64] activation persistent\n"
         "buffer q0 hbm e4m3 [16,64] activation free=0\nbuffer s0 hbm e8m0 [32] activation free=0\n"
         "op 0 quantise compute rows=16 cols=64 scaling=mx reads x0 writes q0 s0\n";
     struct hand h;
-    uint32_t looked = 0;
-    if (hand_load(&h, text)) {
-        h.io = (struct exec_io){&looked, fill_eighths, look_at_product, 0, UINT32_MAX, NULL};
-        CHECK_INT("run", hand_run(&h), STATUS_OK);
-        CHECK_TEXT("without a message", h.diag.text ? h.diag.text : "", "");
-        CHECK_INT("looked", looked, 1);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char schedule[2048];
+        uint32_t looked = 0;
+        snprintf(schedule, sizeof schedule, text, rows[i].x_scales, rows[i].w_scales, rows[i].of_x,
+                 rows[i].of_w, rows[i].of_product);
+        if (hand_load(&h, schedule)) {
+            h.io = (struct exec_io){&looked, fill_factors, look_at_product, 0, UINT32_MAX, NULL};
+            CHECK_INT(rows[i].of_product, hand_run(&h), STATUS_OK);
+            CHECK_TEXT(rows[i].of_product, h.diag.text ? h.diag.text : "", "");
+            CHECK_INT(rows[i].of_product, looked, 1);
+        }
+        hand_release(&h);
     }
-    hand_release(&h);
     if (hand_load(&h, blocks)) {
         CHECK_INT("blocks", hand_run(&h), STATUS_BAD_INPUT);
         CHECK_TEXT(
