@@ -19,9 +19,11 @@
 enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
 
 struct calibrate_options {
-    /* largest root mean square error of a fit; 0: 0.25. Fits of the host's time may have twice as much */
+    /* A fit whose relative errors have a larger root mean square than this is refused; 0: 0.25. Twice as much is
+     * allowed for the start of a kernel and for the host's time, and 4 times as much for memory-bound work if only
+     * rates are fitted. */
     double rms_error_limit;
-    /* p10_s is fitted, for machines on which other programs run; else median_s */
+    /* the p10_s of points are fitted, for machines on which other programs run; false: their median_s */
     bool fits_fastest_times;
     /* Other programs may have disturbed points (models/noise.h). If the points lie too far from a fit for that reason,
      * the fit is made again with p10_s, the fast times; if that is refused as well, the fit's numbers stay as in the
@@ -44,7 +46,7 @@ enum calibrate_origin {
 struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
-    double value, standard_error; /* standard_error: of the value; 0: not known */
+    double value, standard_error; /* standard_error: in the value's unit; 0: it is not known */
     bool is_at_bound;             /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
     int family_index;        /* for FITTED: index in calibration.family[] */
@@ -92,13 +94,13 @@ void calibration_release(struct calibration *calibration);
 
 /* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no point is of use; all refusals are
  * reported, and say whether the points were disturbed. *calibration still has what could be fitted; if nothing could,
- * it has no families. base and points must live as long as it. */
+ * it has no families. base and points must live as long as *calibration. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
 
-/* Returns the relative standard deviation of what a number predicts, as the device file has it; 0: the number was
- * stated, or follows from others. */
+/* Returns the spread that the device file states for a number: the relative standard deviation of the times that are
+ * predicted with it. 0: the number was stated by the points' header, or follows from other numbers. */
 double calibration_number_spread(const struct calibration *calibration,
                                  const struct calibrate_number *number);
 

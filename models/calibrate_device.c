@@ -19,7 +19,8 @@ void calibration_release(struct calibration *calibration)
 
 /* ---- the whole device ---- */
 
-/* Reads the numbers that the header states: the key is the number's name, "device.sm_count". */
+/* Sets the numbers of the device that the header of the points states. The key of such a header line is the number's
+ * name ("device.sm_count"); lines with other keys are skipped. */
 static enum status read_stated(struct calibration *c, const struct points *points,
                                struct diag *diag)
 {
@@ -48,8 +49,8 @@ static enum status read_stated(struct calibration *c, const struct points *point
     return STATUS_OK;
 }
 
-/* Raises the peak of the base to the fitted rate if the rate is above it: then the points are of another device, whose
- * data sheet the base does not have. */
+/* If the fitted rate of products is above the peak flop/s, which is the base's, raises the peak to the rate: the points
+ * are then of another device than the base, with another data sheet. */
 static void raise_peak_to_fitted_rate(struct calibration *c)
 {
     double reached = fmax(c->cost.matmul_flop_per_s, c->cost.matmul_f32_flop_per_s);
@@ -144,7 +145,7 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
 }
 
 /* Fits a family whose points have few sizes. If the points do not determine all its numbers, only rates and shares are
- * fitted. Refusals are not reported. */
+ * fitted. If that is refused too, it returns the status without a message and leaves all numbers as they were. */
 static enum status fit_rates_if_few_sizes(const struct calibrate_problem *family,
                                           calibrate_family_function *function)
 {
@@ -190,7 +191,7 @@ static enum status fit_family(const struct calibrate_problem *family,
     return status;
 }
 
-/* True if a family, or one whose name begins with this name, was fitted or refused. */
+/* True if a family whose name is `name`, or begins with it, was fitted or refused. */
 static bool was_fitted_or_refused(const struct calibration *c, const char *name)
 {
     size_t size = strlen(name);

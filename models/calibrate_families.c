@@ -363,8 +363,8 @@ static enum status find_measured_dims(const struct calibrate_problem *problem, b
     return STATUS_OK;
 }
 
-/* The rate of a head dim without points is multiplied by the factor by which the fit changed the rate of the nearest
- * head dim with points. */
+/* Multiplies the rate of each head dim without points by the factor by which the fit changed the rate of the nearest
+ * head dim with points. before: the rates before the fit. */
 static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel direction,
                                   const bool *measured, const double *before)
 {
@@ -391,7 +391,8 @@ static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel
     }
 }
 
-/* Returns the residual of a fit with another form of the kernel; infinite when that cannot be fitted. */
+/* Returns the root mean square error of a fit with another tile and step of the kernel; infinite if the fit fails. The
+ * calibration is left as it was. */
 static double residual_with_tile(struct calibrate_problem *problem,
                                  struct cost_attention *attention, double tile, double step)
 {

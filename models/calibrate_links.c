@@ -240,7 +240,9 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     return status;
 }
 
-/* Fits a class of links, as fit_family() in calibrate_device.c fits a family of numbers. */
+/* Fits a class of links. If its points are disturbed and lie too far from the fit, and options.despite_noise is set,
+ * the fastest times are fitted; if these lie too far as well, the class keeps the base's numbers. Both return
+ * STATUS_OK. Any other refusal is reported. */
 static enum status fit_class_or_keep_base(struct link_calibration *links, enum calibrate_link class,
                                           const struct link_points *points, bool disturbed,
                                           const struct calibrate_options *options,

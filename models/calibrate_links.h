@@ -59,19 +59,20 @@ void link_calibration_release(struct link_calibration *links);
 
 const char *calibrate_link_name(enum calibrate_link link);
 
-/* Returns true and sets *link if a point measures a class of links. */
+/* Returns true and sets *link if the point measures a class of links; else false. */
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
 
-/* Fits every class that has points. Returns STATUS_NO if a fit was refused. */
+/* Fits every class that has points, and reports refused fits. Returns STATUS_NO if one was refused, unless
+ * options.despite_noise accepts that other programs disturbed its points. */
 enum status calibrate_links(struct link_calibration *links, const struct points *points,
                             const struct calibrate_options *options, struct diag *diag);
 
 /* Appends the table of the fits. */
 void link_calibration_print_report(const struct link_calibration *links, struct text *out);
 
-/* Appends a cluster file: the cluster `base`, named in the file like this and loaded into *cluster, with the fitted
- * numbers in place of its own. A bandwidth within a node can be written only if the fabric is a switch. Returns
- * STATUS_NO if none of the fitted numbers has a field in a cluster file. */
+/* Appends a cluster file that has the fitted numbers and takes all others from its base. base: the name that the file
+ * gives its base; cluster: that base, loaded. A bandwidth within a node can be written only if the fabric is a switch.
+ * Returns STATUS_NO if none of the fitted numbers has a field in a cluster file. */
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
                                            const char *device, const char *base,
                                            const struct cluster *cluster, struct text *out,

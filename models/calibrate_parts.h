@@ -53,7 +53,8 @@ void calibrate_add_cost_param(struct calibrate_problem *problem, const char *nam
 enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
                           struct diag *diag);
 
-/* Records a number that follows from others, and sets it. */
+/* Sets *slot to a number that was not fitted, and records it with its origin. how: the source of the number in
+ * words. */
 void calibrate_record_derived(struct calibration *c, const char *name, double *slot,
                               enum unit_kind unit, double value, enum calibrate_origin origin,
                               const char *how);
@@ -70,7 +71,7 @@ typedef enum status calibrate_family_function(struct calibrate_problem *problem,
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;
 
-/* Makes the points that a function chooses those of the problem. */
+/* Sets problem->point to those of all points for which the filter returns true. */
 typedef bool calibrate_point_filter(const struct calibrate_problem *problem,
                                     const struct point *point);
 void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen);

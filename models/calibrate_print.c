@@ -150,7 +150,8 @@ static void write_calibration(struct device_file_writer *w, const struct calibra
     json_end_inline_object(&w->json);
 }
 
-/* Writes the numbers of a family together, and families in the order of a device file. */
+/* Writes the numbers whose names begin with the prefix and a '.', and then the calibration of the family of that
+ * name. */
 static void write_numbers_under(struct device_file_writer *w, const struct calibration *c,
                                 const char *prefix)
 {

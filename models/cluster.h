@@ -63,8 +63,8 @@ struct fabric {
     /* share of bytes_per_s that an all-to-all of 4 or more GPUs reaches */
     double all_to_all_efficiency;
     double peer_bytes_per_s; /* the rate of one send/receive pair, which uses few channels */
-    /* the number of ranks of the communicator in which a pair reaches peer_bytes_per_s. In a smaller one a pair has
-     * more channels, and so a higher rate; 0: it has not */
+    /* the number of ranks of the communicator in which a pair reaches peer_bytes_per_s. In a smaller communicator a
+     * pair has more channels, and its rate is higher; 0: the rate is the same in all communicators */
     int64_t peer_rate_ranks;
     /* the rate between two GPUs in an all-to-all, if all_to_all_channels_bytes_per_s is unknown; also the highest rate
      * of a single message */
@@ -204,7 +204,7 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 bool cluster_is_file(const char *what);
 /* True if cluster_load() reads the text as one line ("2x4xh100"), or as a name followed by numbers. */
 bool cluster_is_one_line(const char *what);
-/* True for the name of a file ("ours.json"). */
+/* True if the text ends in ".json", as names of files do. */
 bool cluster_ends_in_json(const char *text);
 
 /* Reads a cluster from the text of the file `name`; files that it names are relative to that file's folder. Its "base"

@@ -65,8 +65,8 @@ static bool has_entry_per_gpu(const struct cluster *cluster, const char *path)
     return fact != NULL && (int64_t)fact->table_entries == cluster->gpus_per_node;
 }
 
-/* Assigns NICs evenly: each serves neighbouring GPUs and hangs on the switch of the first GPU that it serves. Tables
- * of wrong lengths are left for the reader to refuse. */
+/* Assigns NICs evenly: each serves neighbouring GPUs and is attached to the PCIe switch of the first of them. If a
+ * table has a wrong length, nothing is assigned; the reader of the file refuses it later. */
 static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, const bool *given)
 {
     static const char source[] = "spread evenly with nic.count";

@@ -186,7 +186,8 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
     return status;
 }
 
-/* Facts are in the order of the table of fields. A field that is set again replaces its fact. */
+/* Records the fact of a field. Facts are kept in the order of the table of fields; an earlier fact of the field is
+ * replaced. */
 static void record_fact(struct cluster *cluster, struct arena *arena,
                         const struct cluster_field *field, struct cluster_fact fact)
 {

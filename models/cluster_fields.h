@@ -76,11 +76,12 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
 /* Returns the value of a field that is not a table, as a number. */
 double cluster_field_value(const struct cluster *cluster, const struct cluster_field *field);
 
-/* Appends that value as text, with its unit. */
+/* Appends the value of a field that is not a table, as text with its unit. */
 void cluster_field_put(struct text *out, const struct cluster *cluster,
                        const struct cluster_field *field);
 
-/* Returns the place from which the cluster got a field; its name if none is known. */
+/* Returns the file and line from which the cluster got a field; if they are unknown, a place with only the cluster's
+ * name. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
 /* Appends " (file:line)", the place that gave the cluster the field, unless it is in the same file as `at`: if a file

@@ -174,7 +174,7 @@ static const char *path_in_same_folder(struct arena *arena, struct json_node nod
     return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, other);
 }
 
-/* Notes in `given` which fields the section sets. */
+/* Reads one section of a file (NULL: the top of the file), and sets given[] for each field that it has. */
 static enum status read_section(struct cluster *cluster, struct arena *arena,
                                 struct json_node object, const char *section, bool *given,
                                 struct diag *diag)

@@ -9,7 +9,8 @@
 typedef enum status cluster_line_reader(struct cluster *cluster, struct arena *arena,
                                         const char *line, size_t size, struct diag *diag);
 
-/* Reads a cluster from the text of the file `name`, from whose folder it names others. */
+/* Reads a cluster from the text of the file `name`. Names of other files in the text are relative to that file's
+ * folder. */
 enum status cluster_read_json(struct cluster *cluster, struct arena *arena, const char *name,
                               const char *text, size_t size, cluster_line_reader *read_line,
                               struct diag *diag);

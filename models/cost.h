@@ -64,7 +64,8 @@ struct cost_attention {
     size_t dim_count;
     int64_t head_dim[COST_MAX_DIMS];  /* ascending */
     double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, highest clock */
-    /* the share of their rate that kernels reach whose heads of V have another width than those of Q and K; 0: all */
+    /* if heads of V have another width than those of Q and K: the share of flop_per_s that the kernels reach; 0: all of
+     * it */
     double unequal_share;
     struct cost_calibration calibration;
 };
@@ -205,9 +206,9 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
-/* Returns the seconds of an attention op with mask DOCUMENTS in a training step; the pieces are what the mask leaves
- * on some rank. Where shapes were measured, the formula is corrected as for the dense attention of the piece with
- * most pairs. */
+/* Returns the seconds of an attention op with mask DOCUMENTS in a training step on a rank for which the mask leaves
+ * these pieces. Where shapes were measured, the formula is corrected as for the dense attention of the piece with most
+ * pairs. */
 double cost_document_attention_s(const struct device_cost *cost, enum attention_impl impl,
                                  const struct work *work, const struct attention_piece *piece,
                                  size_t count);
@@ -217,7 +218,7 @@ double cost_document_attention_s(const struct device_cost *cost, enum attention_
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 
-/* Returns the seconds of elementwise kernels that move so many bytes together. */
+/* Returns the seconds of `kernels` elementwise kernels, which together move `bytes` bytes. */
 double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes);
 
 /* Returns the seconds for which the issuing thread of an eager framework is busy with one op; for HOST_SYNC, those from

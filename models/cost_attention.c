@@ -272,7 +272,8 @@ static struct attention_op attention_op_of(const struct device_cost *cost, enum 
     return op;
 }
 
-/* Returns the work of an op whose columns of all blocks are spread evenly over the multiprocessors. */
+/* Returns the work that an op gives to the tensor cores, as if the columns of all its blocks were spread evenly over
+ * the multiprocessors. */
 static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
                                               enum attention_impl impl,
                                               const struct attention_op *op)

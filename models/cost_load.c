@@ -103,7 +103,7 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
         bool found =
             cost->is_ideal && param->offset != offsetof(struct device_cost, device_peak_flop_per_s);
         if (param->unit == UNIT_FLOP_PER_S && param->low <= 0)
-            found = true; /* it may be missing: not every device has these products */
+            found = true; /* these products may be missing: not every device has them */
         const char *name = arena_printf(reader.arena, "%s.%s", param->family, param->field);
         for (size_t k = 0; !found && k < cost->facts.count; k++)
             found = strcmp(cost->facts.row[k].name, name) == 0;

@@ -6,7 +6,7 @@
 /* The most parts into which a library cuts the sum over k; each part has tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
-/* Returns the rate of 8- or 4-bit products; 0: the device has none. */
+/* Returns the flop/s of products whose operands have 8 or 4 bits and scales of this kind; 0: the device has none. */
 static double scaled_product_flop_per_s(const struct device_cost *cost, enum scaling scaling)
 {
     switch (scaling) {
@@ -45,7 +45,8 @@ static double matmul_flop_per_s(const struct device_cost *cost, enum dtype dtype
     }
 }
 
-/* Returns the rate of a product. If the device cannot multiply its 8- or 4-bit operands, it is the rate of bf16. */
+/* Returns the flop/s of a product at the highest clock. If the device cannot multiply 8- or 4-bit operands with these
+ * scales, it is the rate of bf16. */
 static double product_flop_per_s(const struct device_cost *cost, const struct work *work)
 {
     double scaled = scaled_product_flop_per_s(cost, (enum scaling)work->matmul.scaling);
@@ -89,7 +90,8 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
     return seconds;
 }
 
-/* Returns the seconds of a product with the best tiles, since the library chooses the fastest of its kernels. */
+/* Returns the seconds of a product with the tiles and the split of k that take least, since the library chooses the
+ * fastest of its kernels. */
 static double best_tiles_s(const struct device_cost *cost, const struct work *work)
 {
     double flop_per_s = product_flop_per_s(cost, work);

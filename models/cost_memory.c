@@ -114,7 +114,7 @@ static double chain_elements(const struct work *work)
     case WORK_ROPE_BACKWARD:
         return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
     case WORK_SWIGLU:
-    /* A work with `touches` says itself how often a chain reads or writes its elements. */
+    /* with `touches`, the work itself says how often its kernels read or write an element, and no chain applies */
     case WORK_SWIGLU_BACKWARD:
         return work->activation.touches > 0
                    ? 0
@@ -233,7 +233,7 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
         return chain_s(cost, chain, chain_elements(work));
-    /* if the kind has a share of its own, the start of a kernel was measured with it */
+    /* a share of this kind's own, if it is known, was measured with this start in it */
     double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds =
         cost_memory_stream_s(cost, fraction, cost_memory_traffic_bytes(cost, impl, work));

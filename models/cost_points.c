@@ -118,24 +118,24 @@ struct same_sides_points {
 
 /* Adds a point with the same sides. Points with fewer differing attributes replace those with more; points at the
  * wanted clock replace those at the other clock. */
-static void add_same_sides_point(struct same_sides_points *twins, int apart, bool settled,
+static void add_same_sides_point(struct same_sides_points *found, int apart, bool at_wanted_clock,
                                  double log_ratio)
 {
-    if (apart > twins->attribute_differences ||
-        (apart == twins->attribute_differences && twins->at_wanted_clock && !settled))
+    if (apart > found->attribute_differences ||
+        (apart == found->attribute_differences && found->at_wanted_clock && !at_wanted_clock))
         return;
-    if (apart < twins->attribute_differences || settled != twins->at_wanted_clock)
-        *twins =
-            (struct same_sides_points){.attribute_differences = apart, .at_wanted_clock = settled};
-    twins->log_ratio_sum += log_ratio;
-    twins->point_count++;
+    if (apart < found->attribute_differences || at_wanted_clock != found->at_wanted_clock)
+        *found = (struct same_sides_points){.attribute_differences = apart,
+                                            .at_wanted_clock = at_wanted_clock};
+    found->log_ratio_sum += log_ratio;
+    found->point_count++;
 }
 
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law)
 {
     struct nearest_points near = {0};
-    struct same_sides_points twins = {.attribute_differences = INT_MAX};
+    struct same_sides_points found = {.attribute_differences = INT_MAX};
     for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
         const struct cost_point *point = &cost->points.row[i];
         if (!can_correct(point, impl, work))
@@ -144,14 +144,14 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
         int apart = attribute_differences(&point->work, work);
         if (sides <= 0)
             add_same_sides_point(
-                &twins, apart, point->at_step_clock == (clock == COST_SUSTAINED),
+                &found, apart, point->at_step_clock == (clock == COST_SUSTAINED),
                 log(point_s_at_clock(cost, point, clock) / law(cost, impl, &point->work, clock)));
         else if (sides <= NEAR)
             add_nearest(&near, point, hypot(sides, apart * ATTRIBUTE));
     }
     double seconds = law(cost, impl, work, clock), sum = 0, weights = 0;
-    if (twins.point_count > 0)
-        return seconds * exp(twins.log_ratio_sum / twins.point_count);
+    if (found.point_count > 0)
+        return seconds * exp(found.log_ratio_sum / found.point_count);
     if (near.count < NEAR_MIN)
         return seconds;
     for (size_t i = 0; i < near.count; i++) {

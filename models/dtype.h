@@ -25,9 +25,9 @@ extern const char *const dtype_names[DTYPE_COUNT];
 const char *dtype_name(enum dtype dtype);
 bool dtype_find(const char *name, size_t size, enum dtype *dtype);
 size_t dtype_bytes(enum dtype dtype); /* Returns the bytes of one element. */
-/* Returns whether a step may compute in the type: bf16, f16, f32 or f64. */
+/* True if a step may compute in the type: bf16, f16, f32 or f64. */
 bool dtype_is_compute_type(enum dtype dtype);
-/* Returns whether the type is that of 8- or 4-bit operands. The type of scales is not. */
+/* True for the types of 8- and 4-bit operands (E4M3, E5M2, E2M1X2), false for those of scales and all others. */
 bool dtype_is_narrow(enum dtype dtype);
 
 #endif

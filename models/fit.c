@@ -255,7 +255,8 @@ static enum status refuse_fit(const struct fit_search *search, struct loc at, st
     return status;
 }
 
-/* Holds optional parameters that no point depends on. */
+/* Holds the optional parameters on which no point depends. If no point depends on a parameter that is not optional, the
+ * fit is refused. */
 static enum status hold_parameters_without_effect(struct fit_search *search, struct loc at,
                                                   struct diag *diag)
 {

@@ -15,7 +15,7 @@ const char *const frozen_storage_names[FROZEN_STORAGE_COUNT] = {"16bit", "nf4", 
 enum {
     BLOCK = 64,          /* elements that share a scale of nf4 */
     SCALES_BLOCK = 256,  /* 8-bit scales that share an fp32 scale */
-    DYNAMIC_DECADES = 7, /* powers of ten of these values */
+    DYNAMIC_DECADES = 7, /* powers of ten over which the values of 8-bit scales are spread */
 };
 
 /* NF4's values (QLoRA, appendix E). */
@@ -46,9 +46,10 @@ static float linspace(int parts, int i)
                                : (float)((double)last - (double)step * (parts - i));
 }
 
-/* The values are 0, 1, and, in each of 7 decades below 1, twice as many as in the one below, of both signs: the centres
- * of equal parts of 0.1 to 1 (Dettmers et al., 8-bit Optimizers, arXiv 2110.02861, section 2.2). They are rounded as
- * bitsandbytes does it. */
+/* Writes the values in ascending order: 0, 1 and, in each of the 7 decades below 1, positive and negative ones. Those
+ * of a decade are the centres of equal parts of 0.1 to 1, scaled to the decade; each decade has twice as many as the
+ * decade below it (Dettmers et al., 8-bit Optimizers, arXiv 2110.02861, section 2.2). They are rounded as bitsandbytes
+ * rounds them. */
 void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES])
 {
     const int zero = FROZEN_STORAGE_SCALE_VALUES / 2 - 1;
@@ -66,7 +67,8 @@ void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES]
     value[FROZEN_STORAGE_SCALE_VALUES - 1] = 1;
 }
 
-/* Returns the index of the value nearest to x; of two, the first. Values ascend. */
+/* Returns the index of the value nearest to x; of two that are equally near, the first. value[] is in ascending
+ * order. */
 static int nearest_value(const float *value, int count, float x)
 {
     int low = 0, high = count - 1;
@@ -85,7 +87,7 @@ static int64_t parts_of(int64_t count, int64_t size)
     return count / size + (count % size != 0);
 }
 
-/* The bytes of the 8-bit scales of n blocks, padded. */
+/* Returns the bytes of the 8-bit scales of n blocks, padded to a multiple of 4. */
 static size_t padded_scales(int64_t n)
 {
     return (size_t)parts_of(n, (int64_t)sizeof(float)) * sizeof(float);
@@ -112,7 +114,8 @@ static float largest_magnitude(const float *x, int64_t count)
     return largest;
 }
 
-/* Stores the scales of n blocks in 8 bits, and replaces them by what these stand for. */
+/* Writes the scales of n blocks to `to` in 8 bits, then their fp32 scales and the offset. Sets scale[] to the values
+ * that decode_scales() returns. */
 static void encode_scales(float *scale, int64_t n, uint8_t *to)
 {
     float dynamic[FROZEN_STORAGE_SCALE_VALUES];
@@ -139,7 +142,7 @@ static void encode_scales(float *scale, int64_t n, uint8_t *to)
     memcpy(wide, &offset, sizeof offset);
 }
 
-/* Reads the scales of n blocks. */
+/* Sets scale[] to the scales of n blocks that are stored at `from`. */
 static void decode_scales(enum frozen_storage storage, const uint8_t *from, int64_t n, float *scale)
 {
     float dynamic[FROZEN_STORAGE_SCALE_VALUES], offset;

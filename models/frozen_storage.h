@@ -23,7 +23,7 @@ enum frozen_storage {
 };
 extern const char *const frozen_storage_names[FROZEN_STORAGE_COUNT];
 
-/* Returns the bytes of the codes of so many elements, and of the scales of a weight. */
+/* Return the bytes of the codes of `elements` elements, and those of the scales of a weight. */
 uint64_t frozen_storage_code_bytes(enum frozen_storage storage, uint64_t elements);
 uint64_t frozen_storage_scale_bytes(enum frozen_storage storage, int64_t rows, int64_t cols);
 
@@ -35,7 +35,8 @@ void frozen_storage_decode(enum frozen_storage storage, int64_t rows, int64_t co
                            const uint8_t *codes, const uint8_t *scales, float *values);
 
 enum { FROZEN_STORAGE_VALUES = 16, FROZEN_STORAGE_SCALE_VALUES = 256 };
-/* The values of 4-bit codes, and those of 8-bit scales, in ascending order. */
+/* The values of 4-bit codes in ascending order; frozen_storage_scale_values() writes those of 8-bit scales, in
+ * ascending order, too. */
 extern const float frozen_storage_values[FROZEN_STORAGE_VALUES];
 void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES]);
 

@@ -243,7 +243,7 @@ static enum status divide_heads(const struct hf_reader *r, const char *hidden_ke
     return STATUS_OK;
 }
 
-/* Reads a size for which the family may have a default; otherwise: the default, 0: none. */
+/* Reads the size at `key` into the field `name`. otherwise: the value if the key is absent; 0: the key is required. */
 static enum status read_size_or_default(const struct hf_reader *r, const char *key,
                                         const char *name, int64_t otherwise)
 {
@@ -484,13 +484,14 @@ static bool caps_logits(const struct hf_reader *r, const char *key)
     return r->family->bit == HF_GEMMA && !hf_is_ignored(r, key) && (absent || hf_has_value(r, key));
 }
 
-/* Returns what this file has that is not modelled. */
+/* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled. inner: it is the text model of
+ * a larger model. */
 static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
 {
     unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
     if (caps_logits(r, "attn_logit_softcapping") || caps_logits(r, "final_logit_softcapping"))
         parts |= PART_SOFTCAP;
-    /* Llama 4 is read with them */
+    /* both are read: Llama 4 has them */
     if (r->family->bit == HF_EXPERTS)
         return parts & ~(unsigned)(PART_NOPE | PART_CHUNKS);
     return inner ? parts | PART_VISION : parts;
@@ -526,8 +527,8 @@ static const char *last_path_part(struct arena *arena, const char *path, const c
     return arena_text(arena, begin, (size_t)(end - begin));
 }
 
-/* Returns the name of the model of a file. A file "config.json" has no name of its own: then it is the name that the
- * config has, or that of the folder, or that of the family. */
+/* Returns the name of the model of a file, which is the file's path. A path that ends in config.json names no model:
+ * then it is the name that the config has (_name_or_path), or that of the file's folder, or that of the family. */
 static const char *model_name_of(struct arena *arena, const char *path, struct json_node root)
 {
     const char *end = path + strlen(path), *said = "", *family = "model";

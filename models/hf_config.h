@@ -28,8 +28,8 @@
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
                             const char *data, size_t size, const char *ignore, struct diag *diag);
 
-/* Reads a configuration that has been parsed, without transformer_check(). dense: a model of a family that is not
- * modelled is read as the nearest dense transformer (models/hf_proxy.h). */
+/* Reads a configuration that has been parsed; the caller calls transformer_check(). dense: a model of a family that is
+ * not modelled is read as the nearest dense transformer (models/hf_proxy.h); false: it is refused. */
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
                            struct json_node root, const char *ignore, bool dense,
                            struct diag *diag);

@@ -233,8 +233,8 @@ static enum status read_latent(const struct hf_reader *r)
     return status;
 }
 
-/* Reads use_qk_norm, which GLM has (a norm for each head) and MiniMax (one norm over all heads). Those of Llama 4
- * have no weights, and are only in layers that rotate. */
+/* Reads use_qk_norm, which GLM has (a norm for each head), MiniMax (one norm over all heads) and Llama 4, whose norms
+ * have no weights and are only in layers that rotate. */
 static enum status read_head_norms(const struct hf_reader *r, const struct expert_family *f)
 {
     bool on = f->qk_norm_wide || f->on_input;
@@ -245,7 +245,8 @@ static enum status read_head_norms(const struct hf_reader *r, const struct exper
     return status;
 }
 
-/* Llama 4: layers with chunks rotate, and the others do not. The windows are read before (models/hf_windows.c). */
+/* Sets which layers of Llama 4 rotate: those with chunks do, and the others do not. Call it after hf_read_windows(),
+ * which sets the layers with chunks. A list no_rope_layers that says otherwise is refused. */
 static enum status read_llama4(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
@@ -259,8 +260,8 @@ static enum status read_llama4(const struct hf_reader *r)
                                        "N-th layer, which sees all keys and does not");
 }
 
-/* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. The activation's numbers
- * are those of Transformers and of OpenAI's model. */
+/* Sets what gpt-oss has: biases of experts, a clamped activation, and attention sinks. The activation's numbers must be
+ * those of Transformers and of OpenAI's model; others are refused. */
 static enum status read_gpt_oss(const struct hf_reader *r)
 {
     static const struct {

@@ -43,10 +43,10 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
  * window. */
 struct json_node hf_rotary_of_full_layers(struct json_node parameters);
 
-/* Finds the object that has rope_theta: the root, or rope_parameters. */
+/* Sets *holder to the object that has rope_theta: the root of the file, or its rope_parameters. */
 enum status hf_find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder);
 
-/* Reads the base of rotary positions, or takes the family's. */
+/* Reads the base of rotary positions into rope_theta; without the key it is the family's default. */
 enum status hf_read_rope_theta(const struct hf_reader *r);
 
 /* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
@@ -56,8 +56,9 @@ enum status hf_read_windows(const struct hf_reader *r);
  * (models/hf_rotating_layers.c). Anything but every N-th layer is refused by name. */
 enum status hf_read_rotating_layers(const struct hf_reader *r);
 
-/* Fails at the first layer of no_rope_layers, a list of 1 for each layer that rotates, that does not do what
- * transformer_layer_rotates() says. `modelled` says what would be right. Without a list nothing is wrong. */
+/* Fails if no_rope_layers, a list with a 1 for each layer that rotates and a 0 for each other, disagrees with
+ * transformer_layer_rotates(); the message names the first such layer. modelled: what would be right, in words. A file
+ * without the list passes. */
 enum status hf_check_rotating_layers(const struct hf_reader *r, const char *modelled);
 
 /* Reads the experts, and the latent attention, of a family of mixtures of experts, after its other sizes

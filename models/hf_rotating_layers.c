@@ -64,14 +64,16 @@ static enum status read_smollm3(const struct hf_reader *r)
            "--ignore no_rope_layers takes no_rope_layer_interval");
 }
 
-/* True if the model knows a window, whether or not a layer has it. */
+/* True if the file sets a window or leaves it to the default, whether or not a layer has it; false if sliding_window is
+ * null or ignored by the caller. */
 static bool knows_a_window(const struct hf_reader *r)
 {
     return !hf_is_ignored(r, "sliding_window") &&
            (hf_has_value(r, "sliding_window") || !hf_is_present_or_null(r, "sliding_window"));
 }
 
-/* Layers with a window rotate, and the others do not. */
+/* Sets unrotated_every so that layers with a window rotate and the others do not. If no layer has a window, no layer
+ * rotates, except in EXAONE 4 with sliding_window null or ignored: there all do. */
 static enum status read_by_windows(const struct hf_reader *r)
 {
     struct transformer *t = r->t;

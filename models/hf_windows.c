@@ -7,7 +7,7 @@
 
 #define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
 
-/* Reads whether layers may have windows at all. */
+/* Sets *on if layers may have windows, as use_sliding_window or the family says. */
 static enum status read_window_switch(const struct hf_reader *r, bool *on)
 {
     *on = !r->family->window_needs_switch;
@@ -71,9 +71,9 @@ static enum status read_window_pattern(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-/* Reads a list of types as slides[layer]: "sliding_attention" or not. A dense proxy has windows in layers of chunked
- * attention, and attends to all keys in layers of linear attention. Where layers of chunked attention are those with
- * rotary positions, the list has a 1 for each of them. */
+/* Reads a list of the layers' types: sets slides[layer] to true for "sliding_attention", and for "chunked_attention"
+ * where chunks are modelled as windows. Layers of linear attention, in a dense proxy, see all keys. The list may also
+ * have a number for each layer, 1 for one with chunks (Llama 4's no_rope_layers). */
 static enum status read_sliding_layers(const struct hf_reader *r, struct json_node types,
                                        bool *slides)
 {
@@ -110,7 +110,8 @@ static bool windows_match(const struct transformer *t, const bool *slides)
     return true;
 }
 
-/* Sets the first layer with a window and the period of the full ones so that they make this list. */
+/* Sets window_from_layer and full_attention_every so that exactly the layers with slides[layer] have a window; returns
+ * false if no two numbers do. */
 static bool find_period(struct transformer *t, const bool *slides)
 {
     int64_t first = 0, full;

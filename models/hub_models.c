@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Names without the owner; most are presets (models/presets/transformers/). */
+/* Models on the hub, by their name without the owner. model: the preset (models/presets/transformers/), or the line of
+ * fields, that has the same sizes. */
 /* clang-format off */
 static const struct hub_model {
     const char *name, *model;

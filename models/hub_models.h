@@ -13,7 +13,8 @@ const char *hub_model_find(const char *name);
 struct hub_model_path {
     const char *path, *preset_or_fields;
 };
-/* Returns the i-th model that has a path on the hub. Its path is NULL if there are not that many. */
+/* Returns the i-th model, from 0, that has a path on the hub. If there are not that many, the path in the result is
+ * NULL. */
 struct hub_model_path hub_model_path_at(size_t i);
 
 #endif

@@ -46,7 +46,7 @@ void evidence_release(struct evidence *evidence)
 
 /* ---- what was measured ---- */
 
-/* True if the rows of a row's source are off by at most EXPLAINED, as a root mean square. */
+/* True if the root mean square of the errors of all rows of a source is at most EXPLAINED. */
 static bool is_explained(const struct residuals *runs, enum residual_of of, const char *source)
 {
     double squares = 0;
@@ -97,7 +97,8 @@ static bool is_neutral(const struct residual *run)
     return strcmp(run->framework, "neutral") == 0;
 }
 
-/* True if the layouts of both runs have the mechanism; of MECHANISM_CONTEXT, also the same kind of it. */
+/* True if the layouts of both runs have the mechanism; for MECHANISM_CONTEXT they must also have the same kind of
+ * context parallelism. */
 static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
                           const struct residual *run)
 {
@@ -197,10 +198,12 @@ static void add_deviation(struct interval *interval, const double *deviation,
     interval->unmeasured_count++;
 }
 
-/* Adds the parts of the layout that no measured row has. Profile neutral belongs to no framework; for it a mechanism
- * counts as measured if rows of any profile on the device have it. new: no row measures a mechanism. */
+/* Adds to the interval the mechanisms of the run's layout that no measured row has, and the combination of them if no
+ * row has that. Profile neutral belongs to no framework; for it a mechanism counts as measured if rows of any profile
+ * on the device have it. all_unmeasured: no mechanism counts as measured. */
 static void add_layout_features(struct interval *interval, const struct measured_rows *measured,
-                                const struct residual *run, const double *deviation, bool new)
+                                const struct residual *run, const double *deviation,
+                                bool all_unmeasured)
 {
     const unsigned pool = is_neutral(run) ? SHARE_DEVICE : SHARE_PROFILE;
     bool all = true;
@@ -209,7 +212,7 @@ static void add_layout_features(struct interval *interval, const struct measured
     for (int m = 0; m < MECHANISM_COUNT; m++) {
         const enum mechanism mechanism = (enum mechanism)m;
         if (!has_mechanism(run, mechanism, run) ||
-            (!new &&is_measured_like(measured, run, pool, mechanism)))
+            (!all_unmeasured && is_measured_like(measured, run, pool, mechanism)))
             continue;
         bool elsewhere = is_neutral(run) && is_measured_like(measured, run, 0, mechanism);
         bool exchange = mechanism == MECHANISM_CONTEXT && exchanges_tokens_between_nodes(run) &&
@@ -305,7 +308,8 @@ static void condition_on_own_runs(struct interval *interval, double *variance,
 
 /* ---- intervals ---- */
 
-/* Conditions the interval on the user's own runs. */
+/* Shifts and narrows the interval by the errors of the user's own runs (condition_on_own_runs()); without such runs it
+ * does not change. Sets own_run_count. */
 static void apply_own_runs(struct interval *interval, double *variance,
                            const struct evidence *evidence, enum residual_of of,
                            const char *without)

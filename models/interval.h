@@ -44,7 +44,7 @@ struct evidence {
 
 /* Loads the data that ships with the program. If the data folder does not have it, there are no intervals. */
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
-/* Finds the runs that measure each figure, after `runs` has changed. */
+/* Sets is_explained from `runs`; call it again when `runs` has changed. */
 void evidence_find_explained_runs(struct evidence *evidence);
 void evidence_release(struct evidence *evidence);
 
@@ -66,7 +66,7 @@ struct interval {
     double low,
         high; /* logarithms of the ends over the predicted value; NAN: there is no interval */
     double deviation;        /* the standard deviation s of the logarithm */
-    double own_shift;        /* the amount by which the user's own runs move the middle */
+    double own_shift;        /* what the user's own runs add to the logarithms of both ends */
     uint32_t own_run_count;  /* number of these runs */
     bool device_is_measured; /* some run was measured on the device */
     uint32_t unmeasured_count;
@@ -78,7 +78,7 @@ struct interval {
 struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
                                 const struct residual *run, const char *without);
 
-/* True if there is an interval. */
+/* True if there is an interval: false if its ends are NAN. */
 bool interval_is_known(const struct interval *interval);
 
 /* Return the ends of the interval of a predicted value; NAN: there is none. */

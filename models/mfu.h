@@ -55,8 +55,8 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
 
-/* Explains an MFU above 1 in a convention that counts masked pairs; appends nothing if there is none. fraction 0: the
- * convention is not shown. */
+/* Appends an explanation if the MFU is above 1 in a convention that counts masked pairs; else nothing. fraction: the
+ * MFU in each convention; 0: the convention is not shown. */
 void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

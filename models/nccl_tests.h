@@ -5,9 +5,9 @@
  * of the larger buffer; a point has what one rank sends. Rows with no bytes or a time of 0 are
  * skipped; a size that several tables repeat becomes a point for each.
  *
- * What mpirun --tag-output, mpiexec -prepend-rank or srun --label put before each line is skipped. The output of
- * several runs may follow one another; lines of two runs that are mixed are refused, because a row does not say to
- * which list of ranks it belongs. */
+ * The prefixes that mpirun --tag-output, mpiexec -prepend-rank or srun --label put before each line are skipped. The
+ * output of several runs may follow one another; lines of two runs that are mixed are refused, because a row does not
+ * say to which list of ranks it belongs. */
 #ifndef MODELS_NCCL_TESTS_H
 #define MODELS_NCCL_TESTS_H
 

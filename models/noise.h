@@ -11,8 +11,8 @@
 double noise_p90_over_p10(const struct point *const *point, size_t count);
 double noise_p90_over_p10_of_all(const struct points *points);
 
-/* True if other programs probably caused the refusal of a fit: the repeats of all points differ much (spread `all`), or
- * those of the fit's own points do (`own`). A spread of 0 is unknown and does not count. */
+/* True if other programs probably caused the refusal of a fit, because repeats differ much. all, own: p90 / p10 of all
+ * points, and of the points of this fit, from the functions above; 0: unknown, which does not count. */
 bool noise_explains_refusal(double all, double own);
 
 #endif

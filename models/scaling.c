@@ -53,7 +53,8 @@ static int64_t block_count(int64_t size, int64_t block)
     return size / block + (size % block != 0);
 }
 
-/* Returns how many blocks of scales the first `rows` rows make along them, if they are `groups` whole matrices. */
+/* Returns the number of blocks in one column of the first `groups` matrices, which together have `rows` rows. block:
+ * the rows of a block; 0: all rows of a matrix. */
 static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, int64_t groups,
                                  int64_t rows)
 {
@@ -64,7 +65,7 @@ static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, 
     return block == 1 ? rows : rows / block + groups;
 }
 
-/* Returns the scales of the first `groups` matrices, which have `rows` rows. */
+/* Returns the number of scales of the first `groups` matrices, which together have `rows` rows. */
 static int64_t scale_count(const struct scaling_layout *l, int64_t groups, int64_t rows)
 {
     const int64_t r = scalings[known_or_none(l->scaling)].rows,

@@ -223,7 +223,8 @@ static void slow_number(void *context, struct machine_number number)
     *number.value = number.is_rate ? *number.value / factor : *number.value * factor;
 }
 
-/* Slows the measured shapes of a part. */
+/* Multiplies the measured times of products or of attention, whichever the part is, by the factor; other parts have
+ * none. The slowed times are a copy in the arena. */
 static void slow_points(struct cost_points *points, struct arena *arena, enum spread_part part,
                         double factor)
 {

@@ -289,10 +289,12 @@ size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_
 /* Lists the tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless it is tied. */
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
-/* True if a step trains the tensor with this name; a model with adapters trains only these. */
+/* True if a step trains the tensor with this name. In a model with adapters only the tensors of adapters are trained,
+ * else all are. */
 bool transformer_trains(const struct transformer *t, const char *name);
 
-/* True if a layer, counted from 0, has an adapter at this target; inputs and outputs of the target's linear layer. */
+/* transformer_has_adapter() is true if a layer, counted from 0, has an adapter at this target. The other two return the
+ * numbers of inputs and outputs of the target's linear layer. */
 bool transformer_has_adapter(const struct transformer *t, int64_t layer,
                              enum adapter_target target);
 int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target);
@@ -342,10 +344,10 @@ int64_t transformer_kv_width(const struct transformer *t);
 /* Return the number of columns of one head of v, of all heads of v, and of the output of attention. Without latent
  * attention they are those of k, k and q. */
 int64_t transformer_v_head_dim(const struct transformer *t);
-/* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
-int64_t transformer_wider_head_dim(const struct transformer *t);
 int64_t transformer_v_width(const struct transformer *t);
 int64_t transformer_o_width(const struct transformer *t);
+/* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
+int64_t transformer_wider_head_dim(const struct transformer *t);
 
 /* Returns the forward flops of one token in the matrix products of one layer; the backward has twice as many, or as
  * many if weights are frozen. If only some layers have experts, it is the mean over the layers, rounded down. */

@@ -70,7 +70,8 @@ enum status transformer_set_field(struct transformer *t, const char *name, const
     return STATUS_BAD_INPUT;
 }
 
-/* divisor_below() and divisor_above() return the divisor of n nearest to x, below and above it. */
+/* divisor_below() returns the largest divisor of n that is at most x; divisor_above() the smallest that is at least x,
+ * or n if x is larger. */
 static int64_t divisor_below(int64_t n, int64_t x)
 {
     int64_t d = x < n ? x : n;

@@ -35,7 +35,8 @@ const struct transformer_field *transformer_field_find(const char *name);
 /* Fills in the names of all fields, for messages. */
 void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
 
-/* Returns the address of the field in *t. */
+/* Return the address of a field's value in *t. The field must be a size, a real number or a switch, as the function's
+ * name says. */
 int64_t *transformer_field_size_pointer(struct transformer *t,
                                         const struct transformer_field *field);
 double *transformer_field_real_pointer(struct transformer *t,

@@ -205,8 +205,8 @@ bool transformer_is_line(const char *name)
     return strchr(name, '=') != NULL && !is_path(name);
 }
 
-/* Refuses a name that is neither a preset nor a file but may be that of a model on the Hugging Face hub. STATUS_OK: it
- * is not. */
+/* Refuses a name that is neither a preset nor a file, but may be that of a model on the Hugging Face hub. Returns
+ * STATUS_OK for any other name. */
 static enum status refuse_hub_name(const char *name, struct diag *diag)
 {
     const char *known = hub_model_find(name), *slash = strchr(name, '/');

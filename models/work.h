@@ -116,7 +116,8 @@ enum attention_impl {
 struct work {
     uint8_t kind; /* enum work_kind */
     /* enum dtype of the read operand that work_kind_info.in_operand selects: the first one, except the block of MERGE,
-     * the table of EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
+     * the copies of UNPERMUTE_BACKWARD, the table of EMBEDDING and the second term of ADD. Equals `out` when nothing is
+     * read. */
     uint8_t in;
     /* enum dtype of the first write; for ADAMW, of the last (its copy of the parameters, if it writes one). Equals `in`
      * if nothing is written. */
@@ -126,7 +127,8 @@ struct work {
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
-            /* number of products; 0 or 1: one product. See work_row_group_begin(), or `part` */
+            /* groups: the number of products, of which each multiplies the rows of one group (work_row_group_begin());
+             * with `part`, the number of matrices; 0 or 1: one */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
             int64_t route, dealt;
             /* 1 + the group of ranks whose members have parts of a weight (work_part_group()): the rank multiplies by

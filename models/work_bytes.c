@@ -182,8 +182,8 @@ static double embedding_bytes(const struct work *work, struct element_sizes e)
     double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
     if (work->kind == WORK_EMBEDDING)
         return rows * I32 + rows * cols * (e.read_element_bytes + e.written_element_bytes);
-    /* It adds to one row of the table for each token. If the table is not among its operands, the table is cleared
-     * first. With `total` it is a table of the whole vocabulary, in the dtype of the rows. */
+    /* The backward adds to one row of the table of gradients for each token. If no earlier table is read, the table is
+     * cleared first. With `total`, the table is that of the whole vocabulary, in the dtype of the rows. */
     double table =
         (double)(work->embedding.total > 0 ? work->embedding.total : work->embedding.vocab);
     double out = work->embedding.total > 0 ? e.read_element_bytes : e.written_element_bytes;
@@ -291,8 +291,8 @@ static double column_sum_bytes(const struct work *work, struct element_sizes e)
            (work->column_sum.accumulate ? 2 : 1) * sums * e.written_element_bytes;
 }
 
-/* Returns the bytes of sinks. The rescaling reads and writes o and lse; the backward reads d_o, o and lse. Sinks are as
- * wide as o. */
+/* Returns the bytes of work on attention sinks. SINK reads and writes o and lse; SINK_BACKWARD reads d_o, o and lse. A
+ * sink has the dtype of o. */
 static double sink_bytes(const struct work *work, struct element_sizes e)
 {
     const double rows = (double)work->sink.rows * (double)work->sink.heads;

@@ -222,7 +222,7 @@ static uint64_t message_bytes(const struct work *work, uint32_t members, char ho
     return how == '*' ? saturating_product(bytes, members) : how == '/' ? bytes / members : bytes;
 }
 
-/* Reads the type after a colon. */
+/* Sets the type and the dtype of an operand from the letters after its colon. */
 static void read_operand_type(const struct work *work, const char *word, size_t size,
                               struct work_operand *operand)
 {

@@ -42,8 +42,9 @@ struct work_operand {
 uint32_t work_operands(const struct work *work, enum work_side side, uint32_t members,
                        struct work_operand operand[static WORK_OPERANDS_MAX]);
 
-/* Returns what operand k of an op must be, whose dtype is given. An operand that microbenchmarks leave out may be absent
- * although one of bytes (u8) follows it: that one stands in its place, as the temporaries of a loss without a softmax. */
+/* Returns the row of operand[] that describes operand k of an op; dtype: the dtype that the op has there. It is row k,
+ * or row k + 1 if row k may be absent, row k + 1 has dtype u8, and so has the op: the temporaries (u8) of a loss follow
+ * an optional softmax, and take its place if the op has none. */
 const struct work_operand *work_operand_at(const struct work_operand *operand, uint32_t count,
                                            uint32_t k, enum dtype dtype);
 
