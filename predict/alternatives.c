@@ -67,8 +67,8 @@ static bool has_latents_to_send(const struct choices *c)
     return derived_sends_latents(&sends);
 }
 
-/* True if the choices have the value already that the perturbation would set, or if the model has nothing to which it
- * applies. A number of pieces counts as set if it is as large or larger. */
+/* True if the choices already have the value that the perturbation would set, or if the model has nothing to which it
+ * applies. A number of pieces that is larger counts as set, too. */
 static bool has_value_already(const struct choices *c,
                               const struct alternative_option *perturbation)
 {
@@ -239,7 +239,7 @@ static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t cou
     return kept;
 }
 
-/* Returns whether a is faster, or as fast up to rounding with less memory of a GPU. */
+/* True if a step of `a` is faster than one of `b`, or as fast up to rounding and needs less memory of a GPU. */
 static bool is_better_trial(const struct alternative_trial *a, const struct alternative_trial *b)
 {
     if (fabs(a->step_s - b->step_s) > 1e-9 * b->step_s)
@@ -279,8 +279,9 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     return STATUS_OK;
 }
 
-/* Adds to *request the perturbation that lowers the missing memory most. *used: a bit for each field that perturbations
- * must not set, because it is set already; the function adds the bit of the field that it sets. */
+/* Sets in *request the perturbation that lowers the missing memory most, and appends it to best->options. *used has a
+ * bit for each field that no perturbation may set any more; the function adds the bit of the field that it sets.
+ * Returns STATUS_NO if no perturbation lowers the missing memory. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
                                           struct diag *diag)

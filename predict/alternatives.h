@@ -26,7 +26,7 @@ struct alternative {
     size_t tried_count;
     /* number of options that were not predicted, to save time: each takes as long as the request itself */
     size_t skipped_count;
-    /* the step of the request itself with the profile `ideal`; 0: it is not known */
+    /* seconds of a step of the request itself with the profile `ideal`; 0: not known */
     double ideal_step_s;
 };
 
@@ -35,7 +35,7 @@ struct alternative {
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 
-/* One option, or two together, that would make a request fit which does not. */
+/* One option, or two together, with which a request fits that does not fit without it. */
 struct suggestion {
     char options[96];
     /* the bytes that the framework's allocator would hold after it gave back its cache */
@@ -50,11 +50,11 @@ enum { SUGGESTIONS_MAX = 160 };
 /* Returns the bytes that the framework's allocator holds without its cache: tensors, workspaces, buckets and tables. */
 uint64_t alternatives_allocator_bytes(const struct prediction *prediction);
 
-/* Finds all suggestions, and sorts them by the time of a step. They are taken from the table of options above, without
- * attention kernels. With a suggestion, the allocator of a GPU holds at most most_bytes
- * (alternatives_allocator_bytes()), and host memory suffices. Two options together are a suggestion only if they are
- * 0.5 % faster than each of them that suffices by itself. suggestion[] has room for SUGGESTIONS_MAX. *tried: the number
- * of options that were tried. */
+/* Finds all suggestions, and sorts them by the seconds of a step, the fastest first. They are made of the options that
+ * alternatives_find_best() tries, except for attention kernels. With a suggestion, the allocator of a GPU holds at most
+ * most_bytes (alternatives_allocator_bytes()), and host memory suffices. Two options together are a suggestion only if
+ * they are 0.5 % faster than each of them that suffices by itself. suggestion[] must have room for SUGGESTIONS_MAX.
+ * *tried is set to the number of options and of pairs of options that were tried. */
 enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag);

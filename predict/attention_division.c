@@ -13,7 +13,8 @@ static int64_t window_of_all_layers(const struct transformer *t)
     return transformer_count_windowed_layers(t) < t->layers ? 0 : t->attention_window;
 }
 
-/* Adds the rows that ranks move for the tiles of a sequence, a query as many as its bytes and its result's are. */
+/* Adds to rows[rank] the rows that the rank receives for a sequence whose attention is dealt in tiles. A received query
+ * counts as the number of rows that have as many bytes as the query and its result. */
 static void add_tile_rows(double *rows, const struct document_list *list, uint32_t ranks,
                           int64_t window, const struct row_bytes *bytes)
 {
@@ -28,7 +29,8 @@ static void add_tile_rows(double *rows, const struct document_list *list, uint32
     core_plan_release(&plan);
 }
 
-/* Adds the rows of a sequence to those of the context ranks, and its bounds to the division's. */
+/* Adds to rows[rank] the rows that each context rank receives for a sequence, and adds the sequence's lower bounds to
+ * those of *division. */
 static void add_sequence_rows(struct attention_division *division, double *rows,
                               const struct prediction *p, const struct document_list *list)
 {

@@ -4,24 +4,27 @@
 
 #include "predict/prediction.h"
 
-/* Rows are of keys and values, in a forward of one layer, in units of the rows that a rank owns. */
+/* A row is the keys and values of one token. Numbers of rows are those of one layer's forward, divided by the rows that
+ * a rank owns. */
 struct attention_division {
-    double pairs_over_mean; /* the most visible pairs of a rank, over the mean of all ranks */
-    /* rows that ranks receive: the mean, and the number of the rank that receives the most. A query that is sent counts
-     * as many rows as its bytes and those of its result are worth */
+    /* the most visible pairs of a rank, divided by the mean over all ranks */
+    double pairs_over_mean;
+    /* rows that a rank receives: the mean over all ranks, and the most. A query that is sent counts as the number of
+     * rows that have as many bytes as the query and its result */
     double mean_rows_received, most_rows_received;
-    /* a lower bound of mean_rows_received in any division that leaves queries where they are (coverage_fewest_keys())
-     */
+    /* a lower bound of mean_rows_received for all divisions that leave queries on their ranks
+     * (coverage_fewest_keys()) */
     double mean_rows_lower_bound;
-    /* a lower bound of most_rows_received in any division (coverage_fewest_bytes()) */
+    /* a lower bound of most_rows_received for all divisions (coverage_fewest_bytes()) */
     double most_rows_lower_bound;
-    /* The step over the same one in which all ranks see the mean of pairs and none waits for keys and values; 0:
-     * unknown, since all ranks were taken as the fullest. */
+    /* The seconds of the step, divided by those that it would take if every rank had the mean number of visible pairs
+     * and waited for no keys and values. 0: not known, since all ranks were simulated like the one with the most
+     * pairs. */
     double step_over_even_step;
 };
 
-/* Returns false if no context ranks divide packed or dealt sequences. Layers without a window count, or all if each has
- * one. */
+/* Fills *division. Returns false, and leaves *division all-zero, if no context ranks divide packed or dealt sequences.
+ * Only layers without a window count; if all layers have a window, all count. */
 bool attention_division(struct attention_division *division, const struct prediction *p);
 
 #endif

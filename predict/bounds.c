@@ -31,10 +31,10 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* The least times that a device takes: product_s_per_flop for a product; attention_s_per_flop for each flop of
- * attention's forward, which includes its backward of 2.5 times the flops. If whole layers are recomputed (`full`,
- * `offload`), attention's forward counts twice. No other recomputation counts, since a framework could leave some of it
- * out. */
+/* The least seconds that a device takes: for one flop of a product; and for attention, forward and backward, for one
+ * flop of its forward. The backward of attention has 2.5 times the flops of its forward. If whole layers are recomputed
+ * (`full`, `offload`), the forward of attention counts twice. No other recomputation counts, since a framework could
+ * leave some of it out. */
 struct least_rates {
     double product_s_per_flop, attention_s_per_flop;
 };
@@ -116,7 +116,8 @@ double bound_step_from_layer_s(const struct setup *setup, const struct choices *
 
 /* ---- memory ---- */
 
-/* Returns over how many ranks a state is sharded, apart from tensor parallelism and the pipeline. */
+/* Returns the number of data-parallel and context ranks over which a state is sharded: 1 if it is not. `from`: the
+ * least stage of ZeRO that shards this state. */
 static double shard_count(const struct choices *c, enum weights_choice from)
 {
     double all = (double)c->ranks / c->tp / c->pp;
@@ -147,9 +148,9 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
     return here * (double)dtype_bytes((enum dtype)c->dtype) + setup->cluster.device.context_bytes;
 }
 
-/* It counts the copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the sharded
- * parameters in place (torchtitan), there is no such copy; the bound is right nevertheless, since gradients exist when
- * AdamW runs, and have at least as many bytes as the copy would. */
+/* The bound counts the copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the
+ * sharded parameters in place (torchtitan), there is no such copy; the bound is right nevertheless, since gradients
+ * exist when AdamW runs, and have at least as many bytes as the copy would. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST || c->model->adapter_rank > 0)
@@ -160,9 +161,9 @@ double bound_optimizer_bytes(const struct choices *c)
 
 enum { ROWS_MAX = 64 };
 
-/* For each tensor that one layer saves for the backward and that may be offloaded, its bytes per token: a rank's bytes
- * over the tokens of a subsequence on all its tensor-parallel and head-parallel ranks together. They are found by
- * building a small step. */
+/* The bytes per token of each tensor that one layer saves for the backward and that may be offloaded: the bytes on one
+ * rank, divided by the tokens of a subsequence on all its tensor-parallel and head-parallel ranks together. They are
+ * found by building a small step. */
 struct bytes_per_token {
     double tensor_bytes[ROWS_MAX];
     uint32_t count;
@@ -197,7 +198,7 @@ static void find_saved_bytes_per_token(struct bytes_per_token *kept, const struc
     free(row);
 }
 
-/* Returns the bytes that one layer saves of `tokens` tokens, in tensors of `least` bytes or more. */
+/* Returns the bytes that one layer saves for `tokens` tokens, in those tensors that then have `least` bytes or more. */
 static double saved_bytes_of_tokens(const struct bytes_per_token *kept, double tokens, double least)
 {
     double bytes = 0;
@@ -225,10 +226,10 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
                                          : c->offload_ratio;
 }
 
-/* Returns lower bounds of the bytes on the device and in host memory. Offloaded bytes are rounded up to grains
- * (profile->offload_grain_bytes), so a subsequence may have offloaded up to one grain more than its share. In host
- * memory only these count: tensors of a grain or more, of all layers but one, and of all subsequences but the last.
- * With activations other than `keep` and `ratio`, only keys and values count. */
+/* Returns lower bounds of the saved bytes on the device and in host memory. Offloaded bytes are rounded up to grains
+ * (profile->offload_grain_bytes), so up to one grain more than its share may be offloaded of a subsequence. In host
+ * memory only tensors of a grain or more count, of all layers but one and of all subsequences but the last. With
+ * activations other than `keep` and `ratio`, only keys and values count. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);

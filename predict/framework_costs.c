@@ -16,8 +16,8 @@ static const struct {
     [ROUTER_SIGMOID] = {51, 42},
 };
 
-/* The exchanges besides those of rows: forward, those of counts and of weights; backward, that of the gradients of
- * weights. */
+/* The number of exchanges of a router besides those of rows: in the forward, of counts and of weights; in the backward,
+ * of the gradients of weights. */
 enum { ROUTER_EXCHANGES = 2, ROUTER_EXCHANGES_BACKWARD = 1 };
 
 /* Sets issue_s[shape] of routers that run operator by operator: the host's time for their operators and, if experts are
@@ -68,8 +68,9 @@ static bool makes_expert_results(const struct transformer *m, const struct work 
            work->matmul.k == m->expert_ffn;
 }
 
-/* Prices the biases that are added to the results of experts, and their gradients, as operators of their own. The
- * gradients of the experts' other biases cost nothing by themselves: they are part of a product. */
+/* Prices operators that add biases to the results of experts, and those of the biases' gradients: adds both to the
+ * seconds of the products, and replaces the seconds of the gradients. The gradients of the experts' other biases cost
+ * nothing by themselves: they are part of a product. */
 static void add_bias_operators(const struct prediction *p, const struct device_cost *cost,
                                double *work_s, double *issue_s)
 {
@@ -94,7 +95,8 @@ static void add_bias_operators(const struct prediction *p, const struct device_c
     }
 }
 
-/* Subtracts the passes over the output of attention that add sinks: the attention kernels add them themselves. */
+/* Sets the seconds of the passes that add sinks to the output of attention to 0: the attention kernels add sinks
+ * themselves. */
 static void subtract_sink_passes(const struct prediction *p, double *work_s, double *issue_s)
 {
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
@@ -128,8 +130,8 @@ static bool is_expert_work(const struct work *work)
     }
 }
 
-/* Marks the shapes of which an op belongs to a layer; embedding, loss and optimizer have other ones, except for the
- * last norm. */
+/* Sets of_layer[shape] of each shape of which an op belongs to a layer. Embedding, loss and optimizer have shapes of
+ * their own; only the last norm may share that of the layers' norms. */
 static void mark_layer_shapes(const struct ir *ir, bool *of_layer)
 {
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -137,8 +139,8 @@ static void mark_layer_shapes(const struct ir *ir, bool *of_layer)
             of_layer[ir->op.shape[op]] = true;
 }
 
-/* Subtracts the host time of the ops that a CUDA graph launches. The graph of a layer is one launch, which is counted
- * at its router. */
+/* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. If each layer is a graph, its launch is
+ * counted at its router. */
 static void subtract_graph_launches(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {

@@ -6,7 +6,8 @@
 
 #include "predict/prediction.h"
 
-/* Changes the seconds of the shapes of p's schedule: on the device (work_s) and of the issuing thread (issue_s). */
+/* Changes the seconds of those shapes of p's schedule for which the framework takes other times: work_s[shape], the
+ * seconds on the device, and issue_s[shape], those of the thread that issues ops. */
 void framework_costs_add(const struct prediction *p, const struct device_cost *cost, double *work_s,
                          double *issue_s);
 

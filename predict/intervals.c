@@ -118,7 +118,7 @@ void intervals_put(struct text *out, const struct interval *interval, double val
                        interval_high(interval, value) / unit);
 }
 
-/* A part that was not measured is named if it takes more than the share NAMED of the step; a measured part is named if
+/* The text names a part that was not measured if it takes more than the share NAMED of the step, and a measured part if
  * its spread changes the logarithm of the step by more than NAMED_CHANGE. */
 static const double NAMED = 0.005, NAMED_CHANGE = 0.0005;
 

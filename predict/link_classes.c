@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-/* The distance that data go: between host and device, between ranks that share a GPU, within a node, or between
- * nodes. */
+/* How far data travel: between host and device, between ranks that share a GPU, within a node, or between nodes. */
 enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 
@@ -72,8 +71,8 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
         }
 }
 
-/* Returns, for each group, the sorts of work as bits of enum link_sort. The last element, after those of the groups, is
- * for copies between host and device. */
+/* Returns, on the heap, the sorts of work of each group as bits of enum link_sort. The last element, after those of the
+ * groups, is for copies between host and device. */
 static unsigned *find_sorts(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
@@ -86,7 +85,7 @@ static unsigned *find_sorts(const struct ir *ir)
     return sorts;
 }
 
-/* Sets, for each reach, the sorts of work that go so far. */
+/* Sets used[reach] to the sorts of work whose data travel that far, as bits of enum link_sort. */
 static void find_used_sorts(unsigned used[REACH_NODES + 1], const struct ir *ir,
                             const struct cluster *cluster)
 {

@@ -9,15 +9,14 @@
  *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
  *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/choices/choices.h).
  *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
- *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() makes the
- *              further defaults of strategy "sppo".
+ *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() sets the further defaults of strategy "sppo".
  *  3. Ask:     struct prediction_question question = {.setup = &setup}
  *              prediction_make(&prediction, &question, &diag)
  *  4. Read:    prediction_read(&result, &prediction)
  *  5. Release: prediction_release(&prediction), setup_release(&setup), diag_release(&diag)
  *
- * A call that fails returns a status other than STATUS_OK, and diag has one message (base/diag.h), in which options
- * of the command stand for the arguments: "--model: error: ...". A step that does not fit in memory is no failure:
+ * A call that fails returns a status other than STATUS_OK, and diag has one message (base/diag.h), in which options of
+ * the command stand for the arguments: "--model: error: ...". A step that does not fit in memory is no failure:
  * result.verdict says so. Release in either case. examples/predict.c is a whole program.
  *
  * What a caller should know:
@@ -32,8 +31,9 @@
  *  - The same input gives the same result. A setup may serve any number of predictions, one after the other.
  *  - Presets are files; base/data_path.h says where they are looked for.
  *
- * A program includes headers from the root of the source tree and links the CMake target `predict`. The first prediction
- * loads longhaul_simgrid.so from the program's folder, from ../lib/longhaul/ beside it, or from the build. */
+ * A program includes headers from the root of the source tree and links the CMake target `predict`. The first
+ * prediction loads longhaul_simgrid.so from the program's folder, from ../lib/longhaul/ beside it, or from the
+ * build. */
 #ifndef PREDICT_LONGHAUL_H
 #define PREDICT_LONGHAUL_H
 

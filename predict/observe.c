@@ -334,8 +334,8 @@ static bool is_message(const struct work *work)
            work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
-/* Makes a point of a shape, without times. Returns false if no number of a device or cluster file depends on the
- * shape. */
+/* Fills *point for the shape of an op, except for its times. Returns false if no number of a device or cluster file
+ * depends on the shape. */
 static bool fill_point_of_shape(struct point *point, const struct prediction *p, uint32_t op,
                                 const struct cost_chain *chain)
 {

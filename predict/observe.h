@@ -34,7 +34,7 @@ struct observation {
     uint32_t shape_index; /* index in the schedule's shapes */
     uint32_t op;
     uint32_t rank;
-    uint32_t step_number; /* the steps of all recordings of a rank are counted through */
+    uint32_t step_number; /* steps are numbered through all recordings of a rank */
     double seconds;
 };
 

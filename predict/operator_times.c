@@ -35,8 +35,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Cuts rank 0's step at the ends of the host's synchronisations, and returns the seconds of those pieces that have an
- * exchange (with `fetches`: a fetch of the phase). */
+/* Cuts rank 0's step at the ends of the host's synchronisations, and returns the sum of the seconds of those pieces in
+ * which an exchange runs (with `fetches`: a fetch of the phase). */
 static double exchange_s_between_syncs(const struct prediction *p, const struct sim_result *sim,
                                        bool fetches, enum phase phase)
 {

@@ -5,14 +5,13 @@
 
 #include "predict/prediction.h"
 
-/* Seconds. */
 struct operator_times {
     /* seconds until the last op of the part ends on any rank, from the start of its first op or from the end of the ops
      * that make its inputs */
     double elapsed_s;
     /* The members below are those of rank 0. */
-    /* seconds in which an all-to-all, or a pack or unpack before or after it, runs. Without an all-to-all it is 0, but
-     * with SCOPE_EXCHANGE it is the time of packing */
+    /* seconds in which an all-to-all, or a pack or unpack before or after it, runs. Without an all-to-all it is 0. With
+     * SCOPE_EXCHANGE it is the time between synchronisations of the host in which packing or an all-to-all runs */
     double exchange_s;
     bool has_all_to_all;
     double packing_s; /* sum of packs and unpacks, which are kernels too */

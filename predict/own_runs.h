@@ -1,7 +1,8 @@
 /* predict/own_runs.h: the user's own measured runs, by which intervals shift and narrow (models/interval.h).
  *
  * A file is either what `longhaul predict --record` wrote and the user has filled in (a JSON object a line; lines
- * without a measured step are passed over), or a table of residuals as `longhaul validate --residuals` writes it. */
+ * without a measured time and without measured memory are passed over), or a table of residuals as `longhaul validate
+ * --residuals` writes it. */
 #ifndef PREDICT_OWN_RUNS_H
 #define PREDICT_OWN_RUNS_H
 

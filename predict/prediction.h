@@ -41,7 +41,7 @@ struct prediction_question {
     /* for a recorded step: the path of a recording of the PyTorch profiler that has the times of its kernels; NULL:
      * none */
     const char *kernel_times_path;
-    double slow_factor; /* as in struct sim_options; it needs exact */
+    double slow_factor; /* as in struct sim_options; it needs is_exact */
     uint32_t slow_rank;
 
     /* ---- what is left out to save time ---- */
@@ -63,8 +63,9 @@ struct prediction {
     struct resolved resolved;  /* the resolved request; empty for a file's schedule */
     /* the choices of the step that is predicted, which has question.layer_count layers */
     struct choices choices;
-    const struct profile *profile; /* the one whose times count; NULL: none (a file's schedule) */
-    /* the model with question.layers layers, which the choices borrow */
+    /* the profile whose times are used; NULL: none (a schedule from a file) */
+    const struct profile *profile;
+    /* the model with question.layer_count layers, to which choices.model points; unused if that count is 0 */
     struct transformer short_model;
 
     /* ---- the schedule and its memory ---- */
@@ -123,15 +124,15 @@ void prediction_release(struct prediction *prediction);
 
 /* True if the schedule was made of a recorded step of a PyTorch program. */
 bool prediction_is_recorded(const struct prediction *prediction);
-/* True if some op of the schedule is attention: of a recorded step perhaps none is. */
+/* True if some op of the schedule is attention. A recorded step may have none. */
 bool prediction_has_attention(const struct prediction *prediction);
 
 /* Resolves the question's request, builds the schedule and judges its memory. note may be NULL. */
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
-/* Returns the probability that a configuration (choices NULL: a recorded step) that is predicted to need `needed` bytes
- * fits into `available` bytes, by the interval of its memory. */
+/* Returns the probability that a configuration that is predicted to need `needed` bytes fits into `available` bytes, by
+ * the interval of its memory. choices: not NULL. */
 double prediction_fits_probability(const struct setup *setup, const struct choices *choices,
                                    double needed, double available);
 
@@ -154,8 +155,8 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
  * backward there. */
 double prediction_step_lower_bound_s(const struct prediction *prediction);
 
-/* Returns, for the first rank of the first role, the sum of its kernels, and the sum of its host's time to issue all
- * ops. */
+/* Two sums over all ops of the first rank of the first role: the seconds of its kernels, and those in which its host
+ * issues ops. */
 struct prediction_sums {
     double kernels_s, issue_s;
 };
@@ -178,7 +179,7 @@ struct prediction_short_list {
 };
 struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 
-/* The place that an op of a short list has in the whole list. */
+/* The id and the layer that an op of a short list has in the whole list. */
 struct prediction_op {
     uint32_t id;
     uint16_t layer; /* IR_NONE16: the op belongs to no layer */

@@ -20,9 +20,9 @@ static unsigned planned_memories_mask(const struct prediction *p)
                                                                            : OFFSETS_ALL_MEMORIES;
 }
 
-/* The lengths of short lists, in layers or units, which are tried from the shortest to the longest. A step is sampled
- * if its list is long: LONG_LIST ops or more for its memory, and LONG_TO_SIMULATE or more for its time, since shorter
- * lists are simulated fast. */
+/* The lengths of short lists, in layers or units, which are tried from the shortest to the longest. A short list is
+ * built in place of a list of LONG_LIST ops or more, but simulated only in place of one of LONG_TO_SIMULATE or more,
+ * since shorter lists are simulated fast. */
 static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 

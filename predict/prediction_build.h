@@ -13,12 +13,12 @@ bool prediction_is_judged_by_reserved(const struct prediction *p);
  * list. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
-/* Builds a longer short list, or the whole list, because the present short list does not represent the whole one. The
- * arenas stay the same. */
+/* Replaces the list by a longer short list, or by the whole list, because the present short list does not represent the
+ * whole one. Arenas are planned for the same memories as before. */
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag);
 
-/* Returns whether the list that was built is the one to simulate: it is the whole list, or the whole list is too
- * long. */
+/* True if the list that was built is the one to simulate: it is the whole list, or the whole list is too long to
+ * simulate. */
 bool prediction_is_simulated_short(const struct prediction *p);
 
 #endif

@@ -160,7 +160,7 @@ static double dropped_share(const struct ir *ir, const struct choices *c)
     return copies > 0 ? 1 - kept / copies : 0;
 }
 
-/* Notes what is assumed of a mixture of experts. */
+/* Adds a note that says what is assumed about a mixture of experts. */
 static void note_experts(struct diag *note, const struct ir *ir, const struct choices *c)
 {
     const double dropped = dropped_share(ir, c);
@@ -216,8 +216,8 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
         p->question.request = &question->setup->request;
 }
 
-/* If the request leaves open how many subsequences stages share, this first takes the number with which the step is
- * predicted to fit and to be fastest. */
+/* If the request leaves open how many subsequences stages share, the numbers are tried from the fastest step to the
+ * slowest (struct shared_ranking) until the step fits. */
 enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {
@@ -285,8 +285,9 @@ static enum status find_profile(const struct profile **profile, const char *name
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-/* Gives the attention of a recorded step the kernels that --attention names; where the device has no costs of the
- * recorded kernels, those that the request would use. The kernels of most ops are reported as the choice. */
+/* Sets the kernels of the attention of a recorded step: those that --attention names; without the option the recorded
+ * ones, or, where the device has no costs of these, those that the request would use. Sets p->choices.attention_impl to
+ * the kernels of most shapes. */
 static void choose_recorded_kernels(struct prediction *p)
 {
     const struct setup *setup = p->setup;

@@ -15,7 +15,7 @@
 
 enum { REASONS_SHOWN = 1 };
 
-/* Finds the shapes on which rank 0 spends time and whose costs are extrapolated, since the shapes lie outside the
+/* Fills p's members about extrapolated costs: those of shapes on which rank 0 spends time and which lie outside the
  * calibrated range. */
 static void find_extrapolated_shapes(struct prediction *p, const struct shape_costs *costs)
 {
@@ -102,9 +102,9 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Makes the waits that different documents cause a cause of their own: those beyond the waits of a second simulation,
- * in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ wait, too; these
- * waits belong to the ring.) *stands: as in simulate(). */
+/* Separates, in p's waterfall and stages, the waits that different documents cause: those beyond the waits of a second
+ * simulation, in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ wait,
+ * too; these waits belong to the ring.) *stands: as in simulate_list(). */
 static enum status attribute_document_waits(struct prediction *p, const struct shape_costs *costs,
                                             const struct sim_options *options,
                                             struct waterfall_peak peak, bool *stands,
@@ -149,8 +149,8 @@ static struct sim_options sim_options_of(const struct prediction *p)
                                 .slow_rank = question->slow_rank};
 }
 
-/* Simulates the current list of ops. *stands: the result holds for the whole list; a short list need not represent
- * it. */
+/* Simulates the current list of ops. Sets *stands to false if the result does not hold for the whole list, which a
+ * short list need not represent. */
 static enum status simulate_list(struct prediction *p, struct shape_costs *costs, bool *stands,
                                  struct diag *diag)
 {
@@ -234,7 +234,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     return status;
 }
 
-/* Returns the lowest of the ranks that have a role. */
+/* Returns the lowest of the ranks that have the role. */
 static uint32_t first_rank(const struct ir *ir, uint32_t role)
 {
     uint32_t rank = 0;

@@ -19,11 +19,12 @@ struct progress_watcher {
     void (*end)(void);
 };
 
-/* From now on every search of this process reports to *watcher, which must exist as long as they run. NULL: they report
- * to none. */
+/* Makes every later search of this process report to *watcher, which must exist as long as they run. NULL: searches
+ * report to no watcher. */
 void progress_watch(const struct progress_watcher *watcher);
 
-/* done: the number of jobs that an earlier run did already; they are not counted in the speed */
+/* Begins a search of `total` jobs. done: the number of jobs that an earlier run did already; they are not counted in
+ * the speed. */
 void progress_begin(struct progress *progress, size_t total, size_t done);
 void progress_update(const struct progress *progress, size_t done, const char *note);
 void progress_end(void);

@@ -38,7 +38,8 @@ static int longer_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Finds the row of each module of a recording; m->row has room for them. */
+/* Returns, on the heap, the index in m->row of each module of a recording. Modules that have no row yet get one; m->row
+ * must have room for all. */
 static uint32_t *rows_of_modules(struct recorded_modules *m, const struct step_recording *r)
 {
     uint32_t *row = heap_alloc((size_t)r->module_count + 1, sizeof *row);
@@ -67,13 +68,14 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
     m->kernel_s += seconds;
 }
 
-/* The seconds of those kernels so far that take longest: of unknown ones, and of guessed ones. */
+/* The seconds of the longest kernel so far: of those of which only the bytes are known, and of those whose time was not
+ * measured. */
 struct longest_kernels {
     double unknown_s, guessed_s;
 };
 
-/* Adds a kernel to what is known of kernels: whether its time was measured, and whether more than its bytes is
- * known. */
+/* Adds a kernel's seconds to those of measured kernels, or, if only its bytes are known, to those of unknown ones. Sets
+ * the operators of the longest kernels without a measured time, and without known flops. */
 static void add_what_is_known(struct recorded_modules *m, const struct work *work,
                               const struct step_event *event, double seconds,
                               struct longest_kernels *longest)
@@ -95,7 +97,7 @@ static void add_what_is_known(struct recorded_modules *m, const struct work *wor
     }
 }
 
-/* Adds the kernels of one recording. */
+/* Adds to *m the kernels, collectives and flops of one recording. */
 static void add_recording(struct recorded_modules *m, const struct prediction *p,
                           const struct step_recording *r, struct longest_kernels *longest)
 {

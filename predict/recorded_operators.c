@@ -13,7 +13,8 @@ void recorded_operators_release(struct recorded_operators *operators)
     *operators = (struct recorded_operators){0};
 }
 
-/* Returns what tells a recorded operator from others; tensors without dimensions are left out. */
+/* Returns the key of a recorded operator: its name, the shapes of its inputs and the dtype of the first. Inputs without
+ * dimensions are left out. */
 static struct kernel_key kernel_key_of(struct arena *arena, const struct step_recording *r,
                                        const struct step_event *event)
 {
@@ -97,7 +98,7 @@ void recorded_operators_make(struct recorded_operators *o, const struct predicti
 
 /* ---- measured times ---- */
 
-/* Returns the names of all operators of all recordings. */
+/* Returns, on the heap, the name of each operator of the recordings once, and sets *count to their number. */
 static const char **operator_names(const struct prediction *p, size_t *count)
 {
     size_t events = 1;
@@ -117,7 +118,8 @@ static const char **operator_names(const struct prediction *p, size_t *count)
     return name;
 }
 
-/* Replaces the costs of the kernels of one recording. */
+/* Sets the time of each kernel of one recording for which a measured one is found, and counts both these and all
+ * kernels in p->measured. */
 static void use_measured_times(struct prediction *p, uint32_t role,
                                const struct kernel_times *times, struct arena *arena)
 {

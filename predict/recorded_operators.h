@@ -5,7 +5,7 @@
 #include "predict/prediction.h"
 #include "traces/kernel_times.h"
 
-/* The kernels of one recorded rank that are the same. */
+/* All kernels of one recorded rank that have the same key. */
 struct recorded_operator {
     /* the operator and its shapes; texts are in the arena and in the recording */
     struct kernel_key key;

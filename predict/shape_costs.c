@@ -67,7 +67,7 @@ static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs
     free(added);
 }
 
-/* Adds the framework's time per step; it is spent at the barrier before the optimizer. */
+/* Adds the framework's time per step to issue_s of barriers: it is spent at the barrier before the optimizer. */
 static void add_step_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
@@ -76,9 +76,9 @@ static void add_step_host_s(const struct prediction *p, struct shape_costs *cost
             costs->issue_s[i] += seconds;
 }
 
-/* Adds the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the profile's
- * host_per_tensor_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and another is
- * allocated for the result. */
+/* Adds to issue_s the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the
+ * profile's host_per_tensor_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and
+ * another is allocated for the result. */
 static void add_tensor_list_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
@@ -96,8 +96,8 @@ static void add_tensor_list_host_s(const struct prediction *p, struct shape_cost
     }
 }
 
-/* Adds the time that the framework takes on the host for a product in addition to PyTorch's own call, for its modules
- * and the dispatch of DTensors. */
+/* Adds to issue_s of products the time that the framework takes on the host in addition to PyTorch's own call, for its
+ * modules and the dispatch of DTensors. */
 static void add_framework_product_issue_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct profile *profile = p->profile;
@@ -172,7 +172,8 @@ struct assumed_clock assumed_clock(const struct prediction *p)
 /* Bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block, and writes the sum. */
 #define FUSED_MERGE_BYTES 10
 
-/* Returns the work that a kernel of attention does: a mask that is a tensor hides pairs from the result only. */
+/* Returns the work that a kernel computes: an attention kernel that gets the causal mask as a tensor computes all
+ * pairs, since the mask hides them from the result only; other work is returned unchanged. */
 static struct work work_that_kernel_computes(const struct prediction *p, const struct work *work)
 {
     struct work all = *work;

@@ -6,13 +6,14 @@
 #include "predict/prediction.h"
 #include "sim/traffic/sim_costs.h"
 
-/* Every array has an element for each shape of the schedule (struct ir, shape). All-zero is empty. */
+/* Costs as arrays, with an element for each shape of the schedule (struct ir, shape). What each array means stands at
+ * struct sim_costs. All-zero is empty. */
 struct shape_costs {
     double **work_s_by_place; /* as in struct sim_costs; NULL: none */
     double *work_s, *host_work_s, *host_memory_bytes, *issue_s, *host_return_s;
     uint32_t shape_count;
-    /* If all ranks are taken as the fullest context rank (sim/uniform/uniform.h), the visible pairs of that rank over
-     * the mean; else 0. */
+    /* If all ranks are taken as the fullest context rank (sim/uniform/uniform.h), the visible pairs of that rank,
+     * divided by the mean over ranks; else 0. */
     double fullest_pairs_over_mean;
     bool has_checkpoint_costs;  /* the profile's host_per_checkpoint_s is part of host_return_s */
     struct sim_costs sim_costs; /* the arrays above, as the simulator takes them */

@@ -22,7 +22,8 @@ static bool experts_leave_node(const struct cluster *cluster, const struct choic
     return domain % span != 0;
 }
 
-/* Adds a part to "ring with experts and a core plan". */
+/* Appends a part to like->context, so that it reads, for example, "ring with experts and a core plan". A context "none"
+ * is replaced. */
 static void add_context_part(struct similarity *like, const char *part)
 {
     const bool alone = strcmp(like->context, "none") == 0;

@@ -13,13 +13,15 @@ enum { SIMILARITY_NAME = 80 };
 /* The features of struct residual (traces/residuals.h), in its units. The struct holds no pointers, so it can be passed
  * between processes. */
 struct similarity {
-    /* the kind of the device: "a100" of "a100-80g"; "": no run is similar, as on ideal hardware */
+    /* the kind of the device: "a100" of "a100-80g"; "": no run is similar, as on ideal hardware or for a part of a
+     * model */
     char device[SIMILARITY_NAME];
     /* name of the profile; "none": a schedule from a file without a profile */
     char framework[SIMILARITY_NAME];
     char real_framework[SIMILARITY_NAME]; /* as in struct residual; "": none */
     bool is_on_several_nodes;             /* the ranks are on several nodes */
-    /* The members below are empty for a schedule from a file, whose choices are not known. */
+    /* The members below are empty for a schedule from a file, whose choices are not known. Of a recorded step only
+     * `attention` and `context` are set. */
     char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
     bool has_host_optimizer;
     int64_t tp, pp, gpus, seq_len, sequences, parameters;

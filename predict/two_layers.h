@@ -10,8 +10,8 @@
 #include "schedule/choices/choices.h"
 
 /* Builds the request's step with two layers of its model, all activations kept, and whole weights on every rank. Sets
- * *row to what it saves (activations_of_layer()), an array of *rows rows without stems, which the caller frees. diag:
- * NULL if no message is wanted; if the request is refused, *row is NULL. */
+ * *row to what it saves (activations_of_layer()), an array of *rows rows, whose name_stem is NULL, and which the caller
+ * frees. diag: NULL if no message is wanted; if the request is refused, *row is NULL. */
 enum status two_layers_table(struct activation_row **row, uint32_t *rows,
                              const struct request *request, struct diag *diag);
 

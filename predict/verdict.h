@@ -49,12 +49,12 @@ extern const char *const verdict_words[VERDICT_WORD_COUNT];
 /* Appends the odds if the verdict is not sure, as "in 3 of 4 cases"; appends nothing for a sure verdict. */
 void verdict_put_odds(struct text *out, double probability);
 
-/* Returns whether it fits, and the device seems full only because its allocator has a cache. */
+/* True if the step fits, and the device seems nearly full only because its allocator has a cache. */
 bool verdict_is_full_by_cache(const struct verdict *verdict);
 /* Appends the odds if it is not sure whether the step fits; else, for a device that seems full, how much of that is
  * cache; else nothing. */
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
-/* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. */
+/* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. 0: the memory is infinite. */
 double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);
 /* Returns available - needed in bytes; DBL_MAX for an infinite memory. */
 double verdict_margin_bytes(const struct verdict *verdict, enum prediction_limit limit);

@@ -32,8 +32,8 @@ struct lengths {
     enum lengths_kind kind;
     const char *source_text; /* the text that lengths_open() was given, which it borrows */
     int64_t *length_tokens,
-        /* [count] of a file: the lengths, and, for sampled batches, their numbers; of a histogram: the columns `upto`
-         * and `from` */
+        /* [length_count] For a file, length_tokens has the lengths, and batch_number the numbers of sampled batches.
+         * For a histogram they have the columns `upto` and `from` */
         *batch_number;
     size_t length_count, next; /* next: number of rows that were taken since the list began */
     /* how often a list has begun again; for sampled batches: 1 after the end of one was returned */

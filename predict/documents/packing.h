@@ -79,13 +79,13 @@ struct packed_batch {
     int64_t document_tokens; /* tokens of documents, without padding */
     int64_t padding_tokens;  /* tokens and padding together fill the step */
     int64_t dropped_tokens;  /* tokens of the ends that documents lost */
-    /* causal_pairs: as many as there were if each sequence were one document */
+    /* causal_pairs: as many as would be visible if each sequence were one document */
     double visible_pairs, causal_pairs;
-    /* the sum of the squares of documents' lengths, over that of sequences' lengths */
+    /* the sum of the squares of documents' lengths, divided by that of sequences' lengths */
     double squared_length_ratio;
     /* the data-parallel rank with the most visible pairs; of several, the first */
     uint32_t fullest_rank;
-    double fullest_over_mean; /* its visible pairs over the mean of the ranks */
+    double fullest_over_mean; /* its visible pairs, divided by the mean over ranks */
 };
 
 /* Packs the next step, and orders its sequences. It fails if a sampled batch of a file does not fit, or if there is no

@@ -124,7 +124,8 @@ static bool is_quantised_model(const struct launch *launch)
     return marked;
 }
 
-/* Adds how the frozen weights are stored. Returns the word of --at-most that their storage needs; NULL: none. */
+/* Adds the option that says how frozen weights are stored. Returns the reason that --at-most must name because their
+ * storage is not modelled; NULL: it is. */
 static const char *add_frozen_weights(struct launch *launch, const struct transformer *model,
                                       enum launch_field field)
 {

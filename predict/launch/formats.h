@@ -29,7 +29,8 @@ const struct launch_format *launch_formats(size_t *count);
 const struct launch_format *launch_format_of(const struct launch *launch,
                                              const struct settings *settings);
 
-/* Returns the other engine of the framework of which the settings have a key; else the format itself. */
+/* If the settings have a key of another engine of the format's framework, returns that engine's format; else returns
+ * `format`. */
 const struct launch_format *launch_format_engine(const struct launch *launch,
                                                  const struct launch_format *format,
                                                  const struct settings *settings);

@@ -1,9 +1,10 @@
-/* The format of a launch file, to judge by its settings or by its command. */
+/* Finds the format of a launch file by its settings or by its command. */
 #include "predict/launch/table_file.h"
 
 #include <string.h>
 
-/* True if an entry of size bytes is the name, or begins it and ends in '.' or '*'. */
+/* True if the entry of `size` bytes equals the name, or if it ends in '.' or '*' and the name begins with it (without
+ * the '*'). */
 static bool entry_matches(const char *entry, size_t size, const char *name)
 {
     if (size == 0)
@@ -13,7 +14,8 @@ static bool entry_matches(const char *entry, size_t size, const char *name)
     return strncmp(entry, name, same) == 0 && (open || name[same] == '\0');
 }
 
-/* True if a setting is in a list of names, and of names with values "name=value". value: NULL: it has none. */
+/* True if an entry of the list matches a setting's name and, if the entry is "name=value", its value. value: NULL: the
+ * setting has none. */
 static bool is_listed(const char *list, const char *name, const char *value)
 {
     while (list != NULL && *list != '\0') {
@@ -39,7 +41,7 @@ static bool has_key_of(const struct launch_format *format, const struct settings
     return false;
 }
 
-/* Returns the framework of which a format is another engine; NULL: of none. */
+/* If the format is an engine of a framework that has another format, returns that format's name; else NULL. */
 static const char *framework_of_engine(const struct launch_format *format)
 {
     return format->framework == LAUNCH_TABLE_FILE

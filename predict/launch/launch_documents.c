@@ -18,8 +18,8 @@ static const char *put_open_part(struct text *out, const char *text)
     return text + (*text != '\0');
 }
 
-/* Appends the rest of a word of JSON as a string; its beginning is in `out` already. Returns the text after the
- * word. */
+/* Makes a JSON string of an unquoted word whose beginning is in `out` already: puts a quotation mark before the
+ * beginning, and appends the rest of the word and a second mark. Returns the text after the word. */
 static const char *put_open_word(struct text *out, const char *text)
 {
     size_t word = out->size;

@@ -1,4 +1,4 @@
-/* A setting becomes a field. */
+/* Fills fields from settings. */
 #include "predict/launch/launch_parts.h"
 
 #include <string.h>
@@ -6,8 +6,8 @@
 static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
                                          "a text"};
 
-/* True for fields with a number of things of which there is at least one. Other fields have values below 1 that mean
- * "all" or "none". */
+/* True if the field is a number of things of which there is at least one. Numbers of other fields may be below 1, which
+ * means "all" or "none". */
 static bool is_positive_count(enum launch_field field)
 {
     static const enum launch_field amounts[] = {
