@@ -12,11 +12,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* An element of the hash table of answers: the place in answer_file.lines_text of the text after an answer's key. */
+/* A slot of the hash table of answers. The `text_size` bytes of answer_file.lines_text from `text_begin` on are the
+ * line of the key without the key: the digest and the compressed bytes, as hexadecimal digits. */
 struct answer_line {
     uint64_t key;
-    size_t text_begin, text_size; /* size 0: this element of the table is free */
-    bool has_answer;
+    size_t text_begin, text_size; /* size 0: the slot is free */
+    bool has_answer;              /* answer_file_find() has returned the answer of the line */
 };
 
 /* DIGITS: the hexadecimal digits of a number. PREFIX: the bytes of "KEY DIGEST " at the beginning of a line. */
@@ -67,7 +68,7 @@ static void append_hex(struct text *out, const unsigned char *bytes, size_t size
     }
 }
 
-/* Returns the element of the hash table that has the key, or the free one in which the key would be put. */
+/* Returns the slot of the hash table that has the key, or the free slot into which the key would be put. */
 static struct answer_line *find_table_slot(const struct answer_file *f, uint64_t key)
 {
     size_t i = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15)) & (f->table_capacity - 1);
@@ -208,8 +209,9 @@ static enum status read_all(struct text *text, int file, const char *path, struc
     }
 }
 
-/* Reads the answers of a file that begins with `head`, up to its last complete line. A file of another build, or one
- * that ends within its head, is emptied and gets the new head. */
+/* Takes the answers from the text of a file that begins with `head`, and cuts the file off after its last complete
+ * line. A file of another build, or one that ends within its head, is emptied and gets the new head. A file that does
+ * not begin with `whose` is left as it is, with an error. */
 static enum status read_answers(struct answer_file *f, const struct text *text, const char *whose,
                                 const struct text *head, struct diag *diag)
 {

@@ -1,9 +1,9 @@
 /* base/answer_file.h: answers on disk, so that they are not computed again.
  *
  * An answer is plain bytes under a key. Each is appended to the file as soon as it is known, as one line: the key, a
- * digest of the bytes, and the bytes, packed. So whatever is damaged or cut off loses its own answer only, and nothing
- * else: an answer is taken only if its digest and its size are right. The first line is the head, which says whose
- * answers they are and of which build; a file of another build is begun anew. One process has the file at a time.
+ * digest of the bytes, and the bytes, compressed. An answer is taken only if its digest and its size are right, so a
+ * line that is damaged or cut off loses only its own answer. The first line, the head, says which program and which
+ * build wrote the answers; a file of another build is begun anew. One process has the file at a time.
  *
  * The folder base/ holds what every layer uses and what knows nothing of schedules: messages, memory, files, JSON,
  * units. */
@@ -21,10 +21,11 @@ struct answer_file {
     int fd;                    /* -1: answers are only kept in memory */
     long long file_bytes;      /* bytes of the complete lines in the file */
     struct text lines_text;    /* the text of all lines, without the head */
-    size_t existing_bytes;     /* bytes of `line` that were in the file when it was opened */
-    struct answer_line *table; /* [capacity] on the heap: a hash table by key */
-    size_t answer_count, table_capacity; /* a power of two; 0: none yet */
-    const char *path;                    /* borrowed */
+    size_t existing_bytes;     /* bytes of `lines_text` that were in the file when it was opened */
+    struct answer_line *table; /* [table_capacity] on the heap: a hash table by key */
+    size_t answer_count;       /* used slots of the table */
+    size_t table_capacity;     /* a power of two; 0: there is no table yet */
+    const char *path;          /* borrowed */
 };
 
 /* Opens or creates the file, locks it against other processes, and reads its answers. The head, the file's first line,
@@ -34,10 +35,12 @@ struct answer_file {
 enum status answer_file_open(struct answer_file *file, const char *path, const char *whose,
                              const char *build, struct diag *diag);
 
-/* Copies the last answer that was added under a key. Returns false if there is none of that size. */
+/* Copies the last answer that was added under a key to `answer`. Returns false if there is none of `size` bytes, or if
+ * its line is damaged. */
 bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer, size_t size);
 
-/* Returns how many answers of earlier processes were found, each counted once. */
+/* Returns how many of the answers that were in the file when it was opened answer_file_find() has copied. Each is
+ * counted once. */
 size_t answer_file_reused_count(const struct answer_file *file);
 
 /* Adds an answer. If the disk is full, the file ends with the answer before, an error says so, and later answers are

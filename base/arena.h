@@ -19,7 +19,7 @@ extern "C" {
 struct arena_block;
 
 struct arena {
-    struct arena_block *newest_block;     /* newest block first */
+    struct arena_block *newest_block;     /* each block points to the one allocated before it */
     size_t block_used_bytes, block_bytes; /* bytes in the newest block */
     size_t total_bytes;                   /* bytes taken from the heap for all blocks */
 };
@@ -48,8 +48,8 @@ void *heap_realloc(void *old, size_t count, size_t size);
 /* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
 void heap_out_of_memory(void) __attribute__((noreturn));
 
-/* While `covered`, C++'s operator new ends the program when memory is out, as heap_alloc() does. With false, the
- * handler that was set before is restored. */
+/* true: from now on C++'s operator new ends the program when memory is out, as heap_alloc() does. false: restores the
+ * handler that was set before. */
 void heap_guard_operator_new(bool covered);
 
 /* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */
@@ -59,7 +59,8 @@ void pages_make_present(void *pages, size_t bytes);
  * at least `needed`: it doubles, from 16 on. */
 size_t heap_next_capacity(size_t capacity, size_t needed);
 
-/* Makes the array `old` of *capacity elements of `size` bytes hold at least `needed`, and returns it. */
+/* Grows an array of *capacity elements of `size` bytes, if it holds fewer than `needed`, and sets *capacity. Returns
+ * the array, which may have another address than `old`. */
 void *heap_grow(void *old, size_t *capacity, size_t needed, size_t size);
 
 #ifdef __cplusplus

@@ -17,8 +17,8 @@
  * that were searched. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);
 
-/* Appends the folder of the running program, with a '/' at its end. Returns false if the system does not say which it
- * is. */
+/* Appends the folder of the running program, with a '/' at its end. Returns false if the system does not say which
+ * folder that is. */
 bool program_folder(struct text *out);
 
 #endif

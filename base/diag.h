@@ -58,19 +58,19 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
  * option from which a value came, after a function that does not know the option has found a fault in the value. */
 void diag_set_place(struct diag *diag, size_t from, const char *name);
 
-/* Returns the first line of the first message, of *size bytes, without its "where: error: " if the place is an option
- * or there is no place. Returns NULL if there is no message. */
+/* Returns the first message, a line of *size bytes without its line end. If the message is an error of an option or has
+ * no place, "--option: error: " is left out. Returns NULL, and leaves *size as it is, if there is no message. */
 const char *diag_first_message(const struct diag *diag, size_t *size);
 
-/* Returns the candidate of which word is another name (base/synonyms.def); NULL: it is no name of any. */
+/* Returns the candidate of which `word` is another name (base/synonyms.def); NULL: there is none. */
 const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
 
 /* Returns what diag_synonym_among() returns; or, if that is NULL, the candidate closest to `word` in edit distance, if
  * `word` is likely a misspelling of it; else NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
-/* Returns the option, with its value, that means what a word means which was given as the value of another option:
- * "--attention fa2" for "flash". Returns NULL if none is known. */
+/* Returns the option to give in place of a word that some other option does not accept as its value: "--attention fa2"
+ * for "flash". Returns NULL if none is known. */
 const char *diag_option_for_value(const char *word);
 
 /* diag_synonym_count() returns the number of rows of base/synonyms.def. diag_synonym() returns the word of row i, and

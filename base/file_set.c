@@ -75,7 +75,8 @@ static void handle_ending_signal(int number)
     raise(number);
 }
 
-/* Catches the signals that would end the program. Signals that it already ignores or catches stay so. */
+/* Catches the signals that would end the program, so that the hidden files of the set are removed first. Signals that
+ * the program ignores or catches already are left as they are. */
 static void catch_signals(struct file_set *s)
 {
     if (owner != getpid()) /* a child has sets of its own */
@@ -139,7 +140,7 @@ static enum status report_cannot_write_into_folder(const struct file_set *s, str
                       "cannot write into the folder: %s", strerror(errno));
 }
 
-/* Makes the hidden folder that gets its final name at the end. If an earlier process with the same id has left a folder
+/* Makes the hidden folder that gets its final name at the end, unless the set has one. If an earlier process with the same id has left a folder
  * of that name, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
@@ -211,8 +212,9 @@ enum status file_set_check_writable(struct file_set *s, struct diag *diag)
                                                : report_cannot_write_into_folder(s, diag);
 }
 
-/* Sets *old to the status of the file at the path, and f->target_path to the file that is to be replaced. If another
- * process makes or removes the file meanwhile, it starts over. */
+/* Sets *exists to whether there is a file at the path, *old to its status if there is, and f->target_path to the file
+ * that is to be replaced or made. A device or a pipe is not replaced: target_path stays NULL. If another process makes
+ * or removes the file meanwhile, the function starts over. */
 static enum status find_old_file(const struct file_set *s, struct file_set_file *f,
                                  struct stat *old, bool *exists, struct diag *diag)
 {
@@ -284,7 +286,8 @@ enum status file_set_check_path(const char *path, struct diag *diag)
     return status;
 }
 
-/* Writes to the last file; an error is remembered until the file is closed. */
+/* Writes to the open file; an error is remembered until the file is closed. If no file is open, the last file is written
+ * directly at the end, and the bytes are kept in its `contents` until then. */
 static void write_bytes(struct file_set *s, const char *data, size_t size)
 {
     if (!s->has_open_file)

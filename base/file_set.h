@@ -34,7 +34,7 @@ struct file_set {
     /* path of the hidden file that is locked while the folder's files are renamed; NULL: it is not locked */
     char *lock_path;
     int lock_fd;
-    int open_fd; /* the last file's, while is_open */
+    int open_fd; /* the descriptor of the last file, while has_open_file is set */
     bool has_open_file;
     int write_errno; /* errno of a failed write to the open file; 0: none */
 };
@@ -62,20 +62,22 @@ enum status file_set_open(struct file_set *files, const char *path, struct text 
                           struct diag *diag);
 enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);
 
-/* Renames all files to their final names, so that they appear. */
+/* Makes the set appear: writes what was kept for standard output, devices and pipes, deletes the files of
+ * file_set_remove(), and renames all other files to their final names. */
 enum status file_set_end(struct file_set *files, struct diag *diag);
 
-/* True if a file with that path was added. */
+/* True if a file with that path was added, or is to be deleted by the set. */
 bool file_set_has(const struct file_set *files, const char *path);
 
-/* Frees the set. If file_set_end() was not called or failed, the added files are removed. */
+/* Frees the set. If file_set_end() was not called or failed, the hidden files that it did not rename are removed. */
 void file_set_release(struct file_set *files);
 
 struct file_set_contents {
     const char *path, *data;
     size_t size;
 };
-/* Checks, before long work, that file_set_write() could write to a path now. A device or a pipe is not asked. */
+/* Checks, before long work, that file_set_write() could write to a path now. A device or a pipe is not
+ * checked. */
 enum status file_set_check_path(const char *path, struct diag *diag);
 
 /* Write one file, or several that belong together: if one of them cannot be written, all remain as they were. */

@@ -13,7 +13,8 @@ bool gunzip_is_packed(const struct text *text)
     return text->size >= 2 && memcmp(text->data, "\x1f\x8b", 2) == 0;
 }
 
-/* Unpacks all members of a gzip file into `out`. Returns Z_STREAM_END if all is unpacked, else zlib's error. */
+/* Unpacks all members of a gzip file into `out`. Returns Z_STREAM_END if all is unpacked, Z_BUF_ERROR if
+ * `out` gets longer than `limit` bytes, else zlib's error. */
 static int inflate_text(z_stream *stream, const struct text *text, struct text *out, size_t limit)
 {
     static const size_t most = UINT_MAX;

@@ -21,7 +21,7 @@ void interrupt_release(const struct interrupt *interrupt);
 int interrupt_clear_signal(void);
 void interrupt_restore_signal(int number);
 
-/* Return the signal that came, 0 if none did, and its name for messages. */
+/* Return the signal that came (0: none did), and its name for messages. */
 int interrupt_signal(void);
 const char *interrupt_signal_name(void);
 

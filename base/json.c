@@ -31,11 +31,12 @@ struct json_value {
 
 /* ---- building ---- */
 
-/* Values whose parents are not complete yet are on a stack: the children of one parent lie side by side. */
+/* The state of the construction of a document. A value stays on the stack until all children of its parent are read;
+ * so the children of one parent are next to each other. */
 struct builder {
     struct json *json;
     struct json_pull pull;
-    struct json_value *value;
+    struct json_value *value; /* [count] the stack, on the heap */
     size_t count, capacity;
     struct diag *diag;
 };

@@ -27,7 +27,7 @@ struct json {
 
 struct json_node {
     struct json *document;
-    const struct json_value *value; /* NULL: absent */
+    const struct json_value *value; /* NULL: absent, or null */
     const char *path;
     uint32_t line; /* for an absent value, the line of the deepest value on its path */
 };
@@ -53,7 +53,8 @@ struct json_node json_find(struct json_node object, const char *key);
 /* Return the i-th element of an array, and the number of its elements (0 for a node that is no array). */
 struct json_node json_element(struct json_node array, size_t i);
 size_t json_element_count(struct json_node array);
-/* Returns the i-th member of an object, in file order, and its key. */
+/* Returns the i-th member of an object, in file order, and sets *key to its key. json_member_count() returns the number of
+ * members; 0 for a node that is no object. */
 struct json_node json_member(struct json_node object, size_t i, const char **key);
 size_t json_member_count(struct json_node object);
 

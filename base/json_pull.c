@@ -186,8 +186,8 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
                            (unsigned char)*pull->position);
 }
 
-/* Reads true, false, null, or a number that a profiler writes as a word (NaN, Infinity). Characters just before
- * pull->at, such as a '-', already belong to the word. */
+/* Reads true, false, null, or a number that a profiler writes as a word (NaN, Infinity). The word begins at pull->text:
+ * a '-' before it has been read already. */
 static enum status read_word(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     static const struct {

@@ -69,9 +69,9 @@ bool json_pull_is(const struct json_pull *pull, const char *text);
 /* Reads the last NUMBER; false for NaN and for numbers outside the range of double. */
 bool json_pull_double(const struct json_pull *pull, double *value);
 
-/* Decodes the escapes of a string and writes it to out[0..room), with a NUL at its end; it is cut off if it does not
- * fit, which size + 1 bytes exclude. text[0..size) is the text between the quotes. A NUL, and half of a surrogate pair,
- * become U+FFFD. Returns the length. */
+/* Decodes the escapes of a string and writes it to out[0..room), with a NUL at its end. text[0..size) is the text
+ * between the quotes. A result that does not fit is cut off; room for size + 1 bytes is always enough. A NUL, and half
+ * of a surrogate pair, become U+FFFD. Returns the length of the result without the NUL. */
 size_t json_unescape(const char *text, size_t size, char *out, size_t room);
 
 #endif

@@ -30,8 +30,8 @@ void json_end_inline_object(struct json_out *json);
 /* Appends a number with so many digits that it reads back as the same double. Infinity and NaN, which JSON lacks,
  * become null. */
 void json_put_number(struct json_out *json, const char *key, double value);
-void json_put_rounded(struct json_out *json, const char *key, double value,
-                      int digits);                                           /* rounded */
+/* Does the same with the number rounded to `digits` significant digits. */
+void json_put_rounded(struct json_out *json, const char *key, double value, int digits);
 void json_put_count(struct json_out *json, const char *key, uint64_t value); /* UINT64_MAX: null */
 void json_put_text(struct json_out *json, const char *key, const char *value); /* NULL: null */
 void json_put_bool(struct json_out *json, const char *key, bool value);

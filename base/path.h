@@ -1,4 +1,5 @@
-/* base/path.h: what lies at a path of the file system. Links are followed; what cannot be asked about is not there. */
+/* base/path.h: what lies at a path of the file system. Links are followed. A path that
+ * the system cannot examine counts as absent. */
 #ifndef BASE_PATH_H
 #define BASE_PATH_H
 

@@ -95,7 +95,7 @@ static void append_digits(struct text *text, const char *digit, size_t count, si
     }
 }
 
-/* Appends the number as %.15g does, or with as many digits as reading it back needs. */
+/* Appends the number in the form of %.15g, but with the fewest digits that read back as the same double. */
 void text_put_double(struct text *text, double value)
 {
     /* Whole numbers of up to 15 digits are common and print faster as integers. */

@@ -85,7 +85,8 @@ static size_t number_length(const char *text, size_t size)
     return i;
 }
 
-/* True if text is this unit. Sizes may be all in lower case; "Gb" would be bits. */
+/* True if text[0..size) is the unit `name`. A unit of bytes may also be all in lower case, but no mixture: "Gb" would be
+ * bits. */
 static bool is_unit(enum unit_kind kind, const char *name, const char *text, size_t size)
 {
     bool same = true, lower = kind == UNIT_BYTES;
@@ -185,7 +186,8 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
     return STATUS_OK;
 }
 
-/* Appends a number with three significant digits; one of 1000 or more keeps all digits before the point. */
+/* Appends a number with three significant digits; one of 1000 or more keeps all digits before the point. whole: the
+ * number is whole, and is printed without decimals. */
 static void append_three_digits(struct text *out, double number, bool whole)
 {
     double size = fabs(number);
