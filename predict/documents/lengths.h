@@ -31,10 +31,9 @@ enum { ZIPF_MAX = 1 << 22 };
 struct lengths {
     enum lengths_kind kind;
     const char *source_text; /* the text that lengths_open() was given, which it borrows */
-    int64_t *length_tokens,
-        /* [length_count] For a file, length_tokens has the lengths, and batch_number the numbers of sampled batches.
-         * For a histogram they have the columns `upto` and `from` */
-        *batch_number;
+    /* [length_count] each. For a file, length_tokens has the lengths, and batch_number the numbers of sampled batches.
+     * For a histogram they have the columns `upto` and `from`. */
+    int64_t *length_tokens, *batch_number;
     size_t length_count, next; /* next: number of rows that were taken since the list began */
     /* how often a list has begun again; for sampled batches: 1 after the end of one was returned */
     size_t times_begun_again;

@@ -131,10 +131,9 @@ struct launch {
     size_t remark_count, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];
     size_t option_count;
-    const struct table_row *newest_row,
-        /* newest_row: the row whose `since` is the latest version; oldest_row: the row whose `until` is the earliest
-         * version; NULL: no row gives a version */
-        *oldest_row;
+    /* newest_row: the row whose `since` is the latest version; oldest_row: the row whose `until` is the earliest
+     * version; NULL: no row gives a version */
+    const struct table_row *newest_row, *oldest_row;
     /* options that rows of a table file give directly, without a field */
     struct launch_option table_option[LAUNCH_OPTIONS_MAX];
     size_t table_option_count;

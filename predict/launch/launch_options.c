@@ -1,4 +1,4 @@
-/* Makes the options of the settings that were read, by the framework that they are of. */
+/* Makes options from the settings that were read, by the framework to which they belong. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
 
@@ -36,8 +36,8 @@ static void set_sequence_length(struct launch *launch)
     launch->field_value[LAUNCH_SEQ].setting_name = name;
 }
 
-/* Sets the global batch to micro-batch x accumulation x data ranks, for a framework of Megatron's family whose files
- * give the accumulation in place of the global batch. */
+/* Sets the global batch to micro-batch x accumulation x data-parallel ranks, for a framework of Megatron's family whose
+ * files give the accumulation in place of the global batch. */
 static void set_global_batch(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -248,8 +248,8 @@ static void add_vocabulary_option(struct launch *launch, const struct transforme
             "tensor ranks gather whole logits: here each keeps its part of them");
 }
 
-/* Liger's loss and cut cross entropy read whole rows of logits, which tensor ranks do not have here: the profile's loss
- * stays. */
+/* Removes the option of a fused loss, with a remark, if there are tensor ranks: Liger's loss and cut cross entropy read
+ * whole rows of logits, which tensor ranks do not have here. The profile's loss is taken instead. */
 static void drop_fused_loss(struct launch *launch)
 {
     struct launch_option *loss = NULL;
@@ -270,8 +270,8 @@ static void drop_fused_loss(struct launch *launch)
     *loss = launch->option[--launch->option_count];
 }
 
-/* Sets the number of data ranks, if a table file's framework gives it; the number of GPUs and the global batch follow
- * from it. */
+/* Sets the number of GPUs and the global batch, where no file gives them, from the number of data-parallel ranks, if a
+ * table file's framework gives that. */
 static void set_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -300,9 +300,9 @@ static void set_data_ranks(struct launch *launch)
     }
 }
 
-/* Appends the value of a mark in a remark's text: for {2P}, the bytes of the parameters at 2 bytes each, " (15.0 GiB)";
- * for {share}, these and a GPU's memory, " (47.5 GiB of 79.1 GiB)"; nothing if they are not known. Returns the text
- * after the mark; NULL if it is no such mark. */
+/* Appends what a mark in a remark's text stands for: for {2P}, the bytes of the parameters at 2 bytes each, " (15.0
+ * GiB)"; for {share}, that share of a GPU's memory, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not
+ * known. Returns the text after the mark; NULL if `mark` does not begin with one of these marks. */
 static const char *put_mark_value(struct text *out, const char *mark,
                                   const struct launch_remark *remark, double parameters,
                                   double gpu_bytes)
@@ -332,7 +332,7 @@ static const char *put_mark_value(struct text *out, const char *mark,
     return end + 1;
 }
 
-/* Puts bytes in place of the marks that notes of tables have. */
+/* Replaces the marks {2P} and {share} in the texts of remarks by bytes. */
 static void fill_byte_marks(struct launch *launch, double parameters, double gpu_bytes)
 {
     for (size_t i = 0; i < launch->remark_count; i++) {
@@ -365,7 +365,8 @@ static bool has_shorter_sequences(const struct launch *launch)
            (launch_has_family(launch, LAUNCH_TRAINER) || launch_has_field(launch, LAUNCH_PACKING));
 }
 
-/* Adds that the run does less than is predicted: why (words of --at-most), and by which field. */
+/* Adds the option --at-most with the reasons for which a run does less than is predicted. field: the field from which
+ * the option comes; adapter: the reason that launch_adapter_options() returned, or NULL. */
 static void add_at_most_option(struct launch *launch, enum launch_field field, const char *adapter)
 {
     const bool lengths = has_shorter_sequences(launch);
@@ -377,7 +378,7 @@ static void add_at_most_option(struct launch *launch, enum launch_field field, c
     text_release(&words);
 }
 
-/* Adds how tokens travel to experts. Megatron-LM's default is allgather (TransformerConfig,
+/* Adds the option that says how tokens travel to experts. The default of Megatron-LM is allgather (TransformerConfig,
  * moe_token_dispatcher_type). */
 static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
 {
@@ -413,7 +414,8 @@ static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Adds what a layer with experts does beside its sizes. */
+/* Adds the options of layers with experts, apart from their sizes: dispatcher, capacity, and overlap of shared
+ * experts. */
 static enum status add_experts_options(struct launch *l, struct diag *diag)
 {
     const double capacity = launch_number_or(l, LAUNCH_CAPACITY, -1); /* negative: there is none */

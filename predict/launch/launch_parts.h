@@ -8,19 +8,20 @@
 
 /* ---- fields ---- */
 
-/* True if a file gives the field. */
+/* True if a file gives the field, or another setting implies it. */
 bool launch_has_field(const struct launch *launch, enum launch_field field);
-/* Returns the field's count; `otherwise` if no file gives the field. launch_number_or() does the same for a number. */
+/* Returns the field's count; `otherwise` if the field is not set. launch_number_or() does the same for a number. */
 int64_t launch_count_or(const struct launch *launch, enum launch_field field, int64_t otherwise);
 double launch_number_or(const struct launch *launch, enum launch_field field, double otherwise);
 bool launch_is_on(const struct launch *launch, enum launch_field field);
 const char *launch_field_text(const struct launch *launch, enum launch_field field);
 bool launch_text_is(const struct launch *launch, enum launch_field field, const char *text);
 
+/* Each sets a field, and replaces its value. */
 void launch_set_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_set_number(struct launch *launch, enum launch_field field, double number);
 void launch_set_text(struct launch *launch, enum launch_field field, const char *text);
-/* Do the same, unless the field is set already. */
+/* Do what launch_set_count() and launch_set_text() do, unless the field is set already. */
 void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_imply_text(struct launch *launch, enum launch_field field, const char *text);
 
@@ -55,8 +56,9 @@ bool launch_has_option(const struct launch *launch, const char *name);
 
 /* Fails if files were read that do not go together. */
 enum status launch_check_frameworks(struct launch *launch, struct diag *diag);
-/* Fails if files of two frameworks with table files are read together. */
 struct launch_format;
+/* If a table file describes the format, sets launch->table_file to it. Fails if files of another framework with a table
+ * file were read before. */
 enum status launch_use_table(struct launch *launch, const struct launch_format *format,
                              struct loc at, struct diag *diag);
 /* Sets the fields that settings name, by a framework's table, and adds remarks on the other settings. */
@@ -83,7 +85,8 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
 
 /* ---- the model ---- */
 
-/* Adds the option "model" for a transformer: a preset where one is the same, else a line. */
+/* Adds the option "model" for a transformer: the name of a preset that has the same fields, or, if there is none, a
+ * line of fields. */
 enum status launch_add_model_option(struct launch *launch, struct transformer *model,
                                     bool has_vocab, struct diag *diag);
 /* Adds the option "model" for field LAUNCH_MODEL, the name of a model on the Hugging Face hub or a path. */

@@ -42,7 +42,7 @@ bool launch_is_path(const char *path)
     return is_argument_line(path);
 }
 
-/* Reads the settings of a file by the table of the format that its keys show. */
+/* Sets fields from the settings of a file, by the table of the format that its keys show. */
 static enum status set_fields_of_file(struct launch *launch, const char *name,
                                       const struct settings *settings, struct diag *diag)
 {
@@ -349,9 +349,9 @@ static size_t count_options(const struct shell_command *command)
     return count;
 }
 
-/* Returns a training framework's command that trains, if this one answers, evaluates or converts; NULL: it may train, or
- * is of no such framework. Sources: the tables of commands in swift/cli/main.py, swift/cli/_megatron/main.py,
- * llamafactory/launcher.py, axolotl/cli/main.py and trl/cli.py. */
+/* If the command serves, evaluates or converts a model with a training framework, returns the framework's command that
+ * trains. NULL: the command may train, or is of no such framework. Sources: the tables of commands in
+ * swift/cli/main.py, swift/cli/_megatron/main.py, llamafactory/launcher.py, axolotl/cli/main.py and trl/cli.py. */
 static const char *training_instead(const struct shell_command *command)
 {
     static const struct {
@@ -375,7 +375,7 @@ static const char *training_instead(const struct shell_command *command)
     return NULL;
 }
 
-/* Fails if the script has a command that trains nothing. */
+/* Fails if the script has a command of a training framework that trains nothing. */
 static enum status refuse_other_work(const struct shell_script *script, const char *name,
                                      struct diag *diag)
 {
@@ -403,7 +403,8 @@ static bool is_launch_command(const struct launch *launch, const struct shell_co
     return command->word_count > 0 && launch_format_of_command(launch, command, first) != NULL;
 }
 
-/* Returns the command that launches a training: of those that start a program, the one with most arguments. */
+/* Returns the command that launches a training: of those that start a program, the first with the most arguments; NULL:
+ * none starts one. */
 static const struct shell_command *find_launch_command(const struct launch *launch,
                                                        const struct shell_script *script)
 {

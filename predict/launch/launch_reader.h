@@ -11,16 +11,17 @@ enum status launch_read_documents(struct launch *launch, const char *name,
                                   const struct shell_script *script, struct diag *diag);
 
 /* Notes a settings file (.yaml, .yml, .json, .toml) that a command names, to be read after the present file. Returns
- * false if the reading did not begin with launch_read(), if the path ends otherwise, or if there is no such file,
- * neither at that path nor in the folder of the script. */
+ * false if the reading did not begin with launch_read(), if the path ends otherwise, if too many files are named, or if
+ * there is no such file, neither at that path nor in the folder of the script. */
 bool launch_note_named_file(struct launch *launch, const char *path, struct loc at);
 /* Does the same for a script that a command starts. */
 bool launch_note_named_script(struct launch *launch, const char *path, struct loc at);
-/* Adds a remark that a settings file is not there. False: the path has another end. */
+/* Adds a remark that a settings file does not exist. Returns false, and adds none, if the path does not end like that
+ * of a settings file. */
 bool launch_remark_missing_file(struct launch *launch, const char *path, struct loc at);
+struct launch_format;
 /* Returns the format of the first named file that belongs to a program, not to a launcher or DeepSpeed; NULL if there
  * is none. */
-struct launch_format;
 const struct launch_format *launch_format_of_named_files(const struct launch *launch);
 /* Does what launch_note_named_file() does for all arguments whose value is the path of a settings file, and removes
  * these arguments from the settings. */

@@ -1,4 +1,4 @@
-/* Remarks on settings, faults of settings, and the options that fields become. */
+/* Adds remarks on settings, reports errors in settings, and adds the options that fields become. */
 #include "predict/launch/launch_parts.h"
 
 #include "base/c_locale.h"

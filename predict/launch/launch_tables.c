@@ -1,4 +1,4 @@
-/* The tables of all kinds of launch files, and that of launchers. */
+/* Returns the table of settings of each kind of launch file, and has the table of launchers' arguments. */
 #include "predict/launch/launch_tables.h"
 
 #include "base/arena.h"

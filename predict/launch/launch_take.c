@@ -1,4 +1,4 @@
-/* Settings of a framework become fields, by the rows of its table. */
+/* Turns the settings of a framework into fields, by the rows of its table. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
 
@@ -13,8 +13,9 @@ static bool matches_pattern(const char *pattern, const char *name)
     return strcmp(pattern, name) == 0;
 }
 
-/* Returns the row with that name in the table in C from which a table file inherits: that of its framework, or of the
- * framework of which it is another engine. Megatron's names have dashes there. */
+/* Returns the row with that name in the table in C from which a table file inherits rows: that of its framework's
+ * family, or of the framework of which it is another engine. NULL: there is none. In Megatron's table names have
+ * dashes. */
 static const struct launch_row *inherited_row(struct launch *launch, const char *name)
 {
     const struct launch_table_file *file = launch->table_file;
@@ -67,7 +68,8 @@ static void remark_repeated(struct launch *launch, const struct settings *settin
     free(sorted);
 }
 
-/* Adds a remark on a setting that sets no field, or whose value ends in an open part, which only the shell knows. */
+/* Adds a remark on a setting that sets no field, or whose value has a part that only the shell knows. open: that part;
+ * NULL: there is none. name: the setting's name for the remark. */
 static void remark_setting(struct launch *launch, const struct launch_row *row,
                            const struct setting *setting, const char *open, const char *name)
 {

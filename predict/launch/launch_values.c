@@ -1,4 +1,4 @@
-/* The values of settings: words that mean off, switches, numbers. */
+/* Reads the values of settings: words that mean off, switches, numbers. */
 #include "base/c_locale.h"
 #include "predict/launch/launch_parts.h"
 

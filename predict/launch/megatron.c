@@ -196,7 +196,7 @@ static bool is_sharded(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
 }
 
-/* Returns the number of copies of the shards. */
+/* Returns how many copies of the sharded weights there are; only with HSDP there are several. */
 static uint32_t shard_copies(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
@@ -316,8 +316,8 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
-/* Reads the two sizes of a hierarchy of context ranks, that of head ranks first. Returns false if the text has no such
- * sizes. */
+/* Reads the two sizes of a hierarchy of cp context ranks: first *heads, the number of head ranks, then that of the
+ * ring. Returns false if the text is not two such sizes with the product cp. */
 static bool parse_hierarchy_sizes(const char *text, int64_t cp, int64_t *heads)
 {
     int64_t ring = 0;
@@ -400,8 +400,8 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
-/* Reads the names of a list, which nothing but blanks, commas, quotes and brackets stands between, as bits of enum
- * recompute_module. *unknown: the first name that is no module here, NULL: there is none. */
+/* Returns the modules that field LAUNCH_MODULES names, as bits of enum recompute_module. Only blanks, commas, quotes
+ * and brackets stand between the names. *unknown: the first name that is no module here; NULL: there is none. */
 static unsigned read_modules(struct launch *l, const char **unknown)
 {
     static const char apart[] = " ,\t'\"[]";
@@ -433,8 +433,8 @@ static void add_modules_option(struct launch *l, unsigned modules)
     text_release(&names);
 }
 
-/* --moe-layer-recompute sets granularity selective and adds module moe to those that are named, or to core_attn
- * (megatron/core/transformer/transformer_config.py, __post_init__()). */
+/* Adds the options of recomputation. --moe-layer-recompute sets granularity selective and adds module moe to those that
+ * are named, or to core_attn (megatron/core/transformer/transformer_config.py, __post_init__()). */
 static void add_recompute_options(struct launch *l)
 {
     const bool moe = launch_is_on(l, LAUNCH_MOE_RECOMPUTE);
@@ -479,7 +479,7 @@ static void add_recompute_options(struct launch *l)
                                "module %s is not known here: what it would drop is kept", unknown);
 }
 
-/* The least bytes of a mask that are worth a remark: half a percent of a GPU's memory. */
+/* The least bytes of a mask that are worth a remark: a third of a percent of 80 GiB. */
 static const double MASK_LEAST = 1 << 28;
 
 /* Adds a remark on the mask that the loader makes of each micro-batch: one byte a pair of tokens on the GPUs of the

@@ -55,7 +55,7 @@ static void skip_blanks(struct toml_reader *t)
         t->next_char++;
 }
 
-/* Skips blanks, comments and, with lines, line ends. */
+/* Skips blanks and comments, and, if `lines` is set, line ends. */
 static void skip_blanks_and_comments(struct toml_reader *t, bool lines)
 {
     for (;;) {
@@ -232,7 +232,8 @@ static bool is_decimal(const char *word)
     return at != NULL && *at == '\0';
 }
 
-/* Appends a whole number after 0x, 0o or 0b; false: the word is none. */
+/* Appends a whole number that is written after 0x, 0o or 0b, as a decimal one. Returns false if the word is no such
+ * number. */
 static bool put_prefixed_number(struct text *out, const char *word)
 {
     unsigned base = word[0] != '0'   ? 0

@@ -1,4 +1,4 @@
-/* Reads YAML: flattens the events of libyaml. */
+/* Reads YAML: makes settings of the events of libyaml. */
 #include "predict/launch/settings.h"
 
 #include <stdlib.h>
@@ -159,7 +159,7 @@ static enum status read_value(struct yaml_reader *y, struct loc at)
     return status;
 }
 
-/* The keys of one mapping, with their places, by which a key that is given twice is found. */
+/* The keys of one mapping and their lines, by which a key that is given twice is found. */
 struct yaml_keys {
     struct yaml_key {
         const char *name;

@@ -28,8 +28,8 @@ struct shell_command {
     struct shell_word *word;
     size_t word_count;
     const char *visible_devices; /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
-    const char *processes_per_node, *node_count; /* NPROC_PER_NODE and NNODES, the same */
-    /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh */
+    const char *processes_per_node, *node_count; /* NPROC_PER_NODE and NNODES; NULL: not set */
+    /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh; NULL: not set */
     const char *config_file, *module, *recipe, *gpu_count;
     uint32_t line;
     bool may_not_run; /* whether it runs depends on something open */

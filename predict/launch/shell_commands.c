@@ -1,4 +1,4 @@
-/* The commands of a shell script: which of them run, and what assignments leave. */
+/* Reads the commands of a shell script: finds which of them run, and what assignments leave. */
 #include "predict/launch/shell_reader.h"
 
 #include "base/c_locale.h"
@@ -139,7 +139,7 @@ static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
         mark_commands_as_unsure(s, frame);
 }
 
-/* Moves to the end of the command: what `for` counts over, or a function's name. */
+/* Skips the rest of the command: the list of a `for`, or the name of a function. */
 static void skip_command(struct shell_reader *s)
 {
     uint32_t lines = 0;
@@ -256,7 +256,8 @@ static const char *variable_text(const struct shell_reader *s, const char *name)
     return variable != NULL && variable->value.word_count > 0 ? variable->value.word[0].text : NULL;
 }
 
-/* Keeps a command, or runs the script that it is about. */
+/* Adds a command to the script's list, to which its words belong then. A command that runs a script in its words (eval,
+ * bash -c) is not added; that script is run instead. */
 static enum status keep_or_run_command(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
@@ -311,7 +312,8 @@ static bool is_declaration(const struct shell_words *words)
     return false;
 }
 
-/* Reads one word of a command: an assignment, or words. */
+/* Reads one word of the script's text: makes the assignment if it is one, else appends the words to which it
+ * expands. */
 static enum status read_word(struct shell_reader *s, struct shell_words *words)
 {
     uint32_t lines = 0, line = s->line;
@@ -334,7 +336,7 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     return shell_expand(s->shell, words, word, end, line);
 }
 
-/* Returns whether the present command runs, which stands after && or ||. */
+/* Returns whether the present command runs, which may stand after && or ||. */
 static enum shell_answer runs_after_operator(const struct shell_reader *s)
 {
     enum shell_answer runs = s->present_commands_run;

@@ -1,4 +1,4 @@
-/* Conditions of a shell script: which of its tests hold. */
+/* Finds which conditions of a shell script hold. */
 #include "predict/launch/shell_reader.h"
 
 #include <string.h>

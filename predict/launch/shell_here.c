@@ -1,4 +1,4 @@
-/* Here-documents of a shell script, and the other redirections, which are skipped. */
+/* Reads here-documents and the files of outputs in a shell script, and skips all other redirections. */
 #include "predict/launch/shell_reader.h"
 
 #include <string.h>

@@ -32,7 +32,7 @@ struct shell_here_document {
 struct shell_reader {
     struct shell_state *shell;
     const char *next_char, *end;            /* the text that is left */
-    uint32_t line;                          /* the line of `at` */
+    uint32_t line;                          /* the line of next_char */
     enum shell_answer present_commands_run; /* whether the commands at this point run */
     enum shell_answer last_succeeds;        /* whether the last command succeeds */
     char join_operator; /* '&' or '|' if && or || stands before the present command, else '\0' */

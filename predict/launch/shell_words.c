@@ -1,4 +1,4 @@
-/* Words of a shell script and their expansion. */
+/* Finds the words of a shell script, and expands them. */
 #include "predict/launch/shell_parts.h"
 
 #include "base/c_locale.h"
@@ -151,7 +151,8 @@ const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
 
 /* ---- arithmetic ---- */
 
-/* Whole numbers of up to 53 bits; what is not known, or larger, is NAN. */
+/* The state of evaluating $((...)) over whole numbers of up to 53 bits. A value that is not known, or that is larger,
+ * is NAN. */
 struct shell_arithmetic {
     struct shell_state *shell;
     const char *next_char, *end;
@@ -429,7 +430,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     return STATUS_OK;
 }
 
-/* Expands text[0..end), unquoted, within double quotes, or of a here-document. */
+/* Expands the text up to `end`. quoted: it stands within double quotes; document: it is of a here-document. */
 static enum status expand_into(struct expansion *sink, const char *text, const char *end,
                                bool quoted, bool document)
 {

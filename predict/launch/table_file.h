@@ -7,7 +7,7 @@
  *                 fields; `implementation` is own if the framework's code is not the family's, for which its profile
  *                 stands, so that intervals count it as never measured (--framework), or family; `inherits` with the
  *                 same value adds the family's settings that the file does not name; `of` names the framework of which
- *                 this is another engine, told by `keys`: its settings count where the file does not name them
+ *                 this is another engine, recognised by `keys`: that framework's settings count where this file names none
  *     sets        fills the field `to`, or with `to` "--NAME" is the option of that name
  *     implies     the same, unless a file says the field itself
  *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed
@@ -99,10 +99,12 @@ const char *launch_table_setting_value(const struct table_row *row, const char *
 const struct table_row *launch_table_find_row(const struct launch_table_file *file,
                                               const char *setting, const struct table_row *after);
 
-/* Sets what a setting of the framework launch->table means, and adds remarks. *known: a row names it. */
+/* Applies a setting of the framework launch->table_file by the rows that name it: sets fields and options, and adds
+ * remarks. *known is set to whether a row names it. */
 enum status launch_table_apply_setting(struct launch *launch, const struct setting *setting,
                                        bool *known, struct diag *diag);
-/* Adds what rows say of fields that no file gives, after all files were read. */
+/* Sets the fields for which there are rows of use `unset` and which no file gives. It is called after all files were
+ * read. */
 enum status launch_table_apply_unset(struct launch *launch, struct diag *diag);
 
 #endif

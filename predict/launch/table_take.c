@@ -1,4 +1,5 @@
-/* Settings by a table file: what the rows of predict/launch/table_file.h say of a setting and its value. */
+/* Applies settings by a table file: does what the rows of predict/launch/table_file.h say of a setting and its
+ * value. */
 #include "base/c_locale.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
@@ -61,7 +62,8 @@ const struct table_row *launch_table_find_row(const struct launch_table_file *fi
     return list != NULL ? list : star;
 }
 
-/* Returns the value that words make of one: a copy in the arena, or the value itself if no pattern matches. */
+/* Returns what `words` make of a value: a copy in the arena, or `value` itself if no pattern matches. *matched is set
+ * to whether one does. */
 static const char *translate_value(struct arena *arena, const char *words, const char *value,
                                    bool *matched)
 {
@@ -199,7 +201,7 @@ static int compare_versions(const char *a, const char *b)
     return 0;
 }
 
-/* Notes the versions that know a setting. */
+/* Keeps in *launch the row with the latest `since` and the row with the earliest `until`. */
 static void note_versions(struct launch *launch, const struct table_row *row)
 {
     if (row->since_version[0] != '\0' &&

@@ -137,7 +137,8 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_ZB_V] = "ZBVZeroBubble",
 };
 
-/* Sets the layers of each part, since the framework's own choice counts the embedding and the head as layers. */
+/* Sets the list of the layers of each part (our chunk of layers), since the framework's own division counts the
+ * embedding and the head as layers. */
 static void set_part_fields(struct launch *l, const struct choices *c)
 {
     uint32_t parts = pipeline_chunk_count(c);
@@ -257,7 +258,7 @@ static enum status count_sequences(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Returns the number of parts in a list; each part has a bracket. */
+/* Returns the number of parts in a list: each begins with a bracket. */
 static int64_t count_parts(const char *list)
 {
     int64_t parts = 0;
@@ -281,7 +282,8 @@ static bool is_uneven(const char *list)
     return most > fewest + 1;
 }
 
-/* Adds which ends count as a layer: by default both, in torchtitan's own split (_generate_llm_fqn_per_model_part()). */
+/* Adds the option that says which of embedding and head count as a layer: by default both do, in torchtitan's own
+ * division (_generate_llm_fqn_per_model_part()). */
 static void add_stage_layers_option(struct launch *l)
 {
     static const enum launch_field less[] = {LAUNCH_FIRST_LESS, LAUNCH_LAST_LESS};

@@ -65,7 +65,8 @@ static const struct recipe {
 };
 /* clang-format on */
 
-/* Fills *model with a flavor's; texts of a preset live in the arena. False: it has no sizes here. */
+/* Fills *model with the sizes of a flavor; texts of a preset live in the arena. Returns false if the flavor has no
+ * sizes here. */
 static bool load_flavor(struct transformer *model, const struct flavor *f, struct arena *arena)
 {
     bool qwen3 = strcmp(f->model, "qwen3") == 0;
@@ -85,7 +86,8 @@ static bool load_flavor(struct transformer *model, const struct flavor *f, struc
     return f->layers > 0;
 }
 
-/* Appends the fields in which a model is not that of a flavor, as "layers=32 and not 4". Returns how many there are. */
+/* Appends the fields in which a model differs from that of a flavor, as "layers=32 and not 4", and returns their
+ * number. Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
 static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
 {
     struct arena arena = {0};

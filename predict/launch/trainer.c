@@ -312,7 +312,8 @@ static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_
                             launch_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
 }
 
-/* Adds the profile: autocast over fp32 parameters, or what computes in 16 bits throughout. */
+/* Adds the profile: the one that a table file gives; else hf-ddp for autocast over fp32 parameters, and hf for what
+ * computes in 16 bits throughout. */
 static void add_profile_option(struct launch *l, const struct launch_degrees *d)
 {
     bool autocast = is_ddp(l, d) && !keeps_16_bit_parameters(l, d);
@@ -451,9 +452,8 @@ static void add_number_options(struct launch *l)
     }
 }
 
-/* Adds the pieces of TRL's loss, each with the tokens of a rank that TRL's
- * _CHUNKED_LM_HEAD_CHUNK_SIZE says (trl/trainer/sft_trainer.py),
- * or a remark on another loss than cross entropy. */
+/* Adds the number of pieces of TRL's loss, each of which has as many tokens of a rank as _CHUNKED_LM_HEAD_CHUNK_SIZE
+ * says (trl/trainer/sft_trainer.py); or a remark on another loss than cross entropy. */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };

@@ -51,7 +51,7 @@ static void predict_row_on_batch(void *context, size_t job, void *result)
     arena_release(&arena);
 }
 
-/* Returns digests of the steps of all jobs, in the comparison's arena. */
+/* Returns, in the arena, a digest for each job's step. The digests are 0 if no results are kept. */
 static uint64_t *job_digests(const struct batch_comparison *c, struct arena *arena)
 {
     uint64_t *key = arena_array(arena, c->job_count + 1, sizeof *key);
@@ -163,8 +163,9 @@ static void extend_to_all_batches(struct batch_comparison *c)
                 c->compared_row[i].row->packed_set->batch_count;
 }
 
-/* Makes the rates of rows that were predicted on fewer batches comparable with the best row's: each becomes the best
- * row's rate, times the ratio of the two on those fewer batches. */
+/* Makes the rates of all rows comparable with that of the best row on all batches. A compared row gets that rate, times
+ * the ratio of its own rate to the best row's on the batches on which it was predicted. Every other row keeps its ratio
+ * to the best row on the typical batch. */
 static void scale_rates(struct batch_comparison *c, struct best *best,
                         const struct compared_row *first)
 {
@@ -178,7 +179,7 @@ static void scale_rates(struct batch_comparison *c, struct best *best,
     }
 }
 
-/* True if every step that is asked for was predicted: neither interrupted nor refused. */
+/* True if every step that was asked for was predicted: none was interrupted or refused. */
 static bool all_steps_are_predicted(const struct batch_comparison *c)
 {
     for (size_t i = 0; i < c->compared_row_count; i++)

@@ -14,8 +14,8 @@
 enum { COMPARED_FIRST = 4, COMPARED_ROWS = 16 };
 
 /* Compares the rows, which best_rank() has sorted by their typical batches, on all batches and sorts them again. It
- * sets spread and won of the rows that were compared, at most COMPARED_ROWS, and `most` of all rows. If a step cannot
- * be predicted, or after a signal that base/interrupt.h has noted, the order stays as it was. */
+ * sets `spread` and won_batches of the rows that were compared, at most COMPARED_ROWS, and rate_bound of all rows. If a
+ * step cannot be predicted, or after a signal that base/interrupt.h has noted, the order stays as it was. */
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag);
 
 #endif

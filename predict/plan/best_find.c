@@ -1,4 +1,4 @@
-/* The search of predict/plan/best.h. */
+/* Implements the search of predict/plan/best.h for the longest sequence and over numbers of GPUs. */
 #include "base/digest.h"
 #include "base/interrupt.h"
 #include "predict/bounds.h"
@@ -142,7 +142,7 @@ static void try_candidate(void *context, size_t job, void *result)
     find_longest_of_candidate(round, o);
 }
 
-/* Returns a digest of all on which a candidate's outcome depends: what the longest so far is, too. */
+/* Returns a digest of all on which a candidate's outcome depends, also of the longest sequence so far. */
 static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
 {
     int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
@@ -253,7 +253,8 @@ static enum status search_candidates(struct best *best, struct setup *setup,
     return best->row[0].packed_set != NULL ? all_batches_rank(best, setup, diag) : STATUS_OK;
 }
 
-/* Returns the next larger number of GPUs to search: parts of a node, then nodes, each twice as many. */
+/* Returns the next number of GPUs to search: twice as many, but a whole node before several, and all GPUs of the
+ * cluster before more than it has, which ends the search. */
 static int64_t next_gpu_count(const struct cluster *cluster, int64_t gpus)
 {
     int64_t next = 2 * gpus;

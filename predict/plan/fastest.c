@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The best of a strategy is searched for until no other one may be faster by more than this share. */
+/* The best of a strategy is searched for until no other configuration of the strategy may be faster by more than this
+ * share. */
 #define RUNNER_UP_GAP 0.01
 /* ---- layers ---- */
 
@@ -162,7 +163,7 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
         other->next_stage = STAGE_SHORT;
 }
 
-/* Makes a row and a node for each candidate. What has no room for its states is done. */
+/* Makes a row and a node for each candidate. A candidate whose states do not fit in memory is done. */
 static void begin_search(struct rate_search *s)
 {
     struct best *best = s->best;
@@ -276,7 +277,8 @@ static enum status run_round(struct rate_search *s, double above, struct progres
     return status;
 }
 
-/* Writes "390.2 tokens/s/GPU (fits: 97 %), at most 4.1 % more". */
+/* Writes "390.2 tokens/s/GPU (fits: 97 %), at most 4.1 % more" into note[0..size). If no configuration that fits is
+ * known, the note stays as it was. */
 static void put_progress_note(const struct rate_search *s, char *note, size_t size)
 {
     double most = 0;
@@ -289,8 +291,8 @@ static void put_progress_note(const struct rate_search *s, char *note, size_t si
                    100 * fmax(0, most / s->best_so_far.rate_bound - 1));
 }
 
-/* Lets rounds take steps until no candidate may be better by more than the gap, or a limit ends the search. Sets *above
- * to the rate up to which nothing is left open. */
+/* Runs rounds until no candidate may be better by more than the gap, or a limit ends the search. Sets *above to the
+ * rate up to which nothing is left open. */
 static enum status search_until_gap(struct rate_search *s, double *above, struct progress *progress,
                                     struct diag *diag)
 {

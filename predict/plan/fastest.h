@@ -1,10 +1,11 @@
 /* predict/plan/fastest.h: the fastest of a space of configurations: estimate, bound, then simulate.
  *
- * Every candidate has an upper bound of its rate, which is lowered step by step, each step dearer than the one before:
+ * Every candidate has an upper bound of its rate, which is lowered step by step; each step takes longer to compute than
+ * the one before:
  *
  *     1. closed forms (predict/bounds.h), which the space has computed;
  *     2. the simulated time of one layer, shared by all candidates of a layout (predict/plan/layer_time.h);
- *     3. short steps, which tell the time and the memory of the whole one (predict/plan/shortened.h);
+ *     3. short steps, from which the whole one is extrapolated (predict/plan/shortened.h);
  *     4. the whole step: its memory, and if it fits, its simulation.
  *
  * The candidates with the highest bounds take their next step, in rounds of a fixed size, so that the same question
@@ -14,8 +15,8 @@
 
 #include "predict/plan/best.h"
 
-/* Fills best->row of every candidate of best->space, in the order of the space, and counts no kinds. A row that was
- * neither simulated nor shown to be no better is OUTCOME_NOT_SEARCHED. */
+/* Fills best->row[i] for candidate i of best->space; best->count_of_kind stays as it was. A row that was neither
+ * simulated nor shown to be no better is OUTCOME_NOT_SEARCHED. */
 enum status fastest_find(struct best *best, struct setup *setup, const struct space_open *open,
                          struct diag *diag);
 

@@ -22,15 +22,15 @@ enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 struct search_node {
     double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
     double max_ops;    /* an upper bound of the ops of its schedule, on one rank of each stage */
-    uint32_t least_layer_row,
-        /* rows of rate_search.layer: least_layer_row of one that recomputes nothing, own_layer_row of its own */
-        own_layer_row;
+    /* rows of rate_search.layer: own_layer_row of the candidate's own layer, least_layer_row of the same layer without
+     * recomputation */
+    uint32_t least_layer_row, own_layer_row;
     uint8_t next_stage, repair;
     /* the candidate that differs only in the placement of stages; the candidate itself: there is none */
     size_t other_placement;
 };
 
-/* A layer that several candidates share. A member of `time` is 0 if it could not be found. */
+/* A layer that several candidates share. A member of layer_time is 0 if it could not be found. */
 struct search_layer {
     struct layer_key key;
     struct bound_layer layer_time;
@@ -40,7 +40,8 @@ struct search_layer {
 struct search_job {
     enum search_stage stage;
     size_t node_index;
-    uint32_t layer_row; /* STAGE_LAYER: its sums if these are not known, else its step */
+    /* STAGE_LAYER: the row of rate_search.layer of which the job finds the sums, or, if these are known, the step */
+    uint32_t layer_row;
 };
 
 /* The answer of a child process. All-zero: a signal ended the child. */
@@ -75,7 +76,7 @@ struct rate_search {
     double fastest_rates[COMPARED_ROWS];
 };
 
-/* True if something was found that fits. */
+/* True if a configuration that fits was found. */
 static inline bool fastest_has_answer(const struct rate_search *s)
 {
     return s->best_so_far.kind == OUTCOME_SIMULATED;
@@ -86,9 +87,9 @@ bool fastest_is_open(const struct rate_search *search, size_t i, double above);
 /* Returns how many candidates are not done and may be better than `above`. */
 size_t fastest_open_above(const struct rate_search *search, double above);
 
-/* Chooses the jobs of a round: those of the candidates with the highest bounds; as long as no candidate is known to
- * fit, also some that most likely fit; later, some that may soon be better than the best. above: only candidates that
- * may be better than this rate. */
+/* Chooses the jobs of a round among the candidates whose bound exceeds `above`. As long as none is known to fit, up to
+ * half of the jobs are candidates that most likely fit, and the others those with the highest bounds. Later the
+ * candidates that need only one or two more steps come first, then those with the highest bounds. */
 void fastest_choose_jobs(struct rate_search *search, double above);
 
 /* Takes the step of a job, a workers_job_fn: context is the search, result a struct candidate_answer. */

@@ -1,4 +1,4 @@
-/* One step of a candidate, in a child process, of the search for the fastest (predict/plan/fastest_parts.h). */
+/* Takes one step of a candidate, in a child process, of the search for the fastest (predict/plan/fastest_parts.h). */
 #include "base/digest.h"
 #include "predict/bounds.h"
 #include "predict/plan/fastest_parts.h"
@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-/* Notes the verdict that came nearest to fitting. */
+/* Keeps a verdict in *o, as OUTCOME_UNFIT, if it is the first or if fewer bytes are missing than in the one that *o
+ * has. */
 static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdict)
 {
     double lacks = verdict_missing_bytes(verdict);

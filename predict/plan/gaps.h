@@ -1,7 +1,6 @@
 /* predict/plan/gaps.h: the tables of predict/plan/expressible.h: choices and models that frameworks have no settings
- * for, or only settings that mean something else. A file has the rows of one subject, and the functions that recognise
- * them.
- */
+ * for, or only settings that mean something else. Each source has the rows of one subject, and the functions that
+ * recognise them. */
 #ifndef PREDICT_PLAN_GAPS_H
 #define PREDICT_PLAN_GAPS_H
 

@@ -65,7 +65,9 @@ static bool moves_shared_experts(const struct choices *c)
     return c->model->shared_ffn > 0 && c->shared_experts != own;
 }
 
-/* True if the model's branches are neither Llama's nor GPT's. torchtitan identifies its models by flavors. */
+/* True if a layer differs from Llama's and GPT's: where its norms stand, its norms of q and k, its activation, its
+ * sinks, or its windows and layers without rotation. torchtitan has no such rows, since it identifies models by
+ * flavors. */
 static bool has_unusual_branches(const struct choices *c)
 {
     const struct transformer *m = c->model;

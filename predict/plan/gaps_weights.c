@@ -60,7 +60,7 @@ static bool has_unsharded_weights_with_tp_or_pp(const struct choices *c)
            (c->tp > 1 || c->pp > 1);
 }
 
-/* True if --gradients changes what the profile has. */
+/* True if --gradients changes the dtype that gradients have with the profile. */
 static bool has_chosen_gradient_dtype(const struct choices *c)
 {
     struct choices own = *c;

@@ -1,10 +1,10 @@
 /* predict/plan/layer_time.h: how long one layer of a layout takes, simulated once for all configurations that share it.
  *
  * A layer's forward and backward depend on the degrees within a sequence, the attention and what is recomputed, but
- * neither on how weights are shared nor on the number of stages, micro-batches and data ranks. So a step of layers only
- * (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence; the third layer's time is the
- * difference, without what the ends of a step add. A step of the whole configuration takes at least the time of all its
- * layers (predict/bounds.h), since exchanges of weights only add to it. */
+ * neither on how weights are shared nor on the number of stages, micro-batches and data-parallel ranks. So a step of
+ * layers only (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence; the third layer's time is
+ * the difference, without what the ends of a step add. A step of the whole configuration takes at least the time of all
+ * its layers (predict/bounds.h), since exchanges of weights only add to it. */
 #ifndef PREDICT_PLAN_LAYER_TIME_H
 #define PREDICT_PLAN_LAYER_TIME_H
 

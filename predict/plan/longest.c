@@ -29,7 +29,7 @@ const char *ladder_end_reason(const struct length_ladder *ladder)
                                          : "more than 4G tokens";
 }
 
-_Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
+_Static_assert(LONGEST_CHUNKS == 32, "ladder_end_reason()");
 
 /* ---- which lengths there are ---- */
 

@@ -22,7 +22,7 @@ struct length_ladder {
     /* number of multiples of shortest_tokens that are too short, for example less than one chunk */
     uint32_t too_short_steps;
     bool is_doubling;
-    bool ends_with_most_chunks; /* it ends with LONGEST_CHUNKS of them */
+    bool ends_with_most_chunks; /* the longest length has LONGEST_CHUNKS chunks */
 };
 
 /* Returns the length of a rung, in tokens. */

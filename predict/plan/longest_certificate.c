@@ -79,7 +79,8 @@ static enum status predict_length(struct prediction *p, const struct setup *setu
     return status == STATUS_OK ? spreads_find(&p->spreads, p, diag) : status;
 }
 
-/* Finds the longest length that fits in half of the cases. Where none fits as surely as was asked, it is the answer. */
+/* Finds the longest length that fits with a probability of one half. It becomes r->longest if no length fits with the
+ * probability that was asked for; else, if it is longer than r->longest, r->less_probable_longest. */
 static enum status find_less_probable(struct longest_certificate *r, struct setup *setup,
                                       struct progress *progress, struct diag *diag)
 {

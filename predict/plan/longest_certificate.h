@@ -25,7 +25,7 @@ struct longest_certificate {
     /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
     bool is_less_probable;
     struct length_ladder ladder;
-    struct request request; /* degrees filled in */
+    struct request request; /* the setup's request, with all degrees set */
     struct prediction longest_prediction,
         next_prediction;                                  /* simulated; empty where there is none */
     struct option_length option_length[ALTERNATIVES_MAX]; /* longest first */
@@ -34,9 +34,11 @@ struct longest_certificate {
     bool were_options_tried;
 };
 
-/* Searches, and simulates the result. Returns STATUS_NO if nothing fits. *certificate must be all-zero except
- * `length_only`; release it in either case. A length must fit with the setup's fits_probability, which has its old
- * value afterwards. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
+/* Finds the longest sequence that fits, and simulates it and the next length. Then finds the longest sequence with each
+ * other option, unless schedules are too large for that. Returns STATUS_NO if nothing fits. *certificate must be
+ * all-zero except `length_only`; release it in either case. A length must fit with the setup's fits_probability, which
+ * has its old value afterwards. After a signal that base/interrupt.h has noted, the certificate holds what was known by
+ * then. */
 enum status longest_certificate_make(struct longest_certificate *certificate, struct setup *setup,
                                      struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);

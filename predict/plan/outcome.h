@@ -34,10 +34,8 @@ struct outcome {
     double missing_bytes; /* UNFIT: bytes by which it does not fit */
     /* tokens/s/GPU: for OUTCOME_SIMULATED the predicted rate, else a rate that the candidate cannot exceed */
     double rate_bound;
-    double step_s,
-        /* seconds of the step, and its sequences; with packed documents, those of the typical batch of the packed
-         * set */
-        step_sequences;
+    /* the seconds and the number of sequences of the step; with packed documents, of the step of the typical batch */
+    double step_s, step_sequences;
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
     /* OUTCOME_SIMULATED, with a packed set of documents: the step times of the batches on which this row was predicted.
@@ -50,8 +48,9 @@ struct outcome {
     /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
     bool are_causes_final;
     struct prediction_products products; /* of OUTCOME_SIMULATED only */
-    double bubble_share,
-        exposed_copy_share; /* shares of the step: stages idle; idle for copies to the host and back */
+    /* shares of the step: bubble_share, in which stages idle; exposed_copy_share, in which ranks wait for copies to the
+     * host and back */
+    double bubble_share, exposed_copy_share;
     /* tokens of a sequence: the longest that fits, or those that were asked for */
     int64_t sequence_tokens;
     struct length_ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
@@ -68,8 +67,8 @@ void outcome_fill_times(struct outcome *outcome, const struct prediction *predic
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
                              int64_t gpus);
 
-/* Returns a digest of all on which an outcome of the candidate depends, beside the options and files of the question
- * and the state of the search. */
+/* Returns a digest of all on which an outcome of the candidate depends, apart from the options and files of the
+ * question and the state of the search. */
 uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
                      const struct candidate *candidate);
 

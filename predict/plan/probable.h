@@ -9,10 +9,9 @@
 #include "predict/plan/best.h"
 
 struct probable_choice {
-    double asked_probability,
-        /* taken_probability: that of the search whose result is used; below asked_probability if nothing fits with
-         * that */
-        taken_probability;
+    /* taken_probability: the one with which the used result was found; it is below asked_probability if nothing fits
+     * with that */
+    double asked_probability, taken_probability;
     /* OUTCOME_SIMULATED: a configuration that is better than the winner, but fits with a probability from 0.5 to
      * asked_probability only. Other kinds: there is none */
     struct outcome less_probable_outcome;

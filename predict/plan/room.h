@@ -1,7 +1,7 @@
 /* predict/plan/room.h: whether a plan takes a configuration, by the memory that it needs.
  *
- * Every search below predict/plan/ asks here, so that there is one criterion. It must be monotone: what needs more
- * memory than another configuration, and is otherwise the same, is not taken where that one is not. */
+ * Every search below predict/plan/ asks here, so that there is one criterion. It must be monotone: if a configuration
+ * is not taken, neither is one that is otherwise the same and needs more memory. */
 #ifndef PREDICT_PLAN_ROOM_H
 #define PREDICT_PLAN_ROOM_H
 

@@ -44,7 +44,7 @@ static void shorten_micro(struct short_shape *shape, const struct choices *c)
     shape->micro_batches[1] = few;
 }
 
-/* Returns layers times micro-batches of all shorter steps. */
+/* Returns the sum of layers x micro-batches over all shorter steps. */
 static double work_of_short_steps(const struct short_shape *s)
 {
     double layers = (double)(has_fewer(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
@@ -113,7 +113,8 @@ static double step_of_layers_s(const struct setup *setup, const struct request *
     return less_s > 0 && few_s > less_s ? few_s + more * (few_s - less_s) : 0;
 }
 
-/* Returns what a step of all layers has, if shorter steps have less and few. */
+/* Extrapolates seconds or bytes to a step of all layers: `less` are those of shape->layers[0] layers, `few` those of
+ * shape->layers[1] layers. */
 static double extrapolate_step(const struct short_shape *shape, const struct choices *c,
                                double less, double few)
 {

@@ -6,8 +6,8 @@
  *
  *     T(l) = T(l, m) + (M - m) (T(l, m) - T(l, m - 1)),    T = T(l) + (L - l) / p (T(l) - T(l - p))
  *
- * for M micro-batches and L layers, p layers a period of all stages, and without jitter. Memory grows with layers
- * likewise, and does not depend on the micro-batches once the pipeline is full.
+ * for M micro-batches and L layers, without jitter, where p is the number of layers in one period of all stages. Memory
+ * grows with layers likewise, and does not depend on the micro-batches once the pipeline is full.
  *
  * A short list (predict/prediction.h) represents a whole step exactly, but needs at least 7 micro-batches or layers,
  * and proves that it does; a bound needs neither. So a search looks at these steps first, and at short lists of what is

@@ -310,7 +310,8 @@ static void walk_windows(struct space_walk *w, struct request request)
     }
 }
 
-/* Tries all keys, and only needed ones, with each rule of core plans, and the rules of tiles. */
+/* Tries each rule of core plans, with all keys sent and with only the needed ones. If --rotate is open, also tries the
+ * rules of tiles, and only needed keys without a core plan. */
 static void walk_core_plans(struct space_walk *w, struct request request)
 {
     /* chunks of 1024 and 4096 are not tried, as their results are between those of their neighbours
