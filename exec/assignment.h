@@ -87,8 +87,8 @@ struct assignment {
     bool *reads_softmax;
     struct assignment_shares *square_sum_shares; /* (rows, ranks), one row for each SQUARE_SUM op */
     uint32_t *share_row_of_op;                   /* (ops) row of square_sum_shares, or IR_NONE */
-    struct assignment_pieces
-        *attention_pieces;         /* (rows, ranks), one row for each shape with mask DOCUMENTS */
+    /* (rows, ranks), one row for each shape with work_has_documents() */
+    struct assignment_pieces *attention_pieces;
     uint32_t *pieces_row_of_shape; /* (shapes) row of attention_pieces, or IR_NONE */
     /* (needed_row_count, ranks), one row for each shape that moves rows which ranks need of each other */
     struct assignment_rows *needed_rows;

@@ -69,7 +69,8 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
         uint64_t offset = ir->buffer.offset[b];
         uint64_t room = ir->planned_bytes[ir->buffer.memory[b]];
         char buffer[64];
-        if (offset == UINT64_MAX) /* not planned: wrong only if an op names it */
+        /* no offset is planned; check_views() refuses ops that use the buffer */
+        if (offset == UINT64_MAX)
             continue;
         ir_buffer_name(ir, (buffer_id){b}, buffer, sizeof buffer);
         if (offset % OFFSET_ALIGNMENT != 0)
@@ -86,7 +87,8 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
     return STATUS_OK;
 }
 
-/* Returns whether a buffer has masters, or this rank's part of sharded parameters, which may be the masters. */
+/* True if a buffer is bound to master parameters, or to a rank's part of sharded parameters, which AdamW may update in
+ * the place of masters. */
 static bool is_master(const struct ir *ir, uint32_t buffer)
 {
     const uint16_t binding = ir->buffer.binding[buffer];
@@ -176,7 +178,7 @@ static enum status check_group_members(const struct assignment *assignment, cons
     return STATUS_OK;
 }
 
-/* Numbers the calls of one role and checks its ops. */
+/* Numbers the collectives and the barriers of each group in the list of one role, and checks the role's ops. */
 static enum status number_and_check_ops(struct assignment *assignment, const struct role *role,
                                         const char *name, struct diag *diag)
 {

@@ -33,7 +33,8 @@ static bool same_channel(const struct endpoint *a, const struct endpoint *b)
     return a->source == b->source && a->destination == b->destination && a->channel == b->channel;
 }
 
-/* Finds the rank at the other end of a send or receive. False: it lies beyond the end of the group. */
+/* Sets *peer to the rank at the other end of a send or receive. Returns false if its index is beyond the end of the
+ * group. */
 static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
                       uint32_t *peer)
 {

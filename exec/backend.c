@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-extern const struct backend cpu_backend;  /* exec/cpu/ */
-extern const struct backend cuda_backend; /* exec/cuda/, or what says that it was not built */
+extern const struct backend cpu_backend; /* exec/cpu/ */
+/* exec/cuda/; without CUDA in the build, one that refuses to run */
+extern const struct backend cuda_backend;
 
 /* The first is the default. */
 static const struct backend *const backends[] = {&cpu_backend, &cuda_backend};

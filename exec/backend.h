@@ -40,8 +40,8 @@ struct call {
      * whole operand is added, and only this rank holds it */
     const struct copied_run *square_sum_shares;
     uint32_t share_count;
-    /* attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: it has another mask, or sees no
-     * keys */
+    /* for attention over documents (work_has_documents()): the pieces of keys that the rank sees; NULL: other work, or
+     * the rank sees no keys */
     const struct attention_piece *seen_pieces;
     uint32_t seen_piece_count;
     /* for work that moves rows which ranks need of each other (TAKE_ROWS, ADD_ROWS, MERGE_ROWS, EXCHANGE): the rows of
@@ -86,8 +86,8 @@ struct backend {
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_header_function *say, void *user);
 
-    /* Returns the mean clock of the device between two times of run_now_s(), in MHz, and describes what is known of the
-     * device then. NULL, or a clock of 0: nothing is known. */
+    /* Of the device between two times of run_now_s(): clock_mhz() returns its mean clock in MHz, 0 if that is unknown;
+     * describe_step() describes what else is known of it. NULL: nothing is known. */
     double (*clock_mhz)(struct exec_run *run, double begin_s, double end_s);
     void (*describe_step)(struct exec_run *run, double begin_s, double end_s,
                           backend_header_function *say, void *user);
@@ -105,8 +105,9 @@ struct backend {
     void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
                 uint64_t bytes);
 
-    /* Make bytes of a pool zero, and fill elements of one with a draw's numbers; nothing runs meanwhile. NULL: the pool
-     * is host memory. draw() returns false if the pool is memory of the host. */
+    /* clear() makes bytes of a pool zero. draw() fills elements of a pool with a draw's numbers, or returns false if
+     * the pool is host memory, which the caller fills itself. Nothing runs meanwhile. NULL: all pools are host
+     * memory. */
     void (*clear)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                   uint64_t bytes);
     bool (*draw)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,

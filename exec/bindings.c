@@ -92,7 +92,7 @@ struct element_run {
     uint64_t tensor_offset, buffer_offset, element_count;
 };
 
-typedef void element_run_function(void *context, const struct element_run *stretch);
+typedef void element_run_function(void *context, const struct element_run *run);
 
 /* Calls use() once for each run of consecutive tensor elements that a bound buffer holds on its rank. Padding is in no
  * run. */
@@ -102,7 +102,7 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
     const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
     struct mesh_place place = mesh_place_of(ir, buffer->rank);
     uint64_t begin = 0, end = bundle->elements,
-             at = 0; /* of the bundle: this buffer; this tensor */
+             at = 0; /* in elements of the bundle: begin, end: this buffer; at: the tensor */
     if (buffer->binding->shard_group != IR_NONE16) {
         uint32_t instance, index;
         if (!group_find_member(&ir->mesh, &ir->group[buffer->binding->shard_group], buffer->rank,
@@ -121,21 +121,22 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
         for (uint64_t e = from; end > at && e < to;) {
             uint64_t row = e / (uint64_t)slice.cols, col = e % (uint64_t)slice.cols;
             uint64_t left = run - e % run, count = left < to - e ? left : to - e;
-            struct element_run stretch = {
+            struct element_run part = {
                 .tensor = t,
                 .tensor_offset = ((uint64_t)slice.first_row + row) * (uint64_t)tensor->cols +
                                  (uint64_t)slice.first_col + col,
                 .buffer_offset = at + e - begin,
                 .element_count = count,
             };
-            use(context, &stretch);
+            use(context, &part);
             e += count;
         }
         at += (uint64_t)(slice.allocated_rows * slice.cols);
     }
 }
 
-/* Joins runs of equal length and distance into blocks. */
+/* The block to which runs of equal length and distance are joined until one does not fit. use_block then gets the
+ * block. */
 struct joined_runs {
     bindings_block_function *use_block;
     void *context;
@@ -180,20 +181,20 @@ struct copied_runs {
     struct copied_run last_run;
 };
 
-static void add_copied_run(void *context, const struct element_run *stretch)
+static void add_copied_run(void *context, const struct element_run *run)
 {
     struct copied_runs *s = context;
-    const struct tensor *tensor = &s->ir->tensor[stretch->tensor];
+    const struct tensor *tensor = &s->ir->tensor[run->tensor];
     uint32_t same = s->replicating_axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]),
              copies = 1;
     for (uint32_t a = 0; a < s->ir->mesh.axis_count; a++)
         copies *= same >> a & 1 ? s->ir->mesh.axis[a].size : 1;
     bool goes_on = s->run_count > 0 && s->last_run.copies == copies &&
-                   s->last_run.begin + s->last_run.element_count == stretch->buffer_offset;
+                   s->last_run.begin + s->last_run.element_count == run->buffer_offset;
     if (goes_on)
-        s->last_run.element_count += stretch->element_count;
+        s->last_run.element_count += run->element_count;
     else
-        s->last_run = (struct copied_run){stretch->buffer_offset, stretch->element_count, copies};
+        s->last_run = (struct copied_run){run->buffer_offset, run->element_count, copies};
     s->run_count += !goes_on;
     if (s->runs != NULL)
         s->runs[s->run_count - 1] = s->last_run;
@@ -492,7 +493,7 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
         b->next_step = buffer->step + 1;
     }
     if (stored_tensors_are_in(buffer))
-        return STATUS_OK; /* no op writes them */
+        return STATUS_OK; /* no op writes codes and scales */
     if (holds_tensors(buffer->binding->kind)) {
         collect_tensors(b, buffer);
     } else if (buffer->binding->kind == BINDING_LOSS &&

@@ -33,7 +33,8 @@ struct copied_run {
 uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
                               struct copied_run *share);
 
-/* Arrays of (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
+/* The model's tensors and sequences that bound buffers are filled from and collected into. An array of tensors has
+ * (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
 struct bindings {
     const struct ir *ir;
     /* Values that fill buffers. */

@@ -61,7 +61,7 @@ enum status bootstrap_all_gather(struct bootstrap *bootstrap, const void *mine, 
 enum status bootstrap_check_same_request(struct bootstrap *bootstrap, uint64_t request,
                                          struct diag *diag);
 
-/* From now on a message waits for two seconds only, because this process is about to end. */
+/* Call it when this process is about to end: from then on each call waits at most two seconds for a message. */
 void bootstrap_leave(struct bootstrap *bootstrap);
 
 /* The progress of all processes during a step, as far as one of them knows it. They exchange it several times a second,

@@ -179,7 +179,7 @@ static enum status report_failed_call(const struct bootstrap *b, const char *cal
                       b->place.rank0_port, strerror(errno));
 }
 
-/* Makes on rank 0 the sockets for every other rank. */
+/* Listens on rank 0 until every other rank has made all its connections. host[r] receives the machine id of rank r. */
 static enum status listen_for_all(struct bootstrap *b, uint64_t *host, struct diag *diag)
 {
     const int one = 1;

@@ -326,7 +326,7 @@ static void fill_trace_header(struct exec_run *run, const struct measured_steps 
     trace_set_key(trace, "measured_steps", text);
     c_snprintf(text, sizeof text, "%.9g", median_s);
     trace_set_key(trace, "step_s", text);
-    struct diag nobody = {0}; /* it was open a moment ago */
+    struct diag nobody = {0}; /* errors are dropped: the device was open during the steps */
     if (run->backend->describe != NULL)
         (void)run->backend->describe(add_header_to_trace, trace, &nobody);
     if (run->backend->describe_run != NULL)
@@ -374,7 +374,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
                            &result->trace, result->peak_bytes);
         ir_trace_set_stages(run->ir, &result->trace);
     }
-    steps->step_s = NULL; /* the result's */
+    steps->step_s = NULL; /* the result has the array now */
 }
 
 /* ---- a run from its options to its result ---- */

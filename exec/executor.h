@@ -10,8 +10,8 @@ struct executor;
 /* Starts the threads; NULL with a message in diag when the system refuses. */
 struct executor *executor_new(struct exec_run *run, struct diag *diag);
 
-/* Runs one step to its end and returns its seconds, a negative number if the run has failed (run->failure says why).
- * Watches for stalls and for the time limit. */
+/* Runs one step to its end and returns its seconds, a negative number if the run has failed (run->failure_text says
+ * why). Watches for stalls and for the time limit. */
 double executor_run_step(struct executor *executor);
 
 /* Ends the threads. */

@@ -131,18 +131,18 @@ static size_t list_memory_changes(const struct exec_run *run, const struct op_ti
         if (ir->buffer.role[b] != run->assignment.role_of_rank[rank] ||
             (persistent ? !liveness_is_separate_persistent(ir, b) : first_use_s[b] < 0))
             continue;
-        struct buffer_event born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
-                                    ir->buffer.category[b],
-                                    (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
-        double death_s = persistent ? INFINITY : buffer_free_time_s(run, time, rank, b);
-        if (death_s <= born.time_s) /* only guarded-out ops of this rank touch it */
+        struct buffer_event event = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
+                                     ir->buffer.category[b],
+                                     (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
+        double free_s = persistent ? INFINITY : buffer_free_time_s(run, time, rank, b);
+        if (free_s <= event.time_s) /* guards leave out all ops of this rank that use it */
             continue;
-        change[count++] = born;
+        change[count++] = event;
         if (persistent)
             continue;
-        born.time_s = death_s;
-        born.bytes = -born.bytes;
-        change[count++] = born;
+        event.time_s = free_s;
+        event.bytes = -event.bytes;
+        change[count++] = event;
     }
     if (count > 0)
         qsort(change, count, sizeof *change, compare_by_time);

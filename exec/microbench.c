@@ -18,10 +18,10 @@ enum {
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
     QUEUE = 400,      /* ops that are queued while an earlier op occupies the stream */
-    SYNCS = 20,       /* pairs of an op and a wait for it */
-    HOLD = 768,       /* sides of the product that occupies the stream: some 10 ms on a core, */
-    HOLD_GPU = 12288, /* or on a GPU with */
-    HOLD_SMS = 132,   /* this many multiprocessors */
+    SYNCS = 20,       /* how many times an op and a wait for it are emitted */
+    HOLD = 768,       /* the side of the square product that occupies a core for some 10 ms */
+    HOLD_GPU = 12288, /* its side for a GPU with HOLD_SMS multiprocessors */
+    HOLD_SMS = 132,
     SUSTAINED_MAX = 20000,
 };
 
@@ -64,8 +64,8 @@ struct bench {
     /* the measured work, whose group is now an id and no longer a number of members */
     struct work work;
     op_id first_timed_op_id;    /* the first op that is timed */
-    uint32_t timed_ops;         /* number of ops that are timed, */
-    uint32_t timed_op_distance; /* and the distance in the list from one to the next; 0: 1 */
+    uint32_t timed_ops;         /* number of ops that are timed */
+    uint32_t timed_op_distance; /* the distance in the list from one timed op to the next; 0: 1 */
 };
 
 static void release_bench(struct bench *b)
@@ -429,7 +429,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
     const struct exec_io io = {.user = b, .fill = fill_operand};
     uint32_t rounds = o->most_rounds > 0 ? o->most_rounds : b->on_gpu ? 1 : 2;
     double enough_s = 2 * (o->round_s > 0 ? o->round_s : SECONDS), spent_s = 0;
-    bool few = b->bench_case->point_role == POINT_ISSUE; /* a sample a round */
+    bool few = b->bench_case->point_role == POINT_ISSUE; /* each round gives one sample only */
     if (b->bench_case->point_role == POINT_SUSTAINED)
         rounds = 1;
     double before_s = -1;

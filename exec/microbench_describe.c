@@ -13,7 +13,8 @@ static void set_header_key(struct points *points, const char *key, const char *v
     points_add_header_line(points, (struct loc){0}, key, value);
 }
 
-/* "model name : ..." of the first processor; not every system has it. */
+/* Sets name to the "model name" of the first processor, or, on a system that does not give it, to the machine's
+ * architecture. */
 static void read_processor_name(char *name, size_t size)
 {
     static const char key[] = "model name";

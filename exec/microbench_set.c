@@ -33,7 +33,7 @@ static void add_product_cases(struct microbench_list *set, bool quick)
                               .matmul = {sizes[i].m, sizes[i].n, sizes[i].k, sizes[i].form, 0, 0}});
 }
 
-/* Squares with and without a mask, long and short sides, grouped heads: per head dim. */
+/* Adds attention for each head dim: squares with and without a mask, long and short sides, and grouped heads. */
 static void add_attention_cases(struct microbench_list *set, bool quick)
 {
     static const int64_t dims[] = {64, 32, 128, 16};

@@ -96,7 +96,7 @@ static uint8_t to_narrow(struct narrow_float type, float value)
     int exponent;
     frexpf(size, &exponent);
     exponent = size == 0 || exponent < 2 - type.bias ? 1 - type.bias : exponent - 1;
-    /* the value in units of the distance between codes near it; if it rounds up to the next power of two, the sum is
+    /* the value divided by the distance between the codes near it; if it rounds up to the next power of two, the sum is
      * the code of that power */
     float steps = nearbyintf(ldexpf(size, type.mantissa_bits - exponent));
     return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa_bits) + (int)steps));

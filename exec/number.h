@@ -20,9 +20,9 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
 /* Returns the largest number of an 8- or 4-bit type. */
 float number_largest(enum dtype dtype);
 /* Returns the exponent, from -127 to 127, of the power of two by which numbers of at most amax are divided before they
- * are stored in a narrow dtype. up: the least exponent with which none exceeds the type's largest number,
- * ceil(log2(amax / largest)), as in cuBLAS. down: floor(log2(amax)) less the largest exponent of the type, as in the
- * OCP Microscaling specification; then numbers of up to 1.14 times the largest (in e4m3) become the largest. */
+ * are stored in a narrow dtype. down false: the least exponent with which none exceeds the type's largest number,
+ * ceil(log2(amax / largest)), as in cuBLAS. down true: floor(log2(amax)) less the largest exponent of the type, as in
+ * the OCP Microscaling specification; then numbers of up to 1.14 times the largest (in e4m3) become the largest. */
 int number_scale_exponent(float amax, enum dtype dtype, bool down);
 
 /* Returns the binary digits of a type's significand; 0: it is no floating-point type. */

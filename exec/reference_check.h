@@ -92,7 +92,7 @@ struct reference_check_error {
 };
 
 struct reference_check_row {
-    const char *tensor; /* the ir's */
+    const char *tensor; /* the name that the ir has */
     /* Errors over the quantity by which the tolerance is multiplied. The difference is NAN if the schedule binds no
      * such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];

@@ -49,7 +49,7 @@ static double *gather_rows_of_expert(struct arena *arena, const struct expert_pr
     return x;
 }
 
-/* Sets y, (copies of all tokens, outputs). */
+/* Sets y, (copies of all tokens, outputs), to the products of each copy's inputs with the weights of its expert. */
 static void experts_linear(const struct expert_products *v, double *y)
 {
     size_t *row = heap_alloc(v->token_count * v->transformer->experts_per_token, sizeof *row),
@@ -139,7 +139,7 @@ static double *route_weights(struct arena *arena, const struct transformer *t, c
     return weights;
 }
 
-/* Adds the gradient of logits, straight from the definition: every score by every logit. */
+/* Adds the gradients of the logits to d_logits, straight from the definition: every score by every logit. */
 static void route_backward(const struct transformer *t, double *d_logits, const double *d_weights,
                            const double *logits, const int32_t *expert, size_t s)
 {
@@ -162,8 +162,8 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         }
 }
 
-/* If the model has router_on_input, the router's weight of copy i multiplies the input of its expert, otherwise the
- * output; the other factor is 1. */
+/* Return the factor of the input of copy i's expert, and that of its output. One is the router's weight of the copy:
+ * the input's with router_on_input, else the output's. The other is 1. */
 static double input_weight(const struct transformer *t, const double *weights, size_t i)
 {
     return t->router_on_input ? weights[i] : 1;

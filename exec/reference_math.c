@@ -75,7 +75,8 @@ static void add_adapter(const struct reference_adapter *p, double *y, const doub
     free(narrow);
 }
 
-/* Adds the adapter's gradients, and to dx, (rows, inputs), what its columns of dy, (rows, outputs), bring. */
+/* Adds the gradients of the adapter's weights, and adds to dx, (rows, inputs), the gradient that follows from the
+ * adapter's columns of dy, (rows, outputs). */
 static void adapter_backward(const struct reference_adapter *p, double *dx, const double *dy,
                              const double *x, size_t rows, size_t outputs, size_t inputs)
 {

@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 
-/* A weight and its gradient, with a bias and its gradient or with bias and dbias NULL. */
 /* An adapter of some of a linear layer's outputs, first..first+outputs: a is (rank, inputs), b (outputs, rank). */
 struct reference_adapter {
     const double *a, *b;
@@ -23,6 +22,8 @@ struct reference_adapter {
 
 enum { REFERENCE_ADAPTERS = 3 }; /* the most that a layer's product has */
 
+/* The weight of a linear layer or a norm and its gradient, and a bias and its gradient; bias and dbias are NULL if
+ * there is no bias. */
 struct reference_affine {
     const double *weight, *bias;
     double *dweight, *dbias;

@@ -44,7 +44,8 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
 
 /* ---- parameters ---- */
 
-/* Returns the tensor PREFIXname.weight with its bias, if it has one. Without the tensor: all NULL. */
+/* Returns the tensor PREFIXname.weight with its bias, if it has one. If the model lacks the tensor, all pointers are
+ * NULL. */
 static struct reference_affine read_affine(const struct reference *r, const char *prefix,
                                            const char *name)
 {
@@ -146,7 +147,7 @@ static double *apply_norm(struct arena *arena, struct reference_storage *to,
                                   s * (size_t)t->hidden);
 }
 
-/* Returns the gradient of x from dy, that of normed(x). */
+/* Returns the gradient of x, given dy, the gradient of apply_norm(x), and adds the gradients of the norm's weights. */
 static double *norm_backward(struct arena *arena, struct reference_storage *to,
                              const struct transformer *t, const struct reference_affine *norm,
                              double *dy, const double *x, size_t s)
@@ -209,7 +210,8 @@ static void add_branch(struct reference_storage *to, double *d, const double *br
     reference_round_stored(to, d, count);
 }
 
-/* Returns the gradient of the input of a dense feed-forward part. */
+/* Returns the gradient of the input of a dense feed-forward part, given dlowered, that of its output, and adds the
+ * gradients of its weights. */
 static double *ffn_backward(struct arena *arena, struct reference_storage *to,
                             const struct transformer *t, const struct reference_layer *p,
                             size_t ffn, const struct reference_values *l, const double *dlowered,

@@ -149,7 +149,8 @@ void reference_latent_forward(struct arena *arena, struct reference_storage *to,
         }
 }
 
-/* Returns the gradient of a narrow vector from that of its norm. */
+/* Returns the gradient of a narrow vector x, given dnormed, the gradient of its norm, and adds the gradients of the
+ * norm's weights. */
 static double *latent_norm_backward(struct arena *arena, struct reference_storage *to,
                                     const struct transformer *t,
                                     const struct reference_affine *norm, const double *dnormed,

@@ -100,7 +100,7 @@ static void set_routed_counts(struct call *call)
     work_operands(work, WORK_WRITES, 1, want);
     for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k].element_count = want[k].count;
-    if (work_permutes(work)) { /* the kind takes to=0 for rows that are not listed */
+    if (work_permutes(work)) { /* work_operands() takes a `to` of 0, no row, for even routing */
         struct operand *copies = work->kind == WORK_PERMUTE     ? &call->write[0]
                                  : work->kind == WORK_UNPERMUTE ? &call->read[0]
                                                                 : &call->read[1];

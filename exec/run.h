@@ -22,7 +22,7 @@ struct exec_run {
     const struct exec_options *options;
     struct assignment assignment;
     const struct backend *backend;
-    void *backend_state; /* the backend's */
+    void *backend_state; /* belongs to the backend */
     struct poison *poison;
     struct bootstrap *world; /* the other processes; NULL: every rank is a thread of this one */
     uint32_t first_rank, rank_count; /* the ranks of this process */

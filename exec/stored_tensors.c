@@ -64,7 +64,8 @@ bool stored_tensors_are_in(const struct exec_buffer *buffer)
            (buffer->binding->kind == BINDING_PARAM || buffer->binding->kind == BINDING_SCALES);
 }
 
-/* Copies those of `bytes` bytes from byte `at` of the whole that a buffer holds, which begins at byte `begin`. */
+/* Copies `bytes` bytes, which are at byte `at` of a bundle's codes or scales, as far as the buffer holds them. The
+ * buffer holds the bundle's bytes from byte `begin` on. */
 static void copy_part(const struct exec_buffer *buffer, uint64_t begin, const uint8_t *from,
                       uint64_t at, uint64_t bytes)
 {

@@ -46,8 +46,8 @@ static enum dtype moment_dtype(const struct ir *ir)
     return DTYPE_F32;
 }
 
-/* Fills the codes and scales of stored weights: of the reference's values, or, without one, of any of the usual
- * size. */
+/* Makes the codes and scales of stored weights from the reference's values or, without a reference, from random values
+ * of the usual size. */
 static void encode_stored(struct training *t)
 {
     for (uint32_t i = 0; t->stored != NULL && i < t->ir->tensor_count; i++) {
@@ -355,7 +355,7 @@ static enum status collect_bound_buffer(void *user, const struct exec_buffer *bu
 {
     struct training *t = user;
     enum status status = bindings_collect_buffer(&t->bindings, buffer, diag);
-    t->losses[buffer->step] = t->bindings.loss; /* whole once all ranks have been read */
+    t->losses[buffer->step] = t->bindings.loss; /* complete once all ranks have been read */
     return status;
 }
 
@@ -549,7 +549,8 @@ int64_t training_vocab_rows(const struct ir *ir)
                           (part < 0 ? 1 : (int64_t)group_rank_count(&ir->mesh, &ir->group[part]));
         vocab = end > vocab ? end : vocab;
     }
-    for (uint32_t op = 0; op < ir->op.count; op++) { /* which the last part may not fill */
+    /* the last part of the table may be padded: the loss has the number of tokens */
+    for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work->kind == WORK_CROSS_ENTROPY_PARTIAL && work->loss_partial.total > 0 &&
             work->loss_partial.total < vocab)

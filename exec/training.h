@@ -61,7 +61,8 @@ enum training_products {
     TRAINING_PRODUCTS_SAME,
     TRAINING_PRODUCTS_DIFFERENT
 };
-/* Fills *products with the 8-bit operands of a schedule. */
+/* Sets *products to the dtypes, scales and layers of the schedule's 8-bit products, and returns how they compare with
+ * those of the reference. */
 enum training_products training_find_products(const struct ir *ir,
                                               struct reference_eight_bit_products *products);
 

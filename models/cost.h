@@ -206,9 +206,9 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
-/* Returns the seconds of an attention op with mask DOCUMENTS in a training step on a rank for which the mask leaves
- * these pieces. Where shapes were measured, the formula is corrected as for the dense attention of the piece with most
- * pairs. */
+/* Returns the seconds of an attention op with mask DOCUMENTS, CHUNKS or PLAN in a training step, on a rank for which
+ * the mask leaves these pieces. Where shapes were measured, the formula is corrected as for the dense attention of the
+ * piece with most pairs. */
 double cost_document_attention_s(const struct device_cost *cost, enum attention_impl impl,
                                  const struct work *work, const struct attention_piece *piece,
                                  size_t count);

@@ -155,9 +155,10 @@ struct work {
         } dequantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
-            /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first row of q, and
-             * of k and v, among the rows of the sequence that a context rank holds. away, away_out: k and v come from
-             * the rank this many ranks before this one, in the ring of cp (or cp_in) and in that of cp_out. */
+            /* For the masks DOCUMENTS, CHUNKS and PLAN. sequence: the number of the rank's sequence, from 0. q_first,
+             * kv_first: the first row of q, and of k and v, among the rows of the sequence that a context rank holds.
+             * away, away_out: k and v come from the rank this many ranks before this one, in the ring of cp (or cp_in)
+             * and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
             int64_t vdim;  /* the columns of a head of v and of the result; 0: dim */
             int64_t round; /* for mask PLAN: 1 + the round of a plan of tiles; 0: needed rows */
@@ -399,8 +400,8 @@ struct attention_piece {
 };
 double attention_piece_pairs(const struct attention_piece *piece);
 
-/* Returns the number of (query, key) pairs that the mask lets through, exactly. The mask must not be DOCUMENTS. It is
- * a double because products of it exceed 2^63 for long sequences. docs/costs.md, "Attention". */
+/* Returns the number of (query, key) pairs that the mask lets through, exactly. The mask must be FULL, CAUSAL or
+ * WINDOW. It is a double because products of it exceed 2^63 for long sequences. docs/costs.md, "Attention". */
 double work_attention_pairs(const struct work *work);
 /* Returns the flops of an attention that computes `pairs` pairs. */
 double work_attention_flops(const struct work *work, double pairs);
@@ -408,8 +409,8 @@ double work_attention_flops(const struct work *work, double pairs);
 /* Returns the floating-point operations of the matrix products in a work; a multiply-add is 2. MATMUL: 2 m n k.
  * ATTENTION: 2 (dim + vdim) for each visible pair and head; its backward: 2 (3 dim + 2 vdim). Every other kind has 0,
  * as in all published conventions: its time is that of its bytes, and its flops are below 1 % of a layer's. Do not call
- * it for attention with mask DOCUMENTS, whose pairs depend on the rank: ir_work_flops_on_rank() (schedule/ir/visible.h)
- * counts them. */
+ * it for attention with mask DOCUMENTS, CHUNKS or PLAN, whose pairs depend on the rank: ir_work_flops_on_rank()
+ * (schedule/ir/visible.h) counts them. */
 double work_flops(const struct work *work);
 /* Returns the bytes read from and written to device memory (host memory for an op on the host) if each operand is read
  * or written once; in an activation with `touches`, that many times in total. An embedding reads only the rows of its

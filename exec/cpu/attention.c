@@ -201,8 +201,8 @@ const char *cpu_merge(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* A head's sink is a score without a key and a value: it enlarges the sum of the softmax and adds nothing to the
- * output. */
+/* Adds the sink of each head to the softmax of a finished attention: rescales o, and updates the lse. A sink is a score
+ * without a key and a value, so it enlarges the sum of the softmax and adds nothing to the output. */
 const char *cpu_sink(const struct call *call, float *scratch)
 {
     (void)scratch;

@@ -1,5 +1,5 @@
 /* The gradient of attention, tile by tile: scores are computed again, P = exp(S - lse), and with delta = rowsum(dO o
- * O), dS = P o (dO V^T - delta) / sqrt(dim); with the parameter `delta` it is read in place of O. The lse and O are
+ * O), dS = P o (dO V^T - delta) / sqrt(dim); with the parameter `delta`, delta is read in place of O. The lse and O are
  * those of the whole row, so a block of keys yields exactly its own part of the gradient (FlashAttention-2). */
 #include "exec/cpu/kernels.h"
 

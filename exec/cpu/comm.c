@@ -15,8 +15,8 @@ struct collective_part {
     struct operand send, recv;
 };
 
-/* The state of the collectives and barriers of one instance of a group. Each collective of the step has a number in
- * it. */
+/* The state of the collectives and barriers of one instance of a group. The collectives of a step are numbered from 0
+ * in each instance, and so are the barriers. */
 struct group_instance {
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
@@ -236,7 +236,8 @@ static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t be
     return relative ? (k + size - m->member_index) % size * count : begin;
 }
 
-/* Computes to = sum or maximum over members of their slices of `count` send elements. */
+/* Sets `count` elements of `to` to the sum or the maximum, over all members, of the elements that their send buffers
+ * have from slice_begin() on. */
 static void reduce_elements(const struct comm_member *m, void *to, uint64_t begin, uint64_t count,
                             enum reduce_op reduction)
 {
@@ -282,7 +283,7 @@ static bool all_reduce(const struct comm_member *m)
     return true;
 }
 
-/* Returns the rows of the shape on another member of the group. */
+/* Returns the rows that member k of the group sends and receives in work of this shape. */
 static const struct assignment_rows *rows_of_member(const struct comm_member *m, uint32_t k)
 {
     const struct assignment *assignment = &m->run->assignment;
@@ -343,7 +344,7 @@ static void fetch_routed_rows(const struct comm_member *m)
     }
 }
 
-/* Adds `count` elements to others of the same type. */
+/* Adds `count` elements of `from` to those of `to`, which have the same type. */
 static void add_elements(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     enum { BLOCK = 1024 };
@@ -450,7 +451,7 @@ static void compute_member_result(const struct comm_member *m)
     }
 }
 
-/* Returns the fewest bytes that a member must send to others. */
+/* Returns the fewest bytes that a member must send to others, for which the rank's emulated link is then busy. */
 static double least_sent_bytes(const struct work *work, uint32_t size)
 {
     double bytes = (double)work_payload_bytes(work), others = (double)size - 1;

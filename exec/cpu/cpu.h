@@ -39,7 +39,7 @@ struct cpu_worker {
     struct assignment_stream op_list;
     uint32_t issued_ops,
         ended_ops; /* how many ops have been issued, and have ended, in the current step */
-    /* op_list.ops[ended_ops] is running: all ops for which it waited have ended */
+    /* op_list.ops[ended_ops] is running: it has stopped waiting for other ops */
     bool is_running_op;
     /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next op to be issued */
     struct awaited_end awaited;
@@ -54,8 +54,8 @@ struct cpu_rank {
     /* (ops of the role) the index of each op in its stream's list; of a SYNC op, among the host's SYNC ops */
     uint32_t *list_position;
     uint32_t passed_syncs;           /* SYNC ops that the host has passed */
-    pthread_cond_t host_wakeup;      /* the host's */
-    struct awaited_end host_awaited; /* the host's */
+    pthread_cond_t host_wakeup;      /* the rank's host thread sleeps on it */
+    struct awaited_end host_awaited; /* what the host thread waits for */
     bool must_quit;
     void *memory[MEMORY_COUNT];
     struct emulated_link send_link, h2d_link, d2h_link;

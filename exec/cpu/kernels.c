@@ -60,7 +60,7 @@ static size_t round_up_to_line(size_t floats)
     return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 }
 
-/* Must an operand of this dtype be converted for a kernel? Index and byte operands are as they are. */
+/* True if an operand of this dtype is converted to fp32 for a kernel. Operands of indices and bytes are not. */
 static bool needs_conversion(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;

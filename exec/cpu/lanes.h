@@ -10,7 +10,7 @@
 
 enum { LANES = 16 };
 
-/* The largest of count >= 1 numbers that are not NaN. */
+/* Returns the largest of `count` >= 1 numbers, of which none may be NaN. */
 static inline float lanes_max(const float *x, int64_t count)
 {
     float lane[LANES], top = x[0];

@@ -157,7 +157,9 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Merges the statistics of all parts, (parts, rows, 3) as an all-gather leaves them, in this order. */
+/* Merges the statistics of all parts of the vocabulary, which an all-gather has put together as (parts, rows, 3):
+ * writes the lse of each row, and the mean loss over the rows that count, which is added to an earlier loss if there is
+ * one. */
 const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
 {
     (void)scratch;

@@ -70,7 +70,8 @@ static const float *rescaled_operand(float *to, const struct call *call,
     return to;
 }
 
-/* Starts rows of y with a bias, or adds it to what they hold. */
+/* Sets `rows` rows of y, from row `first` on, to the bias, to which the product is then added; with accumulate, adds
+ * the bias to them. */
 static void add_bias(const struct call *call, size_t first, size_t rows, const float *bias)
 {
     const size_t n = (size_t)call->work->matmul.n;

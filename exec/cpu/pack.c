@@ -102,8 +102,9 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* For each part and each pair of rows, copies the packed row of x to the rank's own row of the result; with `back`, the
- * own row of x to the packed row of the result. A part of x has x_rows rows. */
+/* Copies, in each part, each row of `moved` from its packed place in x to its place among the rank's own rows in the
+ * result; with `back`, from its place among the own rows of x to its packed place in the result. A part of x has x_rows
+ * rows. */
 static void copy_moved_rows(const struct call *call, const struct moved_rows *moved, bool back,
                             const struct operand *x, int64_t x_rows)
 {

@@ -14,8 +14,8 @@ static float sigmoid(float x)
 
 static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / pi) */
 
-/* Returns tanh. tanh u = 1 - 2 / (1 + exp 2u) has an absolute error of some 1e-7, which suffices in the factor 1 +
- * tanh. */
+/* Returns tanh(sqrt(2 / pi) (x + 0.044715 x^3)), which gelu's tanh form has. It computes tanh u as 1 - 2 / (1 + exp
+ * 2u), whose absolute error of some 1e-7 suffices in the factor 1 + tanh u. */
 static float tanh_for_gelu(float x)
 {
     return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
@@ -48,7 +48,7 @@ static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
     return (u + 1) * x * s;
 }
 
-/* The forward of gated activations whose function is not SiLU; gated_backward() is their backward. */
+/* Computes the forward of gated activations whose function is not SiLU; gated_backward() computes their backward. */
 static void gated_activation(const struct call *call)
 {
     const int64_t cols = call->work->activation.cols;
@@ -167,7 +167,7 @@ const char *cpu_add(const struct call *call, float *scratch)
 
 const char *cpu_cast(const struct call *call, float *scratch)
 {
-    (void)scratch; /* conversion is what happens around every kernel */
+    (void)scratch; /* cpu_compute_call() has converted x, and converts y */
     memmove(call->write[0].data, call->read[0].data,
             (size_t)call->work->elements.count * sizeof(float));
     return NULL;
@@ -201,7 +201,9 @@ const char *cpu_square_sum(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* torch.nn.utils.clip_grad_norm_, Megatron-LM's clip_grads.py: max / (norm + 1e-6), at most 1. */
+/* Returns the factor by which gradients are scaled: max_norm / (norm + 1e-6), at most 1, as in
+ * torch.nn.utils.clip_grad_norm_ and Megatron-LM's clip_grads.py; 1 without a max_norm. *squares: the square of the
+ * norm. */
 static float clip_factor(const struct call *call, const float *squares)
 {
     double factor = call->adamw.max_norm / (sqrt((double)*squares) + 1e-6);

@@ -443,11 +443,11 @@ static size_t round_up_to_alignment(size_t bytes)
     return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* Returns the bytes of the statistics, with which the scratch begins. The library has them head by head, the
- * schedule row by row. */
+/* Returns the bytes at the beginning of the scratch for a copy of the log-sum-exps, which the library stores head by
+ * head and the schedule row by row. */
 static size_t stats_bytes(const struct attention *a)
 {
-    if (a->documents.count > 0) /* there the library has them row by row, too */
+    if (a->documents.count > 0) /* the library stores these row by row, too: no copy */
         return 0;
     return round_up_to_alignment(
         (size_t)(a->part.query_count * a->planned_call.work->attention.heads) * sizeof(float));
@@ -533,7 +533,8 @@ static const char *run_backward(const struct attention *a, const struct call *ca
         NULL);
 }
 
-/* The attention of packed documents, one or more of them in every call. Rows in no document see no key. */
+/* Runs the attention of all documents of the call in one call of cuDNN. Rows that are in no document see no key: their
+ * output is 0 and their log-sum-exp minus infinity. */
 static const char *run_documents_forward(const struct attention *a, const struct call *call,
                                          const struct cuda_launch_context *place, void *handle)
 {

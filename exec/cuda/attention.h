@@ -26,17 +26,17 @@ void attentions_free(struct attentions *attentions);
 /* Packed documents of an op, on all ranks for which it is planned, as cuDNN takes them: rectangles that lie one after
  * the other in q as in k and v, all with one mask. */
 struct attention_documents {
-    const char *why_not;     /* why they are not so; NULL: they are */
-    int64_t count;           /* of each rank */
-    int64_t most_q, most_kv; /* the most rows of one */
-    bool cover_q, cover_kv;  /* every row is in one */
+    const char *why_not;     /* why cuDNN cannot take the documents; NULL: it can */
+    int64_t count;           /* number of documents, which is the same on each rank */
+    int64_t most_q, most_kv; /* the most rows of q, and of k and v, in one document */
+    bool cover_q, cover_kv;  /* every row of q, or of k and v, is in a document */
     bool whole_kv_tiles;     /* the keys of each are a multiple of VERSION_TILE (versions.h) */
     uint8_t mask;            /* enum fused_mask */
 };
 
-/* Plans the attention of a call; of the call's addresses only the alignment matters. documents: of an op with mask
- * DOCUMENTS, else NULL. Returns NULL, with a message, if no implementation that the caller's option allows can do
- * it. */
+/* Plans the attention of a call; of the call's addresses only the alignment matters. documents: those of an attention
+ * over documents (work_has_documents()), else NULL. Returns NULL, with a message, if no implementation that the
+ * caller's option allows can do it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 const struct attention_documents *documents, struct diag *diag);
 /* Builds the plans that are not built yet, with as many threads as there are processors. */

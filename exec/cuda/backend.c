@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes the rank's device the current device of the calling thread, to which everything goes that backend functions
- * create or launch there. A thread's current device is device 0 at first. */
+/* Makes the rank's device the current device of the calling thread: what backend functions create or launch on this
+ * thread then belongs to that device. A thread starts with device 0. */
 static void select_device(const struct cuda_rank *rank)
 {
-    cudaSetDevice(rank->device); /* open() has found it good */
+    /* it cannot fail: find_device() has made the device current once */
+    cudaSetDevice(rank->device);
 }
 
 /* ---- opening and closing ---- */
@@ -427,7 +428,7 @@ static void cuda_end_step(struct exec_run *run)
 
 /* ---- for the watcher ---- */
 
-/* Records which ops have ended on the device: a host thread that is blocked in a call does not. */
+/* Records which ops have ended on the device, since a host thread that is blocked in a call cannot do it. */
 static void cuda_poll_all_ranks(struct exec_run *run)
 {
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
@@ -446,7 +447,7 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     if (!run_has_rank(run, r))
-        return OP_NOT_ISSUED; /* as far as is known here */
+        return OP_NOT_ISSUED; /* the rank is in another process, so its state is not known here */
     if (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_SYNC) {
         uint32_t host = atomic_load(&run->host_op[r]);
         return host > op ? OP_DONE : OP_NOT_ISSUED;
@@ -471,7 +472,7 @@ static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
     if (!run_has_rank(run, r) || !assignment_op_works_on_rank(&run->assignment, r, op))
-        return false; /* it never comes, or another process knows */
+        return false; /* the op does nothing on the rank, or the rank is in another process */
     if (run->ir->op.kind[op] == WORK_BARRIER)
         return atomic_load(&rank->at_barrier[cuda_local_op(rank, op)]);
     enum op_state state = cuda_state(run, r, op);

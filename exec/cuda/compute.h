@@ -15,9 +15,10 @@ struct cuda_launch_context {
     void *scratch;
     /* host memory of the rank, to which a kernel that finds wrong data writes fault_mark */
     int32_t *fault_mark_address;
-    int32_t fault_mark;          /* op + 1 */
-    const int32_t *visible_keys; /* for an op with mask DOCUMENTS: cuda_mask.visible; else NULL */
-    /* for such an op: where they lie (fused.h); else NULL */
+    int32_t fault_mark; /* op + 1 */
+    /* for attention over documents (work_has_documents()): cuda_mask.visible; else NULL */
+    const int32_t *visible_keys;
+    /* for such an op: where its documents lie in q, k and v; else NULL */
     const struct fused_documents *documents;
     /* for work that moves rows which ranks need of each other: its lists of rows, by enum moved_list; else NULL */
     const struct cuda_row_pairs *row_pairs;

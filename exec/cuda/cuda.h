@@ -226,7 +226,8 @@ bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
-/* Returns cuda_mask.visible, in device memory, of an attention op with mask DOCUMENTS on a rank; NULL for other ops. */
+/* Returns cuda_mask.visible, in device memory, of an attention over documents (work_has_documents()) on a rank; NULL
+ * for other ops. */
 const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
 /* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h). Each list is sorted by
  * own row and then by packed row. NULL for ops that move none. */
@@ -244,10 +245,12 @@ int cuda_numa_node(int device);
 
 /* Finds how the documents of an attention op lie on the ranks of its role in this process; false: it has none. */
 bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attention_documents *d);
-/* The bytes of the tables of a rank's documents, and their upload to device memory on 16 bytes. */
+/* cuda_documents_bytes() returns the bytes of the tables of all documents of a rank. cuda_upload_documents() copies the
+ * tables to `memory`: device memory of that size, aligned to 16 bytes. */
 size_t cuda_documents_bytes(const struct cuda_rank *rank);
 enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct diag *diag);
-/* Returns where the documents of an op with mask DOCUMENTS lie; NULL for other ops. */
+/* Returns where the documents of an attention op lie in its tensors; NULL for other ops, and if the rank has no tables
+ * of documents. */
 const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank, uint32_t op);
 
 /* ---- times.c ---- */

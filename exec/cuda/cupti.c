@@ -55,7 +55,7 @@ size_t cupti_join_spans(struct cupti_record *record, size_t records, struct cupt
         const struct cupti_op_of_call key = {record[i].call_id, 0};
         const struct cupti_op_of_call *owner =
             bsearch(&key, tie, ties, sizeof *tie, compare_by_call);
-        if (owner != NULL) /* or a launch that belongs to no op */
+        if (owner != NULL) /* NULL: the launch belongs to no op */
             span[found++] = span_of(owner->op_id, &record[i]);
     }
     qsort(span, found, sizeof *span, compare_by_op);
@@ -137,7 +137,8 @@ static void read_record(const CUpti_Activity *any)
         add_op_of_call(e->correlationId, e->externalId);
         break;
     }
-    default: /* calls: their records are there only so that the ties are */
+    /* records of calls are not read: they are recorded only so that the ids that tie kernels to ops are */
+    default:
         break;
     }
 }

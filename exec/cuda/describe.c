@@ -122,8 +122,8 @@ enum status cuda_describe(backend_header_function *say, void *user, struct diag 
     return STATUS_OK;
 }
 
-/* Reports how many ops are computed by the call of an op before them; a trace shows them with no duration, at the end
- * of that op. Of rotations: how many are made by one kernel with a pack or unpack. */
+/* Reports how many ops are computed by the call of the op before them; a trace shows such an op with no duration, at
+ * the end of the op before it. For rotations it reports how many share a kernel with a pack or unpack. */
 static void report_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
 {
     char text[160];

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { ALIGNMENT = 16 }; /* of the tables, as the graph says */
+enum { ALIGNMENT = 16 }; /* of every array of a table; the graph (fused_graph.c) declares it */
 
 /* ---- what it takes ---- */
 
@@ -48,7 +48,7 @@ static bool all_have_mask(const struct assignment_pieces *pieces, enum fused_mas
     return true;
 }
 
-/* Adds the pieces of a rank to those of the ranks before it. */
+/* Updates *d, which describes the documents of earlier ranks, with those of another rank. */
 static void add_rank(struct attention_documents *d, const struct assignment_pieces *pieces,
                      const struct work *work)
 {
@@ -93,7 +93,7 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     for (size_t m = 3; m-- > 0;)
         if (has_mask[m])
             d->mask = (uint8_t)masks[m];
-    if (d->most_q == 1 && has_mask[2]) /* as attention_find_fused_part() of one query */
+    if (d->most_q == 1 && has_mask[2]) /* a single query: as in attention_find_fused_part() */
         d->mask = FUSED_ALL;
     if (d->why_not == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
         d->why_not = "cuDNN has no mask that is that of all of its documents";
@@ -102,7 +102,8 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
 
 /* ---- tables on the device ---- */
 
-/* The arrays of the table of an attention, in their order, and how many elements of how many bytes they have. */
+/* The table of an attention has, in this order: OFFSET_ARRAYS arrays of offsets, with an element of 8 bytes for each
+ * document and one for the end; and the rows of q and those of k and v, with 4 bytes for each document. */
 enum { OFFSET_ARRAYS = 5 };
 
 static size_t array_bytes(size_t count, size_t element)

@@ -68,7 +68,7 @@ static int run_add_and_norm(const struct cuda_stream *stream, const struct call 
                                              cudaMemcpyDeviceToDevice, stream->handle);
 }
 
-/* Returns what a rope reads or writes away from the pack. */
+/* Returns the operand of a rope that is none of the pack's: what the rope reads (is_read) or what it writes. */
 static const struct operand *outer_operand(const struct call *rope, bool is_read)
 {
     return is_read ? &rope->read[0] : &rope->write[0];

@@ -88,8 +88,8 @@ static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
            (!bias || view_dtype(ir, ir_read_view(ir, product, 2)) == view_dtype(ir, y));
 }
 
-/* True if the next op sums the rows of the product's first factor. Not if it adds to an earlier sum of 16 bits,
- * which would be rounded twice. */
+/* True if the next op sums the rows of the product's first factor. False if it adds them to an earlier sum of 16 bits,
+ * which the product's call would round twice. */
 static bool next_op_sums_its_factor(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
@@ -200,7 +200,7 @@ static struct view block_of_pack(const struct ir *ir, const struct epilogue_rota
     return f->packs ? ir_write_view(ir, f->pack, k) : ir_read_view(ir, f->pack, k);
 }
 
-/* Returns the tensor between a rope and the pack (inner), or the other one of the rope. */
+/* Returns the tensor that lies between rope i and the pack (inner), or else the other tensor of rope i. */
 static struct view view_of_rope(const struct ir *ir, const struct epilogue_rotated_pack *f,
                                 uint32_t i, bool inner)
 {
@@ -208,7 +208,8 @@ static struct view view_of_rope(const struct ir *ir, const struct epilogue_rotat
                                            : ir_write_view(ir, f->rope[i], 0);
 }
 
-/* True if rope i works on what the pack has there, and no op after these two reads it. */
+/* True if pack_view, a tensor of the pack, is the one between the pack and rope i, is not bound, and no op after these
+ * two reads it. One kernel for both then need not write it. */
 static bool is_left_unwritten(const struct ir *ir, const struct epilogue_rotated_pack *f,
                               uint32_t i, struct view pack_view)
 {

@@ -32,8 +32,8 @@ struct epilogue_rotated_pack {
     uint32_t rope_count;
     bool packs; /* forward */
 };
-/* True if one kernel may compute the ops from `first` on, under the same conditions, if its shapes can be those, and
- * if no other op reads what is left unwritten. */
+/* True if one kernel may compute the ops from `first` on: the conditions of epilogue_for_product() hold, the kernel
+ * takes the shapes, and no other op reads what is left unwritten. Then *found describes the ops. */
 bool epilogue_find_rotated_pack(const struct ir *ir, uint32_t first,
                                 struct epilogue_rotated_pack *found);
 

@@ -50,9 +50,9 @@ struct fused;
 struct fused *fused_new(const struct cudnn *dnn, const struct fused_shape *shape);
 void fused_free(struct fused *fused);
 
-/* Builds the plan, for the device of `handle`, or for `device`, a description of a device, if it is not NULL (handle is
- * then NULL): this shows without a GPU whether cuDNN accepts the graph. Returns false if cuDNN refuses; words[size]
- * then has the call and its error message. */
+/* Builds the plan for the device of `handle`. With handle NULL, `device` is cuDNN's description of the device instead,
+ * so that it shows without a GPU whether cuDNN accepts the graph. Returns false if cuDNN refuses; words[size] then has
+ * the call and its error message. */
 bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t device,
                  char *words, size_t size);
 

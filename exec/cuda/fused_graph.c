@@ -100,7 +100,8 @@ static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64
         {batch_of(g), heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}, offset};
 }
 
-/* Returns the dimensions of one number for each row and head: stored head by head, or of documents row by row. */
+/* Returns the dimensions of one number for each row and head. They are stored head by head; with documents, row by
+ * row. */
 static struct strided_dims row_dims(const struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
@@ -202,7 +203,8 @@ static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, de
     return y;
 }
 
-/* Adds c = a b. Of documents, m, n and k are the tensors of how many rows of these dimensions each has; NULL: all. */
+/* Adds the product c = a b, where a is (m, k) and b (k, n). With documents, the arguments m, n and k are tensors with
+ * the rows that each document has along that dimension; NULL: the whole dimension. */
 static void add_product(struct fused *g, descriptor a, descriptor b, descriptor c, descriptor m,
                         descriptor n, descriptor k)
 {

@@ -66,8 +66,8 @@ struct cuda_adamw {
     float beta1, beta2, one_less_beta1, one_less_beta2, eps, decay_factor, corrected_lr,
         root_correction, max_norm;
 };
-/* squares: the sum of the squares of all gradients' elements; NULL: gradients are not clipped. param.data may be
- * NULL. */
+/* squares: the sum of the squares of all gradients' elements; NULL: gradients are not clipped. param.data NULL: no copy
+ * of the parameters is written. */
 int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cuda_array m_new,
                struct cuda_array v_new, struct cuda_array grad, struct cuda_array master,
                struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
@@ -92,7 +92,7 @@ struct cuda_eight_bits {
     int mantissa_bits, bias;
     float largest;
 };
-/* Sets *scale = max(*largest, 1e-12) / type.most, and copy = x / *scale, which is (rows, cols) as x or, if `turned`,
+/* Sets *scale = max(*largest, 1e-12) / type.largest, and copy = x / *scale, which is (rows, cols) as x or, if `turned`,
  * its transpose (cols, rows). */
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
                   bool turned, const float *largest, struct cuda_eight_bits type,
@@ -102,7 +102,7 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
 struct draw;
 int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
 
-/* The columns of a block of numbers that share a scale; it has 1 row, or as many. */
+/* The columns of a block of numbers that share a scale. A block has 1 row, or as many rows as columns. */
 enum { CUDA_SCALE_BLOCK = 128 };
 /* As cuda_quantise(), with a scale for each block of block_rows x CUDA_SCALE_BLOCK of the copy, row of blocks after row
  * of blocks. */
@@ -116,9 +116,9 @@ size_t cuda_laid_out_scales(int64_t rows, int64_t cols, int block_rows);
 int cuda_lay_out_scales(float *to, const float *from, int64_t rows, int64_t cols, int block_rows,
                         cudaStream_t stream);
 
+enum { CUDA_REDUCE_MEMBERS = 64 }; /* the most members of cuda_reduce() */
 /* Sets `to` to the sum of `members` arrays of one type, added in order, or, with `maximum`, to their largest
  * elements. */
-enum { CUDA_REDUCE_MEMBERS = 64 };
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
                 int64_t count, cudaStream_t stream);
 
@@ -172,7 +172,8 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
                   int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream);
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
-/* Adds to `before`, the gradient so far; before.data NULL: it is 0. */
+/* cuda_embedding_backward() sets table = before + the gradients dy of each token's row. before: the gradient so far;
+ * before.data NULL: it is 0. scratch has cuda_embedding_backward_scratch_bytes() bytes. */
 size_t cuda_embedding_backward_scratch_bytes(int64_t rows, int64_t vocab);
 int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
                             struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,
@@ -194,7 +195,7 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
  * same bits: the first heads x dim columns of a row of pack.whole are its heads, and turn.stride is not read. Nothing
  * that is written overlaps what is read. Half of `rotated`, dim and the widths of blocks are multiples of 8, blocks
  * that are left out come last, and no head is split between parts. */
-enum { CUDA_ROTATED_PAIRS = 256 }; /* the most pairs of a head that it rotates */
+enum { CUDA_ROTATED_PAIRS = 256 }; /* the most pairs of columns in a head */
 struct cuda_rotated_pack {
     struct cuda_pack pack;
     uint8_t dtype; /* enum cuda_type: that of all arrays */
@@ -239,8 +240,8 @@ int cuda_reorder_expert_rows(struct cuda_routed_rows rows, cudaStream_t stream);
 
 /* ---- norms and sums over rows: kernels_norms.cu ---- */
 
-/* before, weight_before and bias_before are the gradients so far, to which sums are added; data NULL: they are 0, of
- * two both. */
+/* before, weight_before and bias_before are the gradients so far, to which sums are added. data NULL: they are 0;
+ * weight_before and bias_before are then both NULL. */
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
                  int64_t rows, int64_t cols, double eps, cudaStream_t stream);
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
@@ -274,6 +275,7 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 
 /* The functions with an argument `fault` write `mark` to it for a label that is neither -1 nor in the vocabulary.
  * before: the loss so far; NULL: 0. */
+
 /* Sets *sum = *before (NULL: 0) + the sum of `rows` terms divided by `count`, added in a fixed order. */
 int cuda_add_loss_terms(float *sum, const float *before, const float *term, int64_t rows,
                         double count, cudaStream_t stream);
@@ -285,7 +287,8 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
 int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const int32_t *label,
                                 bool softmax, int64_t rows, int64_t vocab, double count,
                                 int32_t *fault, int32_t mark, cudaStream_t stream);
-/* Partial statistics of logits (rows, vocab), whose first `columns` are those of the vocabulary from `first` on. */
+/* Computes the statistics of one part of the vocabulary from its logits (rows, vocab). The first `columns` columns
+ * belong to the tokens from `first` on; the columns after them are padding. */
 int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
                                int64_t rows, int64_t vocab, int64_t columns, int64_t first,
                                cudaStream_t stream);
@@ -314,7 +317,7 @@ struct cuda_merged_rows {
 int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
                     cudaStream_t stream);
 
-/* Keys that row i of a tile sees: those from low(i) to below high(i). */
+/* The keys that row i of a tile sees. */
 struct cuda_mask {
     int64_t offset; /* key j only if j <= i + offset; INT64_MAX: all */
     int64_t window; /* and only if j > i + offset - window; 0: all */
@@ -323,8 +326,8 @@ struct cuda_mask {
     const int32_t *visible;
 };
 /* Computes p = softmax(scale s) over the keys that a row sees, and lse[(first + row) * lse_step]; a row that sees no
- * key gets p = 0 and lse = -inf. s is (rows, keys) fp32, and p has the same shape. Row i of s has row first + i of the
- * mask. */
+ * key gets p = 0 and lse = -inf. s is (rows, keys) fp32, and p has the same shape. Row i of s is masked as row first +
+ * i. */
 int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
                  int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
                  cudaStream_t stream);
@@ -333,7 +336,7 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
                           const float *dp, const float *lse, int64_t lse_step, const float *delta,
                           int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,
                           float scale, cudaStream_t stream);
-/* delta[i] = sum over dim of o d_o; rows are `step` elements apart. */
+/* Sets delta[i] to the sum over dim of o d_o in row i; rows are `step` elements apart. */
 int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
                  int64_t dim, int64_t step, cudaStream_t stream);
 /* The output and the log-sum-exp of attention, and the sinks, a score of each head that belongs to no key. */

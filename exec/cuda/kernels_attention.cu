@@ -68,7 +68,8 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
                                 block_lse, rows);
 }
 
-/* Merges rows. All rows of one own row are merged by the threads of its first pair, in the order of the pairs. */
+/* Merges rows of a block into the running result. The pairs with the same own row are merged in their order, by the
+ * threads of the first of them. */
 static __global__ void merge_rows_kernel(struct array out, const float *lse, struct array block,
                                          const float *block_lse, int64_t heads, int64_t dim,
                                          struct cuda_row_pairs pairs)
@@ -185,7 +186,7 @@ static __global__ void softmax_kernel(struct array p, float *lse, int64_t lse_st
 {
     int64_t row = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
     int lane = threadIdx.x % WARP;
-    if (row >= rows) /* a whole warp */
+    if (row >= rows) /* the same for all threads of a warp */
         return;
     struct seen_keys seen = keys_seen_by_row(mask, first + row, keys);
     float top = -INFINITY, total = 0;
@@ -286,7 +287,8 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
     }
 }
 
-/* A kernel of its own: lse_new may be lse, which all threads of a row read in sink_kernel. */
+/* Adds the sinks to the log-sum-exps. It is a kernel of its own, because lse_new may be lse, which all threads of a row
+ * read in sink_kernel(). */
 static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct array sink,
                                        int64_t rows, uint32_t heads)
 {
@@ -327,7 +329,8 @@ int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream)
 
 /* ---- small copies ---- */
 
-/* Blocks are counted along x only: y ends at 65535, and either side may be as long as a sequence. */
+/* Transposes x. Blocks are counted along the grid's x only, since its y ends at 65535, and each side may be as long as
+ * a sequence. */
 static __global__ void transpose_kernel(float *y, const float *x, int64_t rows, int64_t cols,
                                         uint32_t tiles_across)
 {

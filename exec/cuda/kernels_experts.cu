@@ -206,7 +206,7 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
                         copies);
 }
 
-/* A block for each copy of a row. */
+/* Computes the gradients of cuda_unpermute(). A block works on one copy of a row at a time. */
 static __global__ void unpermute_backward_kernel(struct array dx, float *d_weights, struct array dy,
                                                  struct array x, const float *weights, int64_t rows,
                                                  int64_t cols, int64_t copies)

@@ -5,8 +5,9 @@ enum { THREADS = 256 };
 
 /* ---- pack and unpack ---- */
 
-/* The sizes of cuda_pack() in units of the widest word that divides every width. INDEX is the integer type of these
- * sizes: 32 bits where they suffice, because division is then several times as fast as in 64 bits. */
+/* The operands of cuda_pack(), with widths counted in words: the widest words that divide every width. INDEX is the
+ * integer type of these sizes: 32 bits where they suffice, because division is then several times as fast as in 64
+ * bits. */
 template <class INDEX> struct pack_units {
     char *whole, *block[3];
     INDEX rows, parts, w[3], cols;
@@ -136,7 +137,8 @@ int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaS
     return take_rows_in_units<uint8_t>(copy, pairs, stream);
 }
 
-/* Adds rows. All rows of one own row are added by the threads of its first pair, in the order of the pairs. */
+/* Adds rows of x to rows of y. The pairs with the same own row are added in their order, by the threads of the first of
+ * them. */
 static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, struct array x,
                                              int64_t x_rows, int64_t parts, int64_t width,
                                              struct cuda_row_pairs pairs)
@@ -253,8 +255,8 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* Loops over the heads of all rows, and for each head over groups of eight columns: the plain columns, then those of v,
- * then the shared ones. */
+/* Makes k and v. Threads loop over the heads of all rows, and for each head over groups of eight columns: the plain
+ * columns, then those of v, then the shared ones. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);
@@ -293,7 +295,7 @@ static __global__ void latent_keys_backward_kernel(struct latent_arrays a)
     }
 }
 
-/* The gradient of the shared columns is the sum over heads, in their order. */
+/* Computes the gradient of the shared columns: the sum over heads, in their order. */
 static __global__ void shared_columns_kernel(struct latent_arrays a)
 {
     FOR_GROUPS(w, a.rows, column_groups(a.rotated))

@@ -108,7 +108,7 @@ static __device__ __forceinline__ uint32_t pack_bf16_pair(float low, float high)
     return to_bf16(low) | (uint32_t)to_bf16(high) << 16;
 }
 
-/* Stores the sum of eight elements of bf16, and returns it as it is stored. */
+/* Stores the sums of eight elements of a and of b in bf16, and returns the sums as they are stored. */
 static __device__ __forceinline__ struct stored8 store_bf16_sum(const struct array &sum, int64_t i,
                                                                 int n, const struct stored8 &a,
                                                                 const struct stored8 &b)

@@ -132,7 +132,8 @@ int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t
                   (uint32_t)blocks, type);
 }
 
-/* Writes lines of `padded` scales; those beyond `inner` are 0. */
+/* Writes `outer` lines of `padded` scales; those from `inner` on are 0. outer_step, inner_step: the distances in `from`
+ * between lines, and between the scales of a line. */
 static __global__ void lay_out_scales_kernel(float *to, const float *from, uint32_t outer,
                                              uint32_t inner, uint32_t padded, uint32_t outer_step,
                                              uint32_t inner_step)

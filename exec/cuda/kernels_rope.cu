@@ -4,10 +4,11 @@
 enum {
     THREADS = 256,
     PAIRS_MAX = CUDA_ROTATED_PAIRS
-}; /* pairs of a head whose angles a block holds at once */
+}; /* the most pairs of columns of a head whose angles a block keeps at once */
 
-/* Computes the angles of pairs begin .. begin + pairs of a row, once for all of its heads. Angles are computed in fp64,
- * since positions reach millions and fp32 has only seven digits. The block waits before it and after it. */
+/* Computes, for a row, the angles of the pairs of columns begin .. begin + pairs, once for all heads. Angles are
+ * computed in fp64, since positions reach millions and fp32 has only seven digits. The threads of the block synchronise
+ * before and after. */
 static __device__ __forceinline__ void compute_angles(float *cosine, float *sine, int32_t position,
                                                       int begin, int pairs, int rotated,
                                                       double log2_theta, float direction)
@@ -25,7 +26,8 @@ static __device__ __forceinline__ void compute_angles(float *cosine, float *sine
 
 /* ---- RoPE ---- */
 
-/* Rotates one row per block: each angle is computed once, and rotates that pair in every head. */
+/* Rotates rows, one per block at a time: each angle is computed once, and rotates the pair of columns to which it
+ * belongs in every head. */
 static __global__ void rope_kernel(struct array y, struct array x, const int32_t *position,
                                    int64_t rows, int heads, int dim, int rotated, int64_t stride,
                                    double log2_theta, float direction)
@@ -139,8 +141,8 @@ static __device__ __forceinline__ void move8(const struct rotated_pack &p, int64
     store8(to.in, to.at, EIGHT, load8(from.in, from.at, EIGHT));
 }
 
-/* Rotates one row per block, as rope_kernel(). A head lies within one part of a block, so that both halves of a pair
- * have their places from one division. */
+/* Rotates rows as rope_kernel() does, and packs them (PACK) or unpacks them before. A head lies within one part of a
+ * block of the pack, so one division gives the places of both columns of a pair. */
 template <bool PACK> static __global__ void rotated_pack_kernel(struct rotated_pack p)
 {
     __shared__ float cosine[PAIRS_MAX], sine[PAIRS_MAX];

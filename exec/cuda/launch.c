@@ -9,7 +9,8 @@
 
 enum {
     MARK_EVERY = 16
-}; /* ops of a stream from one event that only the watcher needs to the next */
+    /* of as many consecutive ops of a stream, at least one has an event, so that the watcher sees progress */
+};
 
 /* ---- lists and events ---- */
 

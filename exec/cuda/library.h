@@ -83,7 +83,7 @@ enum {
     F(ncclSend)                                                                                    \
     F(ncclRecv)
 
-/* Since NCCL 2.19. */
+/* Functions for registered memory, which NCCL has since 2.19. */
 #define NCCL_REGISTRATION_FUNCTIONS(F)                                                             \
     F(ncclMemAlloc)                                                                                \
     F(ncclMemFree)                                                                                 \

@@ -24,7 +24,7 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
                              (uint64_t)prepared->rotates_and_packs << 2 |
                              (uint64_t)prepared->computes_next_norm << 1 |
                              prepared->is_computed_by_previous_op);
-    if (call->routed_rows != NULL) /* ranks have groups of other sizes */
+    if (call->routed_rows != NULL) /* the groups of rows have other sizes on other ranks */
         key = hash_word(key, call->rank);
     for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {
         const struct operand *o =

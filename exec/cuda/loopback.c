@@ -158,7 +158,8 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
     return relative ? (k + m->member_count - own) % m->member_count * count : begin;
 }
 
-/* Enqueues to = sum or maximum over members of their slices of `count` elements. */
+/* Enqueues a kernel that sets `count` elements of `to` to the sum or the maximum, over all members, of the elements
+ * that their send buffers have from slice_begin() on. */
 static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m,
                          const struct collective_part *part, void *to, uint64_t begin,
                          uint64_t count, enum reduce_op reduction)
@@ -313,7 +314,8 @@ static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
                                   element_address(m->parts[k].call.write[0], begin), end - begin);
         }
     }
-    /* the events that other streams wait for are in use: new ones are recorded */
+    /* each event copies_ended is recorded again, after the second phase, since peers wait for it before their buffers
+     * are reused */
     for (uint32_t i = 0; i < m->member_count && going; i++)
         going = record_copies_ended(&m->parts[i]);
     return going;

@@ -58,8 +58,9 @@ const struct product *products_plan(struct products *products, const struct prod
  * NULL: it does. */
 const char *products_why_no_blocks(const struct products *products);
 
-/* Sets the addresses of the fp32 scales, in the order of cuda_lay_out_scales(), for the next runs of a plan with scales. Until it has called product_run(), no
- * other thread may set those of the plan. Returns a cublasStatus_t. */
+/* Sets the addresses of the fp32 scales, in the order of cuda_lay_out_scales(), for the next runs of a plan with
+ * scales. Until the calling thread has called product_run(), no other thread may set the plan's scales. Returns a
+ * cublasStatus_t. */
 int product_set_scales(const struct products *products, const struct product *product,
                        const void *a, const void *b);
 

@@ -15,7 +15,7 @@
  * call failed, or the members of a group have not arrived within options.step_limit_s (60 s if that is 0). */
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag);
 void nccl_links_close(struct cuda *cuda);
-/* Allocates device memory by NCCL, which nccl_free_memory() frees, also when the links are closed. */
+/* Allocates device memory by NCCL. nccl_free_memory() frees it, also after the links have been closed. */
 enum status nccl_allocate_memory(void **memory, size_t bytes, struct diag *diag);
 void nccl_free_memory(void *memory);
 /* Registers the device memory of this process's rank with every communicator that carries data, and runs each

@@ -279,7 +279,7 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 {
 #ifdef HAVE_NCCL_REGISTRATION
     const struct cuda_rank *rank = &cuda_of(o->run)->rank_states[o->run->first_rank];
-    if (link->rank_shift == NCCL_BARRIERS) /* their number lies elsewhere */
+    if (link->rank_shift == NCCL_BARRIERS) /* the number that barriers sum is not in this memory */
         return true;
     if (!nccl_enter_call(o->links, link))
         return false;

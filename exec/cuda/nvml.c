@@ -15,7 +15,7 @@
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, PERIOD_NS = 20000000 };
 
 static struct nvml opened;
-static const struct nvml *used; /* a test's */
+static const struct nvml *used; /* the table of a test; NULL: NVML's own */
 static bool tried, there;
 
 static void load_function(void *library, const char *name, void *function)
