@@ -86,7 +86,8 @@ static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
         }
     }
     d->scratch = aligned_alloc(64, (scratch * sizeof(float) + 63) / 64 * 64);
-    for (uint32_t b = 0; b < ir->buffer.count; b++) { /* the same values as the run's */
+    /* the values with which the run fills them, too */
+    for (uint32_t b = 0; b < ir->buffer.count; b++) {
         struct exec_buffer buffer = {.dtype = ir->buffer.dtype[b],
                                      .element_count = ir_buffer_elements(ir, (buffer_id){b}),
                                      .data = d->arena + ir->buffer.offset[b]};

@@ -2,9 +2,10 @@
  *
  *     bench_plan [WORDS]    all questions, or those whose command contains WORDS
  *
- * The unit is the processor seconds of one prediction, UNIT, the median of some runs just before, so that the ratios
- * hold on any machine. Each question is asked twice: until nothing can be faster by more than 1 %, and until something
- * fits at all (a gap that any answer closes), which is when the first answer is known. Both include the report. */
+ * Processor seconds are divided by those of one prediction (REFERENCE; the median of some runs just before), so that
+ * the ratios hold on any machine. Each question is asked twice: until nothing can be faster by more than 1 %, and until
+ * something fits at all (a gap that any answer closes), which is when the first answer is known. Both include the
+ * report. */
 #include "base/arena.h"
 #include "bench/command.h"
 #include "bench/repeat.h"
@@ -12,13 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UNIT "predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 512K --strategy fpdt"
+#define REFERENCE                                                                                  \
+    "predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 512K --strategy fpdt"
 #define LLAMA3_405B                                                                                \
     "layers=126,hidden=16384,heads=128,kv_heads=8,head_dim=128,ffn=53248,vocab=128256,"            \
     "rope_theta=500000"
 
-/* Targets: units until the best is known within 1 %, and until the first answer, and the memory of a process. */
-enum { PROVED_UNITS = 60, FIRST_UNITS = 5, PEAK_MIB = 1024, LIMIT_S = 600 };
+/* Targets: the ratios (see above) until the best is known within 1 %, and until the first answer; and the memory of a
+ * process in MiB. LIMIT_S: the longest that a command may take. */
+enum { PROVED_RATIO = 60, FIRST_RATIO = 5, PEAK_MIB = 1024, LIMIT_S = 600 };
 
 static const char *const questions[] = {
     "plan --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 1M",
@@ -49,24 +52,24 @@ static bool run_question(const char *command, const char *more, struct command_r
     return !run->ended_in_time || run->exit_code == 0;
 }
 
-static bool measure_unit_s(double *unit_s)
+static bool measure_reference_s(double *reference_s)
 {
     struct repeat repeat = {0};
     struct command_run run = {.ended_in_time = true};
     while (repeat_needs_more(&repeat)) {
-        if (!run_question(UNIT, "", &run) || !run.ended_in_time)
+        if (!run_question(REFERENCE, "", &run) || !run.ended_in_time)
             return false;
         repeat_add(&repeat, run.cpu_s);
     }
-    *unit_s = repeat_median_s(&repeat);
+    *reference_s = repeat_median_s(&repeat);
     return true;
 }
 
-static void print_in_units(const struct command_run *run, double unit_s, double target)
+static void print_ratio(const struct command_run *run, double reference_s, double target)
 {
     if (run->ended_in_time)
-        printf("%8.1f %6.0f %-4s", run->cpu_s / unit_s, target,
-               run->cpu_s <= target * unit_s ? "ok" : "over");
+        printf("%8.1f %6.0f %-4s", run->cpu_s / reference_s, target,
+               run->cpu_s <= target * reference_s ? "ok" : "over");
     else
         printf("%8s %6.0f %-4s", ">600 s", target, "over");
 }
@@ -74,12 +77,12 @@ static void print_in_units(const struct command_run *run, double unit_s, double 
 int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : "";
-    double unit_s = 0;
+    double reference_s = 0;
     int code = 0;
     command_catch_signals();
-    if (!measure_unit_s(&unit_s))
+    if (!measure_reference_s(&reference_s))
         return 2;
-    printf("the unit is %.3f processor seconds: longhaul %s\n", unit_s, UNIT);
+    printf("the reference takes %.3f processor seconds: longhaul %s\n", reference_s, REFERENCE);
     printf("%8s %6s %-4s %8s %6s %-4s %6s %6s %-4s  longhaul ...\n", "proved", "target", "",
            "first", "target", "", "MiB", "target", "");
     for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
@@ -91,9 +94,9 @@ int main(int argc, char **argv)
             code = 2;
             continue;
         }
-        print_in_units(&proved, unit_s, PROVED_UNITS);
+        print_ratio(&proved, reference_s, PROVED_RATIO);
         printf(" ");
-        print_in_units(&first, unit_s, FIRST_UNITS);
+        print_ratio(&first, reference_s, FIRST_RATIO);
         printf(" %6.0f %6d %-4s  %s\n", proved.peak_mib, PEAK_MIB,
                proved.peak_mib <= PEAK_MIB ? "ok" : "over", questions[i]);
         fflush(stdout);

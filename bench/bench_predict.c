@@ -50,13 +50,13 @@ static const struct chain_row {
     {QUICK_7B "--gpus 1024 --strategy sppo --tp 8 --pp 4 --seq 512K --subsequences 16",          SHORT_S, 0},
     {PIPELINE,                                                                                   1,       0},
     {PIPELINE " --exact",                                                                        4,     512},
-    /* 240 points: 200 a second on two cores */
+    /* 240 points, of which two cores are to predict 200 a second */
     {"sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 64 --strategy ulysses --vary seq=64K..1M:x2 "
      "--vary zero=0..3 --vary hp=4,8,16,32 --vary checkpoint=none,full,offload",                 2.4,     0},
-    /* 20 points, even: 25 a second on two cores */
+    /* 20 points with even rings, of which two cores are to predict 25 a second */
     {"sweep --model gpt-7b --cluster dgx-a100 --gpus 64 --strategy ring --cp 64 --even-above 63 --vary seq=64K..1M:x2 "
      "--vary zero=0..3",                                                                         1.6,     0},
-    /* 9 of 256 batches of 64 micro-batches, which may take a minute on two cores */
+    /* 9 batches of 64 micro-batches: 256 of them may take a minute on two cores */
     {QUICK_8B "--nodes 8 --strategy ulysses --hp 8 --seq 1M --batch 512 --documents lognormal:3000,1.7 "
      "--batches 9",                                                                              4.2,     0},
     {QUICK_8B "--nodes 8 --strategy 2d --hp 8 --cp 8 --seq 1M --batch 64 --documents lognormal:3000,1.7 "

@@ -291,7 +291,8 @@ static void collect_flow_starts(struct flow_replay *r, const struct sim_result *
     qsort(r->starts, r->start_count, sizeof *r->starts, compare_flow_starts);
 }
 
-/* Returns the processor seconds of replaying only the events, in a child process; NAN: it failed. */
+/* Returns the processor seconds of the baseline: in a child process, the flows of the simulation are started again,
+ * each at its date. NAN: it failed. */
 static double replay_flows_s(const struct ir *ir, const struct cluster *cluster,
                              const struct sim_costs *costs, const struct sim_result *result)
 {
@@ -412,7 +413,8 @@ static int measure_and_print(const char *name, struct builder *b)
     return status == STATUS_OK ? 0 : 2;
 }
 
-/* Numbers of layers for which one simulation takes tens of milliseconds. */
+/* The ranks (dp x sp), and for each schedule the number of layers with which one simulation takes tens of
+ * milliseconds. */
 static const struct size {
     uint32_t dp, sp, ulysses, ring, fpdt;
 } sizes[] = {

@@ -65,7 +65,7 @@ bool command_run(const char *program, const char *command, unsigned limit_s,
         return false;
     if (child == 0)
         exec_command(program, command);
-    setpgid(child, child); /* whoever is first */
+    setpgid(child, child); /* the child does this too; the first of the two decides */
     running = (sig_atomic_t)child;
     out_of_time = 0;
     alarm(limit_s);
