@@ -97,7 +97,8 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
     }
 }
 
-/* Compares the arenas of both headers, which must be equal, since arenas are planned. */
+/* Adds the planned bytes of each memory that both headers state ("arena_bytes.hbm"). compare_judge() wants them equal,
+ * since arenas are planned. */
 static void compare_planned_memory(struct comparison *c, const struct trace *predicted,
                                    const struct trace *measured)
 {

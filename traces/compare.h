@@ -82,8 +82,8 @@ struct comparison {
 
 void comparison_release(struct comparison *comparison);
 
-/* Joins our own traces. A prediction of a single rank of several represents all ranks (equal ranks are simulated
- * once); name is the measured trace's, for messages. It is an error if a trace has no rows, if no measured rank is
+/* Joins our own traces. A prediction of a single rank of several represents all ranks (equal ranks are simulated once);
+ * name: the name of the measured trace in messages. It is an error if a trace has no rows, if no measured rank is
  * predicted, or if a measured rank is not below the number of ranks in the prediction's header. */
 enum status compare_own(struct comparison *comparison, const struct trace *predicted,
                         const struct trace *measured, const char *name, struct diag *diag);

@@ -91,7 +91,8 @@ static void set_step_times(struct comparison *c, struct step_spans *spans)
     c->measured.step_s = compare_median(spans->start_s, spans->step_count);
 }
 
-/* Returns the median of the seconds of rows first..first+count, all of one (rank, op). */
+/* Returns the median of the seconds of instance[0..count), which are all of one (rank, op). scratch has room for
+ * `count` numbers. */
 static double median_seconds(const struct trace *trace, const struct instance *instance,
                              size_t count, double *scratch)
 {
@@ -145,7 +146,7 @@ static void add_pair(struct rank_join *join, size_t i, size_t p_run, size_t j, s
         median_seconds(join->measured, join->measured_instances + j, m_run, join->scratch);
 }
 
-/* Counts instances that have no partner, and their seconds. */
+/* Adds instance[0..count), which have no partner, and their seconds to the unmatched rows of a side. */
 static void count_unmatched(struct compare_side *side, const struct trace *trace,
                             const struct instance *instance, size_t count)
 {

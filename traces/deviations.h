@@ -9,7 +9,8 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* FEATURE(symbol, name): the features of a predicted run that no measured run may have; each widens the interval. */
+/* FEATURE(symbol, name): the features by which a predicted run may differ from all measured ones; each widens the
+ * interval. The comment of each says what no measured run has. */
 #define INTERVAL_FEATURES(FEATURE)                                                                 \
     FEATURE(BASE, "base")           /* nothing */                                                  \
     FEATURE(PROFILE, "profile")     /* the profile */                                              \

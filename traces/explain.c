@@ -424,7 +424,7 @@ static enum status check_ranks(struct explanation *e, const char *name, struct d
     return STATUS_OK;
 }
 
-/* Sets the smallest match rate of the measured traces. */
+/* Sets matched_time_share to the smallest match rate of the measured traces. */
 static enum status find_match_rate(struct explanation *e, const struct trace *predicted,
                                    const struct trace *const *measured, const char *const *names,
                                    size_t count, bool foreign, struct diag *diag)

@@ -30,8 +30,9 @@ static const char *const column_names[] = {
 };
 enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
 
-/* Columns that a file must have, and in which no row may be empty. */
+/* The kinds of EXTERNAL_COLUMNS as elements of needed[]. */
 enum { NEEDED = true, TEXT = false, COUNT = false, NUMBER = false };
+/* [columns] true if a file must have the column and no row may leave it empty */
 static const bool needed[ARRAY_LEN(column_names)] = {
 #define COLUMN(symbol, name, kind, about) [EXTERNAL_##symbol] = kind,
     EXTERNAL_COLUMNS(COLUMN)

@@ -38,9 +38,9 @@ struct foreign_step {
     double start_s, end_s;
 };
 
-/* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
- * for messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the recorded
- * one; a single predicted rank represents all. */
+/* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name: the name of the
+ * recording in messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the
+ * recorded one; a single predicted rank represents all. */
 enum status foreign_sides_init(struct foreign_sides *foreign, const struct trace *predicted,
                                const struct trace *measured, const char *name, struct diag *diag);
 void foreign_sides_release(struct foreign_sides *foreign);

@@ -126,8 +126,8 @@ static enum status report_no_times(const char *name, size_t all, size_t within, 
                       "all kernels take 0 us: the profiler recorded no times of the GPU");
 }
 
-/* True if the operator around a launch is that of the kernel of Inductor. It is not for a CUDA graph, which has one
- * launch for all of its kernels: only their names are known. */
+/* True if the owner of a launch is an operator that the caller wants, or a kernel that Inductor wrote. It is false for
+ * a CUDA graph, which has one launch for all of its kernels, so that only the kernels' names are known. */
 static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
 {
     const uint32_t owner = launcher != NONE ? k->owner[launcher] : NONE;

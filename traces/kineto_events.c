@@ -123,7 +123,7 @@ static void read_category(const struct json_pull *pull, struct event_draft *draf
         enum kineto_type type;
     } rows[] = {
         {"cpu_op", KINETO_OPERATOR},
-        {"Operator", KINETO_OPERATOR}, /* the category's name in recordings of 2021 */
+        {"Operator", KINETO_OPERATOR}, /* the name of this category in recordings of 2021 */
         {"user_annotation", KINETO_ANNOTATION},
         {"cuda_runtime", KINETO_CALL},
         {"cuda_driver", KINETO_CALL},

@@ -48,7 +48,7 @@ static enum status to_ns(const struct perfetto_writer *writer, double time_s, in
                       "a Perfetto trace cannot hold a time of %g s: the limit is 4e9 s", time_s);
 }
 
-/* Each event is a line of its own. */
+/* Begins an event on a line of its own. */
 static void begin_event(struct perfetto_writer *writer)
 {
     text_flush_if_long(writer->out);

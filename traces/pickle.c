@@ -174,7 +174,7 @@ static void move_items(struct reader *r, struct pickle_value *to, size_t from)
         add_item(r, to, dict ? r->stack[i] : NULL, dict ? r->stack[i + 1] : r->stack[i]);
 }
 
-/* Finds where the values after the last mark begin; false if there is no mark. */
+/* Sets *from to the index of the first value after the last mark on the stack; returns false if there is no mark. */
 static bool find_mark(const struct reader *r, size_t *from)
 {
     for (*from = r->depth; *from > 0; --*from)
@@ -183,8 +183,8 @@ static bool find_mark(const struct reader *r, size_t *from)
     return false;
 }
 
-/* Adds values to the collection below them on the stack: all values after the last mark, or the last value (of a
- * dictionary, the last key and value). */
+/* Moves values from the top of the stack into the collection below them: with `marked`, all values after the last mark;
+ * else the last value or, for a dictionary, the last key and value. */
 static enum status append_to_collection(struct reader *r, enum pickle_kind kind, bool marked)
 {
     size_t from, below, each = kind == PICKLE_DICT ? 2 : 1;

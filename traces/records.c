@@ -53,7 +53,8 @@ static void store_field(void *data, size_t size, void *context)
     text_putc(&reader->row_text, '\0');
 }
 
-/* Called at the end of each row and, since CSV_REPALL_NL is set, of each blank line. */
+/* Passes a row to the caller's function. libcsv calls it at the end of each row and, since CSV_REPALL_NL is set, of
+ * each blank line. */
 static void pass_row(int terminator, void *context)
 {
     struct reader *reader = context;

@@ -53,7 +53,7 @@ struct row_matches {
     uint32_t rank, predicted_rank;
 };
 
-/* Aligns every step of a recording of one rank. name is the recording's, for messages. */
+/* Aligns every step of a recording of one rank with the prediction. name: the name of the recording in messages. */
 enum status row_matches_find(struct row_matches *matches, const struct trace *predicted,
                              const struct trace *measured, const char *name, struct diag *diag);
 void row_matches_release(struct row_matches *matches);

@@ -15,7 +15,7 @@ struct row_order {
     size_t row_count;
 };
 
-/* Orders rows 0..count, at most UINT32_MAX, of which the columns are given. */
+/* Orders rows 0 to count - 1 of a table with these columns; count is at most UINT32_MAX. */
 void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
                     const uint16_t *label, const double *time_s);
 void row_order_release(struct row_order *order);

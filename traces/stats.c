@@ -48,7 +48,8 @@ struct busy_intervals {
     size_t count, capacity;
 };
 
-/* Adds an interval that starts no earlier than any before it. */
+/* Adds an interval that starts no earlier than any interval of the list. It is joined with the last one if they overlap
+ * or touch; an empty one is dropped. */
 static void add_interval(struct busy_intervals *list, double start_s, double end_s)
 {
     struct busy_interval *last = list->count > 0 ? &list->intervals[list->count - 1] : NULL;
@@ -90,7 +91,7 @@ static double total_s(const struct busy_intervals *list)
     return sum;
 }
 
-/* Returns the time during which both are busy. */
+/* Returns the seconds that lie in an interval of both lists. */
 static double overlap_s(const struct busy_intervals *a, const struct busy_intervals *b)
 {
     double sum = 0;

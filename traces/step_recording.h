@@ -50,7 +50,8 @@ enum step_dtype {
     STEP_OTHER, /* integers, booleans, complex numbers and narrower types: no product has them */
 };
 
-/* Returns PyTorch's name of an element type, "other" for STEP_OTHER; and the element type of a name. */
+/* step_dtype_name() returns PyTorch's name of an element type, "other" for STEP_OTHER; step_dtype_of() returns the
+ * element type of a name, STEP_OTHER for unknown names. */
 const char *step_dtype_name(enum step_dtype dtype);
 enum step_dtype step_dtype_of(const char *name);
 
@@ -124,7 +125,8 @@ struct step_recording {
     uint32_t event_count;
     struct step_tensor *tensor;
     uint32_t tensor_count;
-    /* values of tensors that the program asked for and the recorder had to guess: what was asked, and how often */
+    /* values of tensors that the program read on the host and that the recorder had to guess, since it computes none:
+     * what was read, and how often */
     struct step_guess {
         const char *description;
         int64_t count;

@@ -72,7 +72,7 @@ static void append_site_name(struct text *out, const struct pickle_value *block)
         if (!is_of_framework(file_of(i)))
             chosen = i;
     }
-    /* Frames of libstdc++ at the start of a thread; if the stack had more frames, these would say more. */
+    /* the innermost frame is where libstdc++ starts a thread, so the stack has no frame that says more */
     bool bare = first != NULL && strcmp(pickle_text_or(pickle_find(first->value, "name"), ""),
                                         "execute_native_thread_routine") == 0;
     if (python == NULL && (autograd || bare)) {

@@ -22,7 +22,8 @@ struct trace_key {
 struct trace_ops {
     size_t count, capacity;
     uint32_t *rank;
-    uint32_t *op;                             /* number of the op in the schedule */
+    /* number of the op in the schedule; in a recording, a running number */
+    uint32_t *op;
     uint16_t *stream, *kind, *phase, *region; /* labels */
     int32_t *layer, *chunk, *step;            /* -1: none */
     double *start_s, *end_s;
@@ -87,7 +88,8 @@ void trace_release(struct trace *trace);
 /* Returns the id of a label, which is added if it is new. A trace has at most TRACE_LABEL_LIMIT labels. The empty
  * text has id 0. */
 uint16_t trace_label_id(struct trace *trace, const char *text);
-/* Works as trace_label_id() for text[0..size), which need not end in NUL; false if the table is full. */
+/* Sets *label to the id of the label text[0..size), which need not end in NUL and is added if it is new. Returns false
+ * if the table is full. */
 bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint16_t *label);
 /* Sets a header key. A key is printable ASCII, not empty and without '='; a value is any text. */
 void trace_set_key(struct trace *trace, const char *key, const char *value);
