@@ -1,6 +1,6 @@
 /* predict/framework_costs.h: what a framework's code around experts and attention takes, where that is not one kernel
  * and one call each: its router operator by operator, a call for each expert's product, biases that are added apart,
- * and what CUDA graphs launch (docs/costs.md, "Routers and experts of Megatron-Core", "CUDA graphs"). */
+ * and what CUDA graphs launch (docs/costs.md, "The host", "CUDA graphs", "Biases of experts"). */
 #ifndef LONGHAUL_PREDICT_FRAMEWORK_COSTS_H
 #define LONGHAUL_PREDICT_FRAMEWORK_COSTS_H
 

@@ -11,7 +11,7 @@
 struct unfinished_jobs {
     workers_job_fn *function;
     void *context;
-    size_t *job_number; /* [count] on the heap: their numbers */
+    size_t *job_number; /* [job_count] on the heap */
     size_t job_count;
 };
 

@@ -24,7 +24,7 @@ static double *sum_link_bytes(const struct child_run *run)
     return bytes;
 }
 
-/* Orders equally busy links by rank and node, then by name. */
+/* True if link a comes before link b, if both are equally busy: by owner, then by part, then by name. */
 static bool is_named_before(const struct platform *platform, uint32_t a, uint32_t b)
 {
     const struct platform_link *x = &platform->link[a], *y = &platform->link[b];

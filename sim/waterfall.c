@@ -21,9 +21,10 @@ struct waterfall_maker {
     struct waterfall_peak peak;
     /* [shapes] seconds that the flops of the shape take at the device's peak; 0: it has no flops */
     wide *at_peak_s;
-    double rounding_tolerance_s;             /* dates that differ by less are the same */
-    double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
-    bool is_in_pipeline;                     /* the rank sends or receives as a stage does */
+    double rounding_tolerance_s; /* dates that differ by less are the same */
+    /* the start of the first backward kernel and the end of the last forward kernel; infinite: there is none */
+    double first_backward_s, last_forward_s;
+    bool is_in_pipeline; /* the rank sends or receives as a stage does */
     /* the number of times that the gap which is being explained occurs */
     uint32_t gap_repeats;
     wide cause_s[CAUSE_COUNT];
@@ -153,15 +154,16 @@ static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 
 /* ---- while none runs ---- */
 
-/* True if an op ends later than another. If both end at the same time up to rounding, the later one in the list counts
- * as the later: rounding depends on how ranks were folded. */
+/* True if the op `row` ends later than the op `other`. If both end at the same time up to rounding, the later one in
+ * the list counts as the later: rounding depends on how ranks were folded. */
 static bool ends_later(const struct waterfall_maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];
     return by_s > m->rounding_tolerance_s || (by_s >= -m->rounding_tolerance_s && row > other);
 }
 
-/* Finds the op that ended last among the stream predecessor and the waits of `row`. False: there is none. */
+/* Sets *last to the op that ended last among the stream predecessor and the waits of `row`. Returns false if there is
+ * none. */
 static bool find_last_dependency(const struct waterfall_maker *m, uint32_t row, uint32_t *last)
 {
     const struct ir *ir = m->ir;

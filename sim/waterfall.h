@@ -12,8 +12,9 @@
 #include "sim/sim.h"
 
 enum cause {
-    CAUSE_USEFUL, /* flops that the model needs at the device's peak: the mean of all ranks over
-                           the step is MFU by convention longhaul */
+    /* the time that the flops of the model take at the device's peak. Its mean over all ranks, divided by the step, is
+     * MFU by convention longhaul */
+    CAUSE_USEFUL,
     /* flops on pairs that the mask hides. 0 for kernels whose tiles follow the mask, as all of ours do, since
      * work_flops() counts only visible pairs */
     CAUSE_IMBALANCE,
@@ -23,18 +24,20 @@ enum cause {
     CAUSE_INEFFICIENCY, /* for kinds of work that have flops: the time beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
-    CAUSE_ALL_TO_ALL,   /* no compute op runs in this cause and those after it */
+    CAUSE_ALL_TO_ALL,   /* all-to-alls. In this cause and those after it no compute op runs */
     CAUSE_RING,         /* shifts; sends and receives inside attention */
     CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
     CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
     CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
     /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
     CAUSE_DRAIN,
-    CAUSE_PIPELINE,  /* sends and receives between those two: stages are not equally loaded */
-    CAUSE_DOCUMENTS, /* waiting because other ranks' documents have more visible pairs
-                           (waterfall_attribute_documents()); 0 unless that was called */
-    CAUSE_OFFLOAD,   /* copies between device and host, collectives on such data, host work */
-    CAUSE_HOST,      /* issue, host_sync, barrier */
+    /* sends and receives of pipelines between those of CAUSE_FILL and CAUSE_DRAIN: stages are not equally loaded */
+    CAUSE_PIPELINE,
+    /* waiting because other ranks' documents have more visible pairs (waterfall_attribute_documents()); 0 unless that
+     * was called */
+    CAUSE_DOCUMENTS,
+    CAUSE_OFFLOAD, /* copies between device and host, collectives on such data, host work */
+    CAUSE_HOST,    /* issue, host_sync, barrier */
     /* this rank has ended and others have not, and what jitter adds (sim/jitter.h) */
     CAUSE_OTHER,
     CAUSE_COUNT

@@ -24,7 +24,7 @@ struct packed_sets_request {
 
 struct packed_set {
     struct packing_options packing_options;
-    struct packed_batch *batch; /* [count], heap */
+    struct packed_batch *batch; /* [batch_count], heap */
     size_t batch_count, typical_batch;
     struct documents documents; /* the documents of the typical batch */
 };
@@ -32,7 +32,8 @@ struct packed_set {
 /* All-zero is empty, apart from `request`, which the caller sets. */
 struct packed_sets {
     struct packed_sets_request request;
-    struct packed_set **packed_set; /* [count] on the heap; each packed set is on the heap, too */
+    /* [set_count] on the heap; each packed set is on the heap, too */
+    struct packed_set **packed_set;
     size_t set_count;
     struct arena arena;
 };

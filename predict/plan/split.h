@@ -16,7 +16,7 @@ struct loss_split {
     double layout_s, kernels_s, framework_s;
 };
 
-/* Fills loss_split[i] for loser[i], i < count. A loser that is NULL is skipped. */
+/* Fills split[i] for loser[i], i < count. A loser that is NULL is skipped. */
 enum status splits_find(struct loss_split *split, const struct outcome *const *loser, size_t count,
                         const struct outcome *winner, struct setup *setup, struct diag *diag);
 

@@ -180,7 +180,8 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
 
 /* ---- entries ---- */
 
-/* Reads the elements of a member, which may be absent, with one of the functions above. */
+/* Reads each element of the array under `key`, which may be absent, with `read` into an array of the entry, and sets
+ * the entry's `number` to how many there are. */
 #define READ_ALL(c, entry, node, key, member, number, read, status, diag)                          \
     do {                                                                                           \
         struct json_node all_ = json_find(node, key);                                              \

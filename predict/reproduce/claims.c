@@ -31,7 +31,8 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
     return false;
 }
 
-/* Returns the predicted value of a point; NAN: it is not known. */
+/* Returns the predicted value of a point. A value that is missing because the step does not fit is the worst possible,
+ * 0 or infinite. NAN: the value is not known. */
 static double predicted_value(const struct reproduction *r, const struct reproduction_point *point)
 {
     if (!point->is_done || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_NONE)
@@ -283,7 +284,7 @@ static size_t text_index(const struct distinct_texts *d, const char *text)
     return i;
 }
 
-/* Returns the first selected point at a panel, series and x; NULL: there is none. */
+/* Returns the first selected point with that panel, series (NULL: any) and x; NULL: there is none. */
 static const struct reproduction_point *point_at(const struct reproduction *r, size_t entry,
                                                  const struct point_selector *of, const char *panel,
                                                  const char *series, const char *x)

@@ -26,7 +26,8 @@ extern const char *const outcome_state_names[STATE_COUNT];
 
 struct entry_outcome {
     enum outcome_state state;
-    /* numbers of points with published values: counted in the means, with a published 0, not predictable, and failed */
+    /* numbers of points with published values: those whose errors count in the means, those whose published value is 0,
+     * those that cannot be predicted, and those whose prediction failed */
     size_t counted_points, zero_published_points, unpredictable_points, failed_points;
     /* figures of the errors of the counted points; NAN: there are none */
     double mean_error, worst_error, mean_signed_error;

@@ -13,9 +13,10 @@ enum { ROUTING_DRAWS = 20 };
 /* All-zero is empty. */
 struct routing_draws {
     bool is_uneven; /* routing is not even */
-    /* the rank, of those with different experts, that has the most copies in the most layers, and in how many */
+    /* fullest_rank: the rank, among those with different experts, that has the most copies in the most layers;
+     * late_layers: the number of these layers; layers: the number of layers with experts */
     uint32_t fullest_rank, late_layers, layers;
-    /* the copies computed by the rank that computes the most, over the mean of ranks; a mean over layers */
+    /* the copies computed by the rank that computes the most, divided by the mean over ranks; a mean over layers */
     double fullest_over_mean;
     double even_step_s; /* the step with even routing */
     /* the steps of seeds 1 to ROUTING_DRAWS; 0 steps: shares are not drawn */

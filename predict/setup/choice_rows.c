@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* in the order of enum dtype, whose first three values they are */
+/* names of the first three values of enum dtype, in their order */
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {

@@ -5,9 +5,8 @@
 #include "predict/setup/setup.h"
 
 /* Reads the text of --core-plan (NULL: none) into the request. Fails if it is neither a rule, nor `all`, nor a file. A
- * file's plan is verified; the request then gets the documents of its sequences with the owners of their tokens, and,
- * if it has no number of sequences, the plan's. Fails if the plan has tiles: only plans in which ranks compute the
- * queries that they own have a schedule. */
+ * file's plan is verified; the request then gets the documents of its sequences, with the owners of their tokens and
+ * the plan's tiles, and, if it has no number of sequences, the plan's. */
 enum status core_plan_option_read(struct setup *setup, const char *text, struct diag *diag);
 
 /* True for the text `all`, which asks for a search of all rules. */

@@ -1,6 +1,6 @@
-/* predict/setup/resolved.h: a request with every choice made: what the user left open, and what only a model and a
- * cluster's costs decide, which is how long each subsequence is, how many bytes can be offloaded while it is computed,
- * and which subsequences stages share. */
+/* predict/setup/resolved.h: a request with every choice made: those that the user left open, and those that only a
+ * model and the costs of a cluster decide. The latter are the length of each subsequence, the bytes that can be
+ * offloaded while it is computed, and the subsequences that stages share. */
 #ifndef PREDICT_SETUP_RESOLVED_H
 #define PREDICT_SETUP_RESOLVED_H
 

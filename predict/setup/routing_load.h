@@ -1,4 +1,4 @@
-/* predict/setup/routing_load.h: the copies that experts get, of the text of option --routing. */
+/* predict/setup/routing_load.h: reads from the text of option --routing which share of all copies each expert gets. */
 #ifndef PREDICT_ROUTING_LOAD_H
 #define PREDICT_ROUTING_LOAD_H
 

@@ -30,7 +30,7 @@ struct setup {
     uint32_t at_most_reasons;
     /* the probability with which a configuration must fit to be taken by a search; 0: one half */
     double fits_probability;
-    /* measured runs, which say how sure a prediction is; with the cluster */
+    /* measured runs, which say how sure a prediction is; they are loaded with the cluster */
     struct evidence evidence;
     struct request request;
     struct shared_units shared_units; /* request.shared_units points here if the user gave it */

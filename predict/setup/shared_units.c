@@ -128,12 +128,12 @@ static double task_s(const struct choices *c, const struct sharing_costs *costs,
 struct unit_replay {
     const struct choices *choices;
     const struct sharing_costs *costs;
-    /* [stages] the dates from which its computation is free, and from which its messages, which run at the same time,
-     * are */
+    /* [stages] compute_free_at_s: the time from which the stage can compute; network_free_at_s: the time at which its
+     * messages end, which run beside computation */
     double *compute_free_at_s, *network_free_at_s;
-    /* [chunks x N] the date at which each unit of the present pass ends; negative: it has not run yet */
+    /* [chunks x N] the time at which each unit of the present pass ends; negative: it has not run yet */
     double *unit_end_s;
-    /* [chunks x N] the dates at which a unit's keys and values, or their gradients, have arrived */
+    /* [chunks x N] the time at which each unit's keys and values, or their gradients, have arrived */
     double *unit_arrival_s;
 };
 
@@ -151,7 +151,7 @@ static void set_arrival(double *at, struct stage_span of, double value)
         at[i] = value;
 }
 
-/* Sends messages on all stages of `of` while these compute, from `begin` on, for `seconds`. Returns the date at which
+/* Sends messages on all stages of `of` while these compute, from `begin` on, for `seconds`. Returns the time at which
  * they end. */
 static double send_share(struct unit_replay *r, struct stage_span of, double begin, double seconds)
 {

@@ -38,8 +38,8 @@ struct external_validation {
     struct arena arena;
     run_setup_function *load_setup;
     const struct external_runs *runs;
-    struct external_result *result; /* [runs->count] */
-    /* [runs->count] the index of the row's prediction in answer[] */
+    struct external_result *result; /* [runs->row_count] */
+    /* [runs->row_count] the index of the row's prediction in answer[] */
     size_t *answer_of_row;
     struct external_answer *answer;
     size_t answer_count;

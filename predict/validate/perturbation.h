@@ -1,6 +1,6 @@
 /* predict/validate/perturbation.h: multiplies one number of a machine by a factor.
  *
- * A value is chosen by its index: first the fields of a cluster, then the numbers of a device's costs, then the
+ * A number is chosen by its index: first come the fields of a cluster, then the numbers of a device's costs, then the
  * rates and the ramp of fa2 attention, forward and backward. */
 #ifndef PREDICT_VALIDATE_PERTURBATION_H
 #define PREDICT_VALIDATE_PERTURBATION_H

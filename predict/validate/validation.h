@@ -31,7 +31,7 @@ struct run_answer {
     struct operator_times operator_times; /* the times of a part of the model (--scope) */
     /* the source's convention counts recomputed flops, but the run recomputes nothing */
     bool counts_recompute;
-    /* the run's rate over that of the run in column `against` */
+    /* the run's rate, divided by that of the run in column `against` */
     double speedup;
     double saved_bytes_or_copy_s; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
@@ -65,7 +65,7 @@ struct validation {
     run_setup_function *load_setup;
     struct arena arena;
     const struct external_runs *rows;
-    struct validated *row; /* [rows->count] */
+    struct validated *row; /* [rows->row_count] */
     struct run_answer *answer;
     size_t run_count;
     const size_t *first_row; /* [run_count] the first row that each run serves */

@@ -138,7 +138,7 @@ static uint32_t node_rank_count(const struct cluster *cluster, const struct sim_
     return (uint32_t)(left < per_node ? left : per_node);
 }
 
-/* True if two nodes have ranks of the same classes at the same places: then they hold the same bytes. */
+/* True if the ranks of two nodes, taken in order, are of the same classes: then the nodes hold the same bytes. */
 static bool nodes_have_same_classes(const struct cluster *cluster, const struct sim_result *result,
                                     uint32_t a, uint32_t b)
 {

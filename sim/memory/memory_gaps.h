@@ -9,8 +9,9 @@
 #include "sim/memory/memory_changes.h"
 
 struct memory_gap {
-    size_t change_row; /* row of the first change after the copies; may be the number of changes */
-    double shift_s;    /* seconds of all copies, by which that change comes later */
+    /* row of the first change after the copies; the number of changes if none comes after */
+    size_t change_row;
+    double shift_s; /* seconds of all copies, by which that change comes later */
     /* the bytes by which all copies together grow the live bytes */
     int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];
 };

@@ -52,7 +52,8 @@ static double exchange_cap_bytes_per_s(const struct fabric *fabric, uint32_t pee
     return cap * overhead;
 }
 
-/* Adds one flow per pair on a mesh, else one per member and nearness over the member's own ports. */
+/* Adds the flows of member i of domain d to its peers in that domain, `piece` bytes to each: on a mesh one flow per
+ * peer, else one flow per distance, over the member's own ports. */
 static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
                                    const struct members *m, uint32_t d, uint32_t i, double piece,
                                    uint32_t key)
@@ -87,7 +88,8 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
     }
 }
 
-/* Adds a flow of a member's bytes to `peers` members of other domains, out of and into its own NIC. */
+/* Adds a flow of a member's bytes to `peers` members of other domains. It goes out of and into the member's own NIC;
+ * the flow into it stands for what the others send. */
 static void add_flow_between_domains(struct platform *p, struct flow_table *flows, uint32_t me,
                                      int across, double bytes, uint32_t peers, uint32_t key)
 {
@@ -252,7 +254,8 @@ static struct exchange_load member_load(const struct collective_call *f, const u
     return load;
 }
 
-/* Makes every member's load the largest of all. */
+/* Raises each member's bytes and number of peers to the largest of all members, separately for each sort of peers that
+ * the member has. */
 static void raise_loads_to_largest(struct exchange_load *load, uint32_t count)
 {
     for (int class = 0; class < NEAR_COUNT + 2; class ++) {

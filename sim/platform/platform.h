@@ -70,7 +70,7 @@ struct platform {
 struct flow_table {
     uint32_t flow_count, link_count;
     double *bytes;
-    uint32_t *link_begin; /* [count + 1] */
+    uint32_t *link_begin; /* [flow_count + 1] */
     uint32_t *link;
     size_t flow_capacity, link_capacity;
 };

@@ -17,7 +17,7 @@ struct sim_class {
     uint32_t rank_count;         /* members */
     uint32_t role;               /* row of ir->role */
     uint32_t op_begin, op_count; /* its ops, ids of the schedule */
-    size_t first_row;            /* start_s[row + k], end_s[row + k]: op op_begin + k */
+    size_t first_row;            /* op op_begin + k has row first_row + k of start_s and end_s */
 };
 
 enum { SIM_TOP_BUFFERS = 8 };
@@ -51,9 +51,10 @@ struct sim_link_load {
 };
 
 struct sim_counts {
-    uint64_t op_instances;           /* number of (rank, op) pairs of the schedule that the result
-                              represents */
-    uint64_t simulated_op_instances; /* how many of those pairs were executed by the simulation */
+    /* number of ranks and ops of the schedule that the result represents, an op counted once for each rank that runs
+     * it */
+    uint64_t op_instances;
+    uint64_t simulated_op_instances; /* how many of those the simulation executed */
     /* number of flows that were started in SimGrid; with `exact` these are all flows (sim/scheduler/uncontended.h) */
     uint64_t flows_started;
     uint64_t timers_set;
@@ -71,7 +72,7 @@ struct sim_result {
     double simulated_end_s;
     uint32_t rank_count, class_count, node_count;
     uint32_t
-        uniform_rank_count;   /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
+        uniform_rank_count;   /* ranks of even rings (sim/uniform/uniform.h); 0: there was none */
     uint32_t *uniform_guards; /* the array that uniform_mark_guards() returned */
     uint32_t *class_of_rank;  /* [rank_count] */
     struct sim_class *classes;

@@ -25,7 +25,7 @@ void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t plac
                 (long long)work_payload_bytes(ir_work(ir, receive)));
 }
 
-/* Finds the first op of a rank that has reached an event which has not begun. */
+/* Sets *op to the first op in which a rank waits for an event that has not begun. Returns false if there is none. */
 static bool find_waiting_op(const struct scheduler *s, uint32_t rank_index, uint32_t *op)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
@@ -39,8 +39,8 @@ static bool find_waiting_op(const struct scheduler *s, uint32_t rank_index, uint
     return false;
 }
 
-/* Finds the first rank that has not arrived at one of the events in which the op waits. Returns false if all have
- * arrived. */
+/* Sets *missing to the side of the first rank that has not arrived at an event for which the op waits, and *place to
+ * the op's number on its channel. Returns false if all have arrived. */
 static bool find_missing_side(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                               const struct channel_side **missing, uint32_t *place)
 {
@@ -67,8 +67,8 @@ static bool find_missing_side(const struct scheduler *s, uint32_t rank_index, ui
     return false;
 }
 
-/* Follows the chain of ranks, each of which waits for the next, over at most HOPS_MAX ranks, or until the first rank
- * comes up again. */
+/* Appends the chain of ranks that wait for each other, from rank_index on: HOPS_MAX ranks at most, or until the first
+ * rank comes up again. */
 static void explain_wait_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                                struct text *why)
 {

@@ -1,10 +1,10 @@
 /* sim/scheduler/scheduler.h: the event core: dependency counters, hosts that issue, rendezvous.
  *
  * Every op counts the dependencies that have not ended: its issue, the op before it on its stream, its waits. If an
- * op's duration is known when it starts, its end date is passed to its successors at once, ahead of the clock:
- * kernels, hosts and rendezvous need no event of the engine. Only ops that move bytes over links in use do: one
- * timer for the latency, and the flows (others: sim/scheduler/uncontended.h). So the dates that are passed on are never
- * before the engine's clock, and often after it.
+ * op's duration is known when it starts, its end date is passed to its successors at once, ahead of the clock: kernels,
+ * hosts and rendezvous need no event of the engine. Only ops that move bytes over links in use do: one timer for the
+ * latency, and the flows (for flows without contention see sim/scheduler/uncontended.h). So the dates that are passed
+ * on are never before the engine's clock, and often after it.
  *
  * One call simulates one step and fills the times of every class's ops.
  *

@@ -17,7 +17,8 @@ static void push_ready(struct scheduler *s, uint32_t rank_index, uint32_t op)
 
 static void issue_ops(struct scheduler *s, uint32_t rank_index);
 
-/* Passes the known end of an op on to the ops that depend on it. */
+/* Stores the known end of an op, and passes it on to the ops that depend on it. If the op blocked the host, the host
+ * goes on issuing. */
 static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     struct rank_state *r = &s->rank_state[rank_index];

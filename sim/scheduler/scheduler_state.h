@@ -36,7 +36,7 @@ struct rank_state {
         double end_s; /* the date at which the op ends if no message starts or ends before */
         /* the shares of the rank's resources that the running messages take */
         struct interference_share taken_resources;
-        uint32_t heap_place; /* the place of the rank in scheduler.ranks_by_kernel_end */
+        uint32_t heap_place; /* the index of the rank in scheduler.ranks_by_kernel_end */
     } kernel_overlap;
     /* [op_count] of a send or receive: its number among those of its channel that the rank runs. NULL: the rank runs no
      * sends and no receives. */
@@ -55,8 +55,8 @@ struct channel_side {
 struct event {
     /* the last arrival so far; if `is_uncontended` is set: when the flows started */
     double arrival_or_start_s;
-    /* until all sides have arrived, the number of those that have not; then the number of its flows that still move in
-     * the engine */
+    /* until all sides have arrived: the number of sides that have not; then: the number of the event's flows that still
+     * move in the engine */
     uint32_t sides_or_flows_left;
     bool has_started_flows; /* flows have started */
     bool is_uncontended;    /* the flows run outside the engine (sim/scheduler/uncontended.h) */
@@ -110,13 +110,12 @@ struct scheduler {
     bool has_flows;              /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
-    /* [links] for uncontended flows (unused with fold->exact): the event that uses the link without another; IR_NONE:
-     * none does */
-    /* [links] the event that has the link for itself; IR_NONE: none */
+    /* [links] the event whose uncontended flows use the link, which no other event uses; IR_NONE: there is none. Unused
+     * with fold->is_exact */
     uint32_t *event_holding_link;
     /* [links] the number of flows over the link that the engine moves */
     uint32_t *engine_flows_on_link;
-    /* [transfers] the seconds that the transfer takes if no other moves; negative: not known */
+    /* [transfers] the seconds that the transfer takes if no other transfer moves; negative: not known */
     double *uncontended_s;
     double *uncontended_bytes_per_s; /* [flows] its bytes/s if no other transfer moves */
 

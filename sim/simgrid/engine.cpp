@@ -74,7 +74,7 @@ class Flow : public resource::Action
         : Action(model, parts, false), tag(flow_tag)
     {
     }
-    /* Another flow has changed this one's rate. */
+    /* Is called when another flow has changed this flow's rate; subtracts what moved at the old rate. */
     void update_remains_lazy(double now) override
     {
         if (get_remains_no_update() > 0)
@@ -102,7 +102,8 @@ class FlowModel : public resource::Model
         auto *variable = get_maxmin_system()->variable_new(flow, 1.0, -1.0, count);
         flow->set_variable(variable);
         flow->set_last_update();
-        for (uint32_t i = 0; i < count; i++) /* each once, so that none need be looked for */
+        /* no link is named twice, so expand() need not search for it */
+        for (uint32_t i = 0; i < count; i++)
             get_maxmin_system()->expand(constraint_of(link[i]), variable, 1.0, true);
     }
     void update_actions_state(double now, double) override
@@ -171,7 +172,7 @@ std::shared_ptr<TimerModel> timers;
 std::vector<int64_t> batch;
 std::string fault; /* the first exception's words */
 
-/* Nothing is done after a fault. */
+/* Calls `body`, unless an exception was caught before; keeps the words of the first one in `fault`. */
 template <typename F> void guarded(F body) noexcept
 {
     if (!fault.empty())
@@ -185,8 +186,8 @@ template <typename F> void guarded(F body) noexcept
     }
 }
 
-/* Calls the functions of what has ended at the current date, timers first and then flows, until nothing more ends: each
- * may start others. */
+/* Calls done_fn for each timer that has fired and each flow that has ended at the current date, timers first, until
+ * none is left: each call may start others. */
 void call_back()
 {
     while (!timers->fired.empty()) {
@@ -207,7 +208,7 @@ void configure()
     s4u::Engine::set_config("precision/timing", precision_s);
 #endif
 #if SIMGRID_VERSION <                                                                              \
-    33900 /* the engine runs with a platform, if an empty one; later ones have theirs */
+    33900 /* older versions run only with a platform, which may be empty; later ones make one */
     s4u::create_star_zone("root");
 #endif
     flows = std::make_shared<FlowModel>();

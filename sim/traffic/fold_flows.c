@@ -225,7 +225,7 @@ static void fold_component(struct flow_folder *f, struct fold *fold, struct quot
     }
 }
 
-/* Sets keep[], replacement_link[] and the bandwidths of links. */
+/* Sets kept_copies[], replacement_link[] and the bandwidths of links in *fold. */
 static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
 {
     const uint32_t *link_begin = f->pruned->link_begin;

@@ -34,8 +34,8 @@ struct sim_options {
     /* If the guards of rings distinguish more ranks than this, all ranks of a ring are taken to run the same work
      * (sim/uniform/uniform.h); 0: 64. Not used with exact. */
     uint32_t uniform_above_ranks;
-    /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows how one late rank
-       delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */
+    /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows by how much one late
+     * rank delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */
     double slow_factor;
     uint32_t slow_rank;
 };

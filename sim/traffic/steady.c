@@ -1,5 +1,5 @@
 /* Derives the times of the iterations that a short list leaves out (its copies) from those of the iterations before and
- * after the gap, under the conditions of docs/simulation.md, "Samples", and checks every start. */
+ * after the gap, under the conditions of docs/simulation.md, "Short lists", and checks every start. */
 #include "sim/traffic/steady.h"
 
 #include "base/arena.h"
@@ -146,8 +146,8 @@ static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double 
     return true;
 }
 
-/* Finds the period of run number `gap` of every role. False: the periods of roles differ, events of other ops are open
- * meanwhile, or iterations before the gap are too few or do not repeat. */
+/* Sets period_s of run number `gap` of every role. Returns false if the periods of roles differ, events of other ops
+ * are open meanwhile, or iterations before the gap are too few or do not repeat. */
 static bool find_period(struct steady *x, uint32_t gap)
 {
     double period_s = -1;
@@ -211,8 +211,8 @@ struct start_check {
     uint64_t *deciding_dependencies;
 };
 
-/* Returns the date in the whole list at which the op ends to which copy number `copy` of op `from` refers (0: `from`
- * itself); in the short list, `from` refers to op `op`, which it waits for or which it is. */
+/* Returns the time at which, in the whole list, an op ends to which copy number `copy` of op `from` refers (0: `from`
+ * itself). `op` is the op of the short list to which `from` refers: one for which it waits, or `from` itself. */
 static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;
@@ -351,7 +351,7 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     return right;
 }
 
-/* Finds the tolerance, and period_s and before_s of every run. Returns false when times do not repeat. */
+/* Sets tolerance_s, and period_s and earlier_copies_s of every run. Returns false if times do not repeat. */
 static bool find_periods(struct steady *x)
 {
     const struct ir *ir = x->traffic->ir;

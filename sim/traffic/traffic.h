@@ -1,13 +1,13 @@
 /* sim/traffic/traffic.h: a schedule bound to a cluster: which ranks take part in which op, and the bytes that move.
  *
  * Ops that need other ranks, or links, are laid out on four levels:
- *   comm class      ops of one sort in the schedule: collectives of a group, shifts of a group by
- *             a distance, sends (receives) of a group to (from) a distance, copies of a kind,
- *             host work that moves bytes, kernels that share the processors
- *   channel   a comm class at one place: an instance of the group, a message's sender and
- *             receiver, a rank; has participants (those of its ranks that are planned)
- *   variant   one of the distinct shapes (of sends and receives: sizes) on a comm class
- *   transfer  a channel and a variant: a latency and flows
+ *   comm class  ops of one sort in the schedule: collectives of a group, shifts of a group by
+ *               a distance, sends (receives) of a group to (from) a distance, copies of a kind,
+ *               host work that moves bytes, kernels that share the processors
+ *   channel     a comm class on certain ranks: those of an instance of the group, a message's sender
+ *               and receiver, or one rank; has participants (those of its ranks that are planned)
+ *   variant     one of the distinct shapes (of sends and receives: sizes) on a comm class
+ *   transfer    a channel and a variant: a latency and flows
  * The n-th op of a comm class on one participant meets the n-th on the others: an event. Only
  * sends and receives count per (source, destination, channel number) instead, over the
  * ops that the guards leave to a rank.

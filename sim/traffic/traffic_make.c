@@ -13,7 +13,7 @@ void traffic_release(struct traffic *traffic)
 {
     for (uint32_t c = 0; c < traffic->comm_count; c++)
         if (traffic->comm[c].kind !=
-            COMM_P2P) /* all P2P comm classes share the list of traffic->p2p */
+            COMM_P2P) /* all P2P comm classes share the list of traffic->p2p_variants */
             free(traffic->comm[c].variant_shape);
     free(traffic->p2p_variants.variant_shape);
     free(traffic->comm);
@@ -81,7 +81,7 @@ static void read_costs(struct traffic *traffic)
 }
 
 /* Fails if an op waits for more than WAITS_MAX ops, or for an op that does not come earlier in its role. The scheduler
- * relies on neither being so; the verifier explains the second fault better. */
+ * takes for granted that neither happens; the verifier explains the second fault better. */
 static enum status check_waits(const struct traffic *traffic, const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;

@@ -11,7 +11,8 @@ void traffic_add_comms(struct traffic *traffic);
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,
                                  struct diag *diag);
 
-/* traffic_channels.c: fills channels, participants and endpoints. Fails on a send to an index that is no rank. */
+/* traffic_channels.c: fills channels, participants, and the arrays that give each rank's channels. Fails on a send to
+ * an index that is no rank. */
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag);
 
 /* traffic_transfers.c: fills transfers and flows. */
