@@ -45,7 +45,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
                             "sinks:sum"},
     [WORK_RMSNORM] = {"rows*cols cols?!bare", "rows*cols rows:f32"},
     [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols?!bare rows:f32 cols:sum=1?accumulate",
-                               "rows*cols cols:sum?!bare"},
+                               "rows*cols cols:sum?!bare ~1:u8??"},
     [WORK_LAYERNORM] = {"rows*cols cols cols", "rows*cols rows*2:f32"},
     [WORK_LAYERNORM_BACKWARD] = {"rows*cols rows*cols cols rows*2:f32 cols:sum=1?accumulate "
                                  "cols:sum=2?accumulate",

@@ -43,10 +43,15 @@ bool kept_under_autocast(const struct choices *c)
 }
 
 /* Leaves the fp32 copy of what a norm reads, 2 bytes above the 16 bits that the schedule's norm reads, and drops the
- * normalised tensor, which only the gradient of the norm's weight reads. */
+ * normalised tensor, which only the gradient of the norm's weight reads, and which the norm's backward then does not
+ * free. */
 static void drop_normalised(struct kept_bytes_row *kept)
 {
     uint8_t *const of_norms[] = {&kept->first, &kept->second, &kept->after, &kept->heads};
+    if (kept->first > 2 && kept->d_norm > 0) {
+        kept->d_norm = (uint8_t)(kept->d_norm + kept->first - 2);
+        kept->d_narrow = (uint8_t)(kept->d_narrow + kept->first - 2);
+    }
     for (size_t i = 0; i < ARRAY_LEN(of_norms); i++)
         if (*of_norms[i] > 2)
             *of_norms[i] = 2;

@@ -17,7 +17,7 @@ struct kept_bytes_row {
     uint8_t code, kernels;
     bool autocast;
     uint8_t input, first, second, after, heads, inputs1, inputs2, act, d_act, joint_q, joint_kv,
-        again;
+        again, d_norm, d_narrow;
 };
 
 /* True if layers run under torch.autocast over fp32 parameters: Hugging Face's Trainer without FSDP, and torchtitan

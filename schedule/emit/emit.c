@@ -373,6 +373,27 @@ static struct view unread_gradient(struct emit *e, int64_t cols)
                        cols, 0);
 }
 
+/* Returns the bytes an element that an implementation holds inside the backward of a norm (schedule/choices/kept.def).
+ */
+static int64_t temporary_bytes_of_norm(const struct emit *e, enum weight weight)
+{
+    const struct kept_bytes_row *kept = &e->kept_extra_bytes;
+    switch (weight) {
+    case WEIGHT_NORM1:
+    case WEIGHT_NORM2:
+    case WEIGHT_FINAL_NORM:
+        return kept->d_norm;
+    case WEIGHT_NORM1_AFTER:
+    case WEIGHT_NORM2_AFTER:
+        return kept->d_narrow > 0 ? kept->d_narrow + 2 : 0;
+    case WEIGHT_Q_NORM:
+    case WEIGHT_K_NORM:
+        return kept->d_narrow;
+    default:
+        return 0;
+    }
+}
+
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                         struct view x, struct view stats, struct view dx, int64_t rows,
                         int64_t cols)
@@ -394,7 +415,12 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
                         .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, write[1], write[2]};
     uint32_t writes = layernorm ? 3 : 2;
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 + writes : 4, write, writes);
+    const int64_t temporary = layernorm ? 0 : temporary_bytes_of_norm(e, weight);
+    const uint32_t reads = accumulate ? 3 + writes : 4;
+    if (temporary > 0)
+        write[writes++] =
+            emit_tensor(e, "norm_temporary", CATEGORY_ACTIVATION, DTYPE_U8, rows * cols, temporary);
+    emit_op(e, e->stream.compute, &work, read, reads, write, writes);
 }
 
 /* Returns the index of the unit's first token among the rank's tokens for which positions are bound. */
