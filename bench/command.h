@@ -13,7 +13,8 @@ struct command_run {
     int exit_code;      /* if it ended in time; -1: a signal ended it */
 };
 
-/* Makes signals that end this program end its commands, too. Call it once, before command_run(). */
+/* From now on a signal that ends this program also ends the command that it runs. Call it once, before
+ * command_run(). */
 void command_catch_signals(void);
 
 /* Runs a command ("predict --model ...", words without quotes) for at most limit_s seconds, with an empty standard

@@ -44,8 +44,8 @@ void bootstrap_close(struct bootstrap *bootstrap);
 
 uint32_t bootstrap_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_process_count(const struct bootstrap *bootstrap);
-/* bootstrap_local_rank() returns the index of this process among those of this machine, bootstrap_local_process_count()
- * their number. */
+/* bootstrap_local_rank() returns the index of this process among the processes of this machine;
+ * bootstrap_local_process_count() returns how many these are. */
 uint32_t bootstrap_local_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_local_process_count(const struct bootstrap *bootstrap);
 
@@ -72,8 +72,8 @@ struct bootstrap_progress {
     uint32_t failed_rank_plus_1; /* 1 + the rank of a process that has failed; 0: none */
 };
 
-/* Reports this process's progress (failed: its run has failed), and returns the progress of all processes as far as it
- * is known here. Any thread may call it. */
+/* Reports this process's progress: how many ops have ended, if one is running, and if the run has failed. Returns the
+ * progress of all processes as far as this one knows it. Any thread may call it. */
 struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap, uint64_t ended,
                                                     bool busy, bool failed);
 

@@ -43,7 +43,8 @@ static bool send_heartbeat(int fd, const struct heartbeat *beat)
            (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
-/* Exchanges heartbeats once. On rank 0, `last` has the last one of each peer, and their sum is sent to all. */
+/* Exchanges heartbeats once. On rank 0, last[r] is the last heartbeat of rank r, and the sum of all is sent to every
+ * rank; on another rank, last[0] is the last sum that rank 0 has sent. */
 static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *half,
                                 struct heartbeat *last)
 {

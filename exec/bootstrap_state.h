@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define BOOTSTRAP_GREETING_S                                                                       \
-    5.0 /* seconds within which a process that connects must have sent its greeting, and rank 0 its answer */
+/* The most seconds that rank 0 waits for the greeting on a new connection. A process waits twice as long for the first
+ * answer. */
+#define BOOTSTRAP_GREETING_S 5.0
 
 /* The connections that every process makes to rank 0. */
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };

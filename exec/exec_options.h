@@ -80,7 +80,7 @@ struct exec_options {
     /* Receives notes about a run that succeeds, such as why a library is not used. NULL: notes are dropped. Of several
      * processes, only that of rank 0 fills it. */
     struct diag *notes;
-    /* a digest of what the caller's functions fill in: of several processes all must have the same */
+    /* a digest of what the caller's functions fill buffers with; it must be the same in all processes of a run */
     uint64_t input_digest;
     struct exec_fault fault;
     /* on a GPU: the number of multiprocessors that another kernel occupies during every measured step while it copies

@@ -1,4 +1,4 @@
-/* exec/machine_memory.h: whether the memory of this machine is enough for the ranks that are run on it. */
+/* exec/machine_memory.h: checks that this machine has enough memory for the ranks that are run on it. */
 #ifndef EXEC_MACHINE_MEMORY_H
 #define EXEC_MACHINE_MEMORY_H
 

@@ -135,7 +135,7 @@ static size_t list_memory_changes(const struct exec_run *run, const struct op_ti
                                      ir->buffer.category[b],
                                      (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
         double free_s = persistent ? INFINITY : buffer_free_time_s(run, time, rank, b);
-        if (free_s <= event.time_s) /* guards leave out all ops of this rank that use it */
+        if (free_s <= event.time_s) /* on this rank, guards leave out all ops that use the buffer */
             continue;
         change[count++] = event;
         if (persistent)

@@ -9,8 +9,8 @@
 _Static_assert((int)CALL_OPERANDS_MAX >= (int)WORK_OPERANDS_MAX,
                "a call has room for all operands of a kind");
 
-/* The operands that an op reads, or those that it writes: what its kind requires (models/work_operands.h), and what the
- * schedule gives. */
+/* The operands that an op reads, or those that it writes: `expected` is what the op's kind requires
+ * (models/work_operands.h), and `views` what the schedule gives. */
 struct operand_side {
     const char *name; /* "read" or "write" */
     struct work_operand expected[WORK_OPERANDS_MAX];

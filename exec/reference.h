@@ -111,8 +111,7 @@ struct reference_batch {
 enum status reference_loss(struct reference *reference, const struct reference_batch *batch,
                            double *loss, struct diag *diag);
 
-/* Computes *loss and the gradient of every tensor, 0 for those that are not trained, which replaces the old content of
- * its grad. */
+/* Computes *loss, and sets grad of every tensor to its gradient, or to 0 if the tensor is not trained. */
 enum status reference_gradients(struct reference *reference, const struct reference_batch *batch,
                                 double *loss, struct diag *diag);
 

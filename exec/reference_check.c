@@ -109,7 +109,7 @@ double reference_check_row_difference(const struct reference_check_row *row,
                 row->error[REFERENCE_CHECK_CLIPPED][part].difference);
 }
 
-/* True if the tensor has no master beside its parameters: AdamW updates these, in the master's dtype. */
+/* True if the schedule binds no separate master of the tensor: AdamW then updates the parameters themselves. */
 static bool has_no_master(const struct ir *ir, uint32_t tensor)
 {
     for (uint32_t i = 0; i < ir->binding_count; i++) {

@@ -42,7 +42,7 @@ enum calibrate_origin {
     CALIBRATE_DERIVED /* the number follows from fitted ones; `source_text` says which */
 };
 
-/* A number that calibrate has set, so that it differs from the base. */
+/* A number of the device that the calibration has set; all other numbers are the base's. */
 struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;

@@ -32,7 +32,7 @@ void link_calibration_release(struct link_calibration *links)
 
 /* ---- the traffic of a point over its link ---- */
 
-/* A communication as the points see it: the number of its steps, and the bytes that cross the busiest link. */
+/* The number of steps of a communication, and the bytes that cross its busiest link. */
 struct link_traffic {
     double steps, busiest_link_bytes;
 };

@@ -79,7 +79,8 @@ static void close_objects_to(struct device_file_writer *w, size_t depth)
         json_end_object(&w->json);
 }
 
-/* Opens the objects of path[0..size), which does not include the number's own name. */
+/* Closes the open objects that are not on path[0..size), and opens the others that are. The path is that of a number
+ * without the number's own name. */
 static void open_objects_of_path(struct device_file_writer *w, const char *path, size_t size)
 {
     bool shared = true;

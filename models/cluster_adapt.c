@@ -1,4 +1,5 @@
-/* Scales the numbers that a cluster takes from its base with the nominal numbers that it changes. */
+/* Adapts the numbers that a cluster has from its base: rates that software reaches are scaled by the factor by which
+ * the cluster changes the nominal rate. */
 #include "models/cluster_fields.h"
 
 #include <math.h>

@@ -49,23 +49,23 @@ const struct cluster_field *cluster_field_find(const char *path);
 /* True if the file of this cluster must give the field. */
 bool cluster_field_is_required(const struct cluster *cluster, const struct cluster_field *field);
 
-/* Sets a field from text ("200 Gb/s", "8", "true", "mesh"; "infinite" in an ideal cluster) and
- * notes the fact. Tables and values beyond the field's limits are refused. */
+/* Sets a field from text ("200 Gb/s", "8", "true", "mesh"; "infinite" in an ideal cluster) and records its fact (struct
+ * cluster_fact). Tables and values beyond the field's limits are refused. */
 enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
                                    const struct cluster_field *field, const char *text, size_t size,
                                    const char *source, struct loc at, struct diag *diag);
 
-/* Sets a table and notes the fact; keeps `entries`. */
+/* Sets a table and records its fact. The cluster keeps the array `entries`. */
 void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
                              const struct cluster_field *field, const int64_t *entries,
                              size_t count, const char *source, struct loc at);
 
-/* Sets a bandwidth that was computed and notes the fact. The caller checks the limits. */
+/* Sets a bandwidth that was computed, and records its fact. The caller checks the limits. */
 void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                             const struct cluster_field *field, double bytes_per_s,
                             const char *source, struct loc at);
 
-/* Notes how the value of a field that has been set was obtained, and its spread (struct cluster_fact). */
+/* Records in the fact of a field that has been set how its value was obtained, and the value's spread. */
 void cluster_field_set_origin(struct cluster *cluster, const struct cluster_field *field,
                               enum number_origin how, double spread);
 

@@ -167,7 +167,7 @@ enum status cost_parse(struct device_cost *cost, struct arena *arena, const char
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 
-/* Returns whether the device multiplies operands that have scales of this kind. */
+/* True if the device multiplies operands that have scales of this kind. */
 bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling);
 
 /* Returns 1 + the implementation of attention, if the device has costs of only one; else 0. */

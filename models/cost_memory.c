@@ -1,4 +1,5 @@
-/* Work that memory limits: its bytes over the share of the bandwidth that its kind reaches. */
+/* Computes the seconds of memory-bound work: the bytes that it moves, divided by the share of the bandwidth that its
+ * kind of work reaches. */
 #include "models/cost_parts.h"
 
 #include <assert.h>

@@ -15,7 +15,7 @@
 /* Reads the member "points" of a device file. Its points replace those that the file's base has set. */
 enum status cost_points_read(struct cost_reader reader, struct json_node node);
 
-/* Drops the points of attention (true) or of products (false). */
+/* Drops the points of attention or, if `attention` is false, those of products. */
 void cost_points_drop_family(struct cost_points *points, bool attention);
 
 /* Returns the seconds of the work from measured points; if no measured shape is near, those of the formula `law`. */

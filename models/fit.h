@@ -21,7 +21,8 @@ struct fit_param {
     /* 0: the fit uses the parameter's logarithm (for rates and shares; `low` must be above 0). Else: the size of a
      * change that matters, for a parameter that may be 0. */
     double scale;
-    bool is_optional; /* held at its start when no point depends on it; else that is refused */
+    /* held at `start` if no point depends on it; false: the fit is then refused */
+    bool is_optional;
 };
 
 /* Returns the predicted seconds of one point, above 0. */

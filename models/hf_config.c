@@ -31,8 +31,8 @@ static enum status require_switch_value(const struct hf_reader *r, const char *k
 
 /* ---- which keys the file has ---- */
 
-/* True if a quantization_config says only in which numbers the published weights are stored, and adds a note. No
- * trainer keeps weights in MXFP4 (gpt-oss) or FP8 (DeepSeek-V3) so: training reads them into wider numbers. */
+/* True if a quantization_config says only in which numbers the published weights are stored, and adds a note. Weights
+ * that are published in MXFP4 (gpt-oss) or FP8 (DeepSeek-V3) are converted to wider numbers for training. */
 static bool says_storage_of_published_weights(const struct hf_reader *r, struct json_node config)
 {
     static const char *const methods[] = {"mxfp4", "fp8"};
@@ -170,8 +170,8 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     return STATUS_OK;
 }
 
-/* Returns whether RoPE scaling of a type multiplies scores of attention, too: transformers scales cosines and sines by
- * an attention factor (modeling_rope_utils.py), and DeepSeek the softmax by the square of mscale. */
+/* True if RoPE scaling of this type multiplies scores of attention, too: transformers scales cosines and sines by an
+ * attention factor (modeling_rope_utils.py), and DeepSeek the softmax by the square of mscale. */
 static bool scales_scores(const char *type)
 {
     return strcmp(type, "yarn") == 0 || strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0;

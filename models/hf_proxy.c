@@ -380,8 +380,8 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     hf_proxy_label(t, arena, t->name, missing);
 }
 
-/* Returns, as bits of enum hf_part, the parts of this model that are not modelled: those of its family, and those that
- * its keys show. */
+/* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled: all such parts of the family,
+ * and those whose keys the file has. */
 static unsigned missing_parts(const struct proxy_family *f, struct json_node root)
 {
     bool alibi = false; /* a key of Falcon */

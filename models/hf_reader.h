@@ -1,4 +1,5 @@
-/* models/hf_reader.h: a Hugging Face config.json while it is being read: what the files that read it share. */
+/* models/hf_reader.h: the state of reading a Hugging Face config.json, and the functions that the files which read it
+ * share. */
 #ifndef MODELS_HF_READER_H
 #define MODELS_HF_READER_H
 

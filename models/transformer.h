@@ -210,8 +210,8 @@ enum status transformer_load_dense(struct transformer *t, struct arena *arena,
  * biases, an untied head. A field "proxy" names parts that the dense model lacks ("proxy=experts"). */
 bool transformer_is_line(const char *name);
 
-/* Fills *t from such a line. A field that it lacks gets the value that most models of today have; layers, hidden,
- * heads, ffn and vocab have none. */
+/* Fills *t from such a line. A field that the line lacks gets its default (transformer_is_line()); layers, hidden,
+ * heads, ffn and vocab have no default and are required. */
 enum status transformer_read_line(struct transformer *t, struct arena *arena, const char *line,
                                   struct diag *diag);
 

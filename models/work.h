@@ -86,7 +86,7 @@ enum opaque_cost {
     OPAQUE_SCATTER,
     OPAQUE_COUNT
 };
-/* Whose tokens PERMUTE copies into the order of experts. OWN: the rank's own. GATHERED: those of all members, in the
+/* The tokens that PERMUTE copies into the order of experts. OWN: the rank's own. GATHERED: those of all members, in the
  * order of ranks. ARRIVED: those that were sent here because some of their experts are this rank's, in the order of the
  * ranks that sent them. */
 enum permute_source { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_SOURCE_COUNT };
@@ -192,7 +192,8 @@ struct work {
         } activation;                              /* swiglu, gelu, and their backward */
         struct {
             int64_t rows, heads, dim, stride;
-            int64_t rotated; /* only so many last columns of a head are rotated; 0: all */
+            /* the number of columns of a head, the last ones, that are rotated; 0: all are */
+            int64_t rotated;
         } rope;
         struct {
             int64_t rows, heads, plain, rotated, vdim;
@@ -374,7 +375,7 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
  * that are copies of tokens, as a mean over ranks; work_flops() is multiplied by it. */
 int64_t work_route_list(const struct work *work);
 int64_t work_dealt_copies(const struct work *work);
-/* Returns whether the kind copies rows in the order of experts, or back. */
+/* True if the kind copies rows to the order of experts, or back from it. */
 bool work_permutes(const struct work *work);
 double work_used_row_share(const struct work *work);
 

@@ -1,4 +1,4 @@
-/* The bytes of memory that work moves, and the bytes that it needs beside its operands. */
+/* Computes the bytes of memory that work moves, and the bytes of scratch memory that a kernel needs. */
 #include "models/work.h"
 
 #include "models/frozen_storage.h"
@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-/* The bytes of an element that is read and of one that is written, and the optional operands that the work has. */
+/* The bytes of an element that is read and of one that is written; and the numbers of operands that are read and
+ * written, which say which optional ones there are. */
 struct element_sizes {
     double read_element_bytes, written_element_bytes;
     unsigned read_count, write_count;

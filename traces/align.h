@@ -63,8 +63,8 @@ struct align_sequence {
     size_t filler_count, filler_capacity;
     uint32_t *rows; /* rows of the trace in the order in which they were added */
     size_t row_count, row_capacity;
-    /* The last rows, from rows[pending_begin] on, that belong to the next message: copies into its buffer, and its
-     * call. */
+    /* The number of rows, from rows[pending_begin] on, that belong to the next message, which has not been added yet:
+     * copies into the message's buffer, and its call. */
     uint32_t pending_rows, pending_begin;
     double pending_s;
     struct compare_period forward_period; /* the period of the forward pass */

@@ -68,8 +68,8 @@ struct kernel_owners {
     /* [events] for operators and calls: the operator to which the time of their kernels is added; NONE */
     uint32_t *owner;
     uint32_t *inner; /* [events] for calls: the innermost operator around the call; NONE */
-    /* [events] for operators, the seconds of their kernels; for kernels that Inductor wrote and a CUDA graph
-     * launched, their own */
+    /* [events] seconds: for an operator, of its kernels; for a kernel that Inductor wrote and a CUDA graph launched, of
+     * that kernel */
     double *seconds;
 };
 

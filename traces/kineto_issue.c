@@ -207,7 +207,7 @@ static double pause_s(const struct starting_call *call)
     return (call->gap_s > PAUSE_S ? call->gap_s : 0) + (call->call_s > PAUSE_S ? call->call_s : 0);
 }
 
-/* Adds a call to the sums of its step, or counts why it is left out. Returns whether it was added. */
+/* Adds a call to the sums of its step and returns true, or counts the reason why it is left out and returns false. */
 static bool add_starting_call(const struct starting_call *call, struct kineto_issue_step *step)
 {
     struct kineto_calls *sum = &step->calls_of[call->kind];

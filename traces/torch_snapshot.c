@@ -324,8 +324,8 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
     }
 }
 
-/* Adds the blocks that were in use at the failure and have been freed since, each under the stack that allocated it,
- * or, if the history does not reach back to that allocation, under the one that freed it. */
+/* Adds the blocks that were in use at the failure and have been freed since. Each counts for the stack that allocated
+ * it or, if the history does not reach back to the allocation, for the stack that freed it. */
 static void add_freed(struct torch_snapshot *s, struct site_table *sites,
                       const struct changes_since_failure *since)
 {

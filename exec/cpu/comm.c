@@ -323,8 +323,8 @@ static void fetch_needed_rows(const struct comm_member *m)
     }
 }
 
-/* Fetches rows of experts. Ahead: the rows that each rank sends to this rank's experts; back: the rows that this rank
- * had sent. */
+/* Fetches rows of experts. Ahead: the rows that each rank sends to this rank's experts; back: the results for the rows
+ * that this rank had sent. */
 static void fetch_routed_rows(const struct comm_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;

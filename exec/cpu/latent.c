@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The floats of a head in the up-projection, in k and in v. */
+/* The columns of a head: plain: of k, from the up-projection; rotated: of k, shared by all heads; vdim: of v. */
 struct head_widths {
     size_t plain, rotated, vdim;
 };

@@ -255,8 +255,8 @@ const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank,
 
 /* ---- times.c ---- */
 
-/* Call these before and after the launches of an op, with its rank's lock held: the profiling interface assigns
- * everything launched between them to that op. An op that launches nothing needs neither. */
+/* Call these before and after the launches of an op, with the lock of its rank held: CUPTI assigns everything that is
+ * launched between the two calls to the op. An op that launches nothing needs neither. */
 void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_launches(void);
 /* True if ops are timed by events of their own. */

@@ -87,7 +87,7 @@ int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_
 size_t cuda_largest_scratch_bytes(int64_t count);
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream);
-/* An 8-bit type: bits of the mantissa, exponent of 1, largest number. */
+/* An 8-bit type. bias: the exponent bits of the number 1; largest: the largest number. */
 struct cuda_eight_bits {
     int mantissa_bits, bias;
     float largest;
@@ -104,8 +104,8 @@ int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream
 
 /* The columns of a block of numbers that share a scale. A block has 1 row, or as many rows as columns. */
 enum { CUDA_SCALE_BLOCK = 128 };
-/* As cuda_quantise(), with a scale for each block of block_rows x CUDA_SCALE_BLOCK of the copy, row of blocks after row
- * of blocks. */
+/* Does what cuda_quantise() does, but with a scale for each block of block_rows x CUDA_SCALE_BLOCK of the copy; the
+ * scales are stored row of blocks after row of blocks. */
 int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t rows, int64_t cols,
                          bool turned, int block_rows, struct cuda_eight_bits type,
                          cudaStream_t stream);

@@ -114,7 +114,8 @@ static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank 
     }
 }
 
-/* Makes the arenas of all ranks zero, and waits for it: streams of the ranks do not wait for the legacy stream. */
+/* Makes the arenas of all ranks zero, and waits until they are, because streams of the ranks do not wait for the legacy
+ * stream. */
 static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;

@@ -212,8 +212,8 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
     return true;
 }
 
-/* Fetches rows of experts: ahead, the rows that each member sends to this member's experts; back, the rows that this
- * member sent. */
+/* Fetches rows of experts: ahead, the rows that each member sends to this member's experts; back, the results for the
+ * rows that this member had sent. */
 static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->parts[own];

@@ -202,7 +202,7 @@ size_t sampler_copy_samples(struct sampler *s, double begin_s, double end_s,
     return last - first;
 }
 
-/* Bits of nvmlClocksThrottleReasons that slow a busy device. */
+/* The bits of nvmlClocksThrottleReasons that stand for a limit of a busy device's clock, and their names. */
 static const struct {
     uint64_t bit;
     const char *name;

@@ -1,5 +1,5 @@
-/* The products of a schedule: plans them by cuBLASLt (matmul.h), for each number of rows that a group has and with the op
- * after a product where its call computes that, too; and puts them on a stream. */
+/* Plans the products of a schedule by cuBLASLt (matmul.h), and puts them on a stream. A product has a plan for each
+ * number of rows that a group has; if its call also computes the next op, the plan includes that op. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cuda/epilogues.h"
@@ -228,8 +228,8 @@ static void *element_address(const struct operand *operand, int64_t index)
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Sets `count` elements of a gradient, from `first` on, to which no row adds: to those of c if the gradient accumulates
- * onto c, else to zero. */
+/* Sets the `count` elements from `first` on of a gradient for which there are no rows: to the elements of c if the
+ * gradient accumulates onto c, else to zero. */
 static int set_gradient_without_rows(const struct cuda_stream *stream, const struct call *call,
                                      const struct operand *c, int64_t first, int64_t count)
 {

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 enum nvidia_library {
-    NVIDIA_DRIVER, /* its version is that of the newest CUDA that it supports (cudaDriverGetVersion()) */
+    /* the driver's version is the newest version of CUDA that it supports (cudaDriverGetVersion()) */
+    NVIDIA_DRIVER,
     NVIDIA_CUBLASLT,
     NVIDIA_CUDNN,
     NVIDIA_NCCL,
