@@ -33,8 +33,8 @@ void bootstrap_leave(struct bootstrap *b)
     atomic_store(&b->is_leaving, true);
 }
 
-/* Returns 1 + the rank of a process that has sent no heartbeat for *silent_s seconds, which it sets; 0 if there is
- * none. The process may be another than the one whose message is missing. */
+/* Returns 1 + the rank of a process that has sent no heartbeat for longer than the limit; 0 if there is none. Sets
+ * *silent_s to the limit in seconds. The process may be another than the one whose message is missing. */
 static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silent_s)
 {
     pthread_mutex_lock(&b->lock);

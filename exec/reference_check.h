@@ -85,7 +85,7 @@ enum reference_check_step {
     REFERENCE_CHECK_STEP_COUNT
 };
 
-/* A difference from the reference, and how far rounding explains it, in the same unit. */
+/* A difference from the reference, and how far rounding explains it; both are in the same units of measure. */
 struct reference_check_error {
     double difference;     /* from the reference; infinite: a result was not a number */
     double rounding_shift; /* the most by which rounding moved the reference; 0: not measured */

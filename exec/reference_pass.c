@@ -290,7 +290,8 @@ static void embed_backward(const struct reference_affine *table,
         }
 }
 
-/* Computes the logits and returns the loss of x, (s, hidden); with dx, the gradients too. */
+/* Returns the loss of x, (s, hidden), through the logits of the head p. If dx is not NULL, adds the gradient of x to
+ * dx, and those of the head to its gradients. */
 static double head_loss(struct reference_storage *to, const struct reference_affine *p,
                         const double *x, const int32_t *labels, size_t s, double scale, double *dx)
 {

@@ -47,7 +47,8 @@ struct training {
     struct bindings bindings;
     struct stored_tensor *stored;     /* of the ir's tensors; NULL: none is stored */
     const double **initial_values[3]; /* parameters and moments, (tensors) */
-    /* (tensors) of (rows, cols); NULL where nothing is bound */
+    /* the tensors after the last step: for each kind of binding, (tensors) pointers to (rows, cols) elements; NULL
+     * where nothing is bound */
     double **collected[BINDING_KIND_COUNT];
     const int32_t *batches; /* token ids: (steps, ir.global_batch, ir.layout.sequence_tokens) */
     double *losses;         /* (steps) of the last run, warm-up included */

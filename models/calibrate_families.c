@@ -14,7 +14,7 @@ static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* If one bandwidth share for a whole class of kinds leaves a larger error than this, each kind gets a share of its
  * own. */
 static const double KINDS_LIMIT = 0.1;
-/* The factor by which the error at which a fit is refused is raised if rates are fitted to all ops of a step. */
+/* If rates are fitted to all ops of a step, the error above which a fit is refused is multiplied by this factor. */
 static const double SMALL_OPS_FACTOR = 4;
 
 static enum attention_impl impl_of(const struct point *point)

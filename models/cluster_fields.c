@@ -11,7 +11,8 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
                                                           [FABRIC_PCIE] = "pcie",
                                                           [FABRIC_LOOPBACK] = "loopback"};
 
-/* Rows as macros so that section, key and path are written once. */
+/* TOP() makes the row of a field at the top of the file, SUB() that of a field in a section; the path follows from
+ * section and key. */
 #define TOP(key, type, need, member, ...)                                                          \
     {                                                                                              \
         NULL, key, key, FIELD_##type, NEED_##need, offsetof(struct cluster, member), __VA_ARGS__   \

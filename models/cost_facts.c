@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The value of enum cost_family for the first column of the table. */
+/* FAMILY_x is the value of enum cost_family for the family x, the first column of models/cost_params.def. */
 #define FAMILY_device COST_DEVICE
 #define FAMILY_matmul COST_MATMUL
 #define FAMILY_memory COST_MEMORY

@@ -68,7 +68,7 @@ void cost_work_sizes(const struct device_cost *cost, enum attention_impl impl,
 /* Records the source of a number; it replaces an earlier fact of the same name. */
 void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);
 
-/* The rows of models/cost_params.def. */
+/* A row of models/cost_params.def. */
 struct cost_param {
     const char *family, *field;
     enum cost_family family_id;

@@ -330,9 +330,9 @@ static void find_errors(struct fit *fit, const struct fit_search *search)
     gsl_matrix_free(j);
 }
 
-/* Fills leverage[points] with numbers from 0 to 1: by which share of a change of a point's time the fit's prediction of
- * that point changes. Their sum is the number of parameters. If a point has leverage 1, no other point determines one
- * of the parameters. Returns false if there are no parameters. */
+/* Sets leverage[i], for each point i, to a number from 0 to 1: if the time of point i changes, the fit's prediction of
+ * point i changes by this share of the change. Their sum is the number of parameters. If a point has leverage 1, no
+ * other point determines one of the parameters. Returns false if there are no parameters. */
 static bool compute_leverages(double *leverage, const struct fit_search *all, size_t points)
 {
     if (all->free_count == 0)

@@ -228,7 +228,7 @@ static int64_t active_ffn_width(struct reader *r, const struct proxy_family *f, 
                           dense_width);
 }
 
-/* Sizes of latent attention; q_rank 0: q is projected at once. */
+/* The sizes of latent attention. q_rank 0: q is projected by one matrix. */
 struct latent_sizes {
     int64_t q_rank, kv_rank, nope_dim, rope_dim, v_dim;
 };

@@ -30,7 +30,8 @@ void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name
  * ..."; NULL if there are none. */
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
-/* Makes a model with experts, latent attention or attention sinks the nearest dense one, as hf_proxy_read() does. */
+/* Replaces a model that has experts, latent attention or attention sinks by the nearest dense one, as hf_proxy_read()
+ * does. */
 void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
 /* Reports, at the file's model_type, that its model has parts that are not modelled; *t is the nearest dense model,

@@ -73,7 +73,7 @@ struct interval {
     struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
 };
 
-/* Returns the interval of a run, which needs its features only. without: a laboratory whose rows are left out, or
+/* Returns the interval of a run, of which only the features are read. without: a laboratory whose rows are left out, or
  * NULL. */
 struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
                                 const struct residual *run, const char *without);

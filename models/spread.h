@@ -27,7 +27,7 @@ enum spread_part {
     SPREAD_PART_COUNT
 };
 
-/* Returns "products", "links within a node". */
+/* Returns the name of a part: "products", "links within a node". */
 const char *spread_part_name(enum spread_part part);
 
 /* Returns the largest spread of the numbers of a part; 0: none was measured. */

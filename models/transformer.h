@@ -169,7 +169,8 @@ struct transformer {
     /* Block-sparse attention: the first attention_kept tokens of every attention_chunk tokens are keys for later
      * chunks; within a chunk, queries attend to all earlier keys. 0: dense. Set by options, not in files. */
     int64_t attention_chunk, attention_kept;
-    /* Mixtures of experts. experts 0: none, and all other sizes are 0. Experts and the shared one are gated. */
+    /* Mixtures of experts. experts 0: there are none, and all other sizes are 0. All experts have gates, the shared
+     * one, too. */
     int64_t experts, experts_per_token, expert_ffn, shared_ffn;
     int64_t dense_layers,
         experts_every; /* transformer_layer_has_experts() says which layers have them */

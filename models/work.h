@@ -274,15 +274,16 @@ struct work {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
         struct {
-            /* For rows of tokens on their way to experts (route): cols: the elements of a row. ahead: the elements that
-             * a rank sends, each row to the rank of its expert; back: the elements that it then receives. The other
-             * side has room for `bytes` */
+            /* With `route`, rows of tokens travel to their experts or back. cols: the elements of a row. ahead (to
+             * experts): the elements that the rank sends, each row to the rank of its expert; the receive buffer has
+             * room for `bytes`. back: the elements that the rank receives; the send buffer has room for `bytes`. The
+             * other one of ahead and back is 0 */
             int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
-            /* dealt: the copies that a rank deals, if not all of them are sent; 0: all are. once: a token travels once
-             * to each rank that has some of its experts, and once to each node; the value is the number of copies of a
-             * token, which go to `experts` experts, and the way back sums what returns. 0: each copy travels. even: all
-             * experts are equally likely, and the expected number of rows travels; else as many rows as the fullest
-             * rank has room for */
+            /* dealt: the copies that a rank deals, if not all of them are sent; 0: all are. once: the number of copies
+             * of a token, of which only one travels to each rank, and to each node, that has some of the token's
+             * experts; on the way back results are summed before they travel; 0: each copy travels by itself. experts:
+             * the number of experts. even: all experts are equally likely, and the expected number of rows travels; 0:
+             * as many rows travel as the fullest rank has room for */
             int64_t dealt, once, experts, even;
         } all_to_all;
         struct {

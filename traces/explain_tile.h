@@ -31,7 +31,8 @@ void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
 void explain_order_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 
-/* Adds the parts of row[0..count), all of one rank and step, from `begin_s` to `end_s`, to part_s. */
+/* Splits the time from begin_s to end_s, on one rank in one step whose rows are row[0..count), into parts, and adds the
+ * seconds of each to part_s[]. */
 void explain_split_time(const struct explain_row *row, size_t count, double begin_s, double end_s,
                         double part_s[EXPLAIN_PART_COUNT]);
 

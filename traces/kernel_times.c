@@ -135,7 +135,8 @@ static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
                              is_inductor_kernel(k->events->name[k->events->events[owner].name]));
 }
 
-/* Adds the time of each kernel to its owner. *steps: of the profiler. */
+/* Adds the time of each kernel to the kernel's owner. steps: the profiler's steps, outside of which kernels do not
+ * count. */
 static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
                                const char *name, struct diag *diag)
 {

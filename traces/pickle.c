@@ -128,7 +128,8 @@ static enum status push_float(struct reader *r)
     return STATUS_OK;
 }
 
-/* Reads a whole number of any length, least byte first, in two's complement. */
+/* Pushes a whole number of any length: first its size is read from size_bytes bytes, then its bytes, the least first,
+ * in two's complement. */
 static enum status push_long(struct reader *r, size_t size_bytes)
 {
     uint64_t size, value = 0;

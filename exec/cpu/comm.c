@@ -470,7 +470,7 @@ static double least_sent_bytes(const struct work *work, uint32_t size)
     }
 }
 
-/* Checks that all members call the same kind with equal counts of the same type. */
+/* True if all members call the same kind of collective with equal counts of the same type. */
 static bool members_agree(const struct comm_member *m)
 {
     const struct collective_part *own = &m->parts[m->member_index];

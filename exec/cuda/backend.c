@@ -129,8 +129,8 @@ static void note_epilogues(const struct cuda *cuda)
                       names[e], cuda->joined_count[e], cuda->candidate_count[e]);
 }
 
-/* Refuses routing that drops or shuffles copies of tokens: the table that kernels get (cuda_expert_begins()) lists
- * all copies, in the order of experts. */
+/* Refuses routing that drops or shuffles copies of tokens, or sends tokens before it copies them: the table that
+ * kernels get (cuda_expert_begins()) describes only all copies in the order of experts. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
     bool listed = ir->routing.is_spread;

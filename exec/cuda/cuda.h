@@ -259,7 +259,7 @@ const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank,
  * launched between the two calls to the op. An op that launches nothing needs neither. */
 void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_launches(void);
-/* True if ops are timed by events of their own. */
+/* True if the run records a trace, and times ops by CUDA events before and after them, not by CUPTI. */
 bool cuda_times_by_events(const struct exec_run *run);
 /* Called before a step that is profiled: marks the times of all ops as unknown. */
 void cuda_forget_times(struct exec_run *run);

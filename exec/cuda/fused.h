@@ -60,8 +60,8 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
 size_t fused_scratch_bytes(const struct fused *fused);
 
 /* Enqueue a forward or backward on the handle's stream. Each returns NULL, or the library's error message. stats: the
- * log-sum-exp of each row's scores, fp32 (heads, q); of documents (all_q, heads). documents: NULL if the shape has
- * none. Rows that are in no document are neither read nor written. */
+ * log-sum-exp of each row's scores, fp32 (heads, q) or, with documents, (all_q, heads). documents: NULL if the shape
+ * has none. Rows that are in no document are neither read nor written. */
 const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const void *q,
                           const void *k, const void *v, void *o, float *stats, void *scratch,
                           const struct fused_documents *documents);

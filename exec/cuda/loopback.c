@@ -357,7 +357,7 @@ static bool exchange_message(const struct rendezvous *m)
            cuda_record_end(sender->stream, sender->op);
 }
 
-/* Checks that all members call the same kind with equal counts of the same type. */
+/* True if all members call the same kind of collective with equal counts of the same type. */
 static bool members_agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->member_count; k++) {

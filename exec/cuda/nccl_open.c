@@ -244,8 +244,8 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
                                                : exchange_messages(o, link);
 }
 
-/* Makes every op of this process's rank on the link once, where it will be made in a step. Members make the same ops
- * in the same order, and each is finished before the next. */
+/* Runs every op of this process's rank on the link once, at the addresses that it has in a step. All members run the
+ * same ops in the same order, and each op has ended before the next one begins. */
 static bool use_registered_memory(struct nccl_opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;

@@ -42,7 +42,8 @@ struct nvml_sample {
 
 /* A thread that samples a GPU every 20 ms. */
 struct sampler;
-/* Returns NULL if NVML does not know the device, or the thread cannot be started: then nothing is sampled. */
+/* Starts the thread. Returns NULL if NVML does not know the device or the thread cannot be started; nothing is sampled
+ * then. */
 struct sampler *sampler_new(int device);
 void sampler_free(struct sampler *sampler); /* NULL: nothing to do */
 /* Copies the samples between two times to *sample, an array from malloc(), and returns their number. If there are none,

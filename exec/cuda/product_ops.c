@@ -160,7 +160,8 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
     return true;
 }
 
-/* Plans a product and the op after it as one call, if both options and library allow it. */
+/* Plans a product and the op after it as one call and returns true, if both the options and the library allow this;
+ * else returns false. */
 static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
                               struct cuda_prepared *prepared)
 {
@@ -184,8 +185,9 @@ static int block_rows_of_factor(const struct work *work, int which)
     return scaling == SCALING_BLOCK ? CUDA_SCALE_BLOCK : scaling == SCALING_VECTOR ? 1 : 0;
 }
 
-/* Returns where in a product's scratch memory the scales of factor `which` lie in the order that the library wants, or
- * with 2 where they end: after the workspace and a bias that is cast. */
+/* Returns the offset, in a product's scratch memory, of the scales of factor `which` (0 or 1) in the order that the
+ * library wants; which 2: the offset at which the scales end. They follow the workspace and, if there is one, the bias
+ * that is cast. */
 static size_t scales_offset(const struct call *call, int which)
 {
     const struct work *w = call->work;
