@@ -1,10 +1,10 @@
 /* base/c_locale.h: numbers and letters as the C locale has them, whatever locale the calling program has set.
  *
  * A program that links this library may have called setlocale(). printf() and strtod() of the C library then use the
- * decimal point of that locale, and isalpha() and its relatives use its letters. Our files, figures and messages have a point and ASCII
- * names in every locale, so the functions of the C library that depend on the locale are called in c_locale.c only;
- * the test `locale_calls` looks for others. Reasons of the operating system (strerror()) stay in the caller's
- * language. */
+ * decimal point of that locale, and isalpha() and its relatives use its letters. Our files, figures and messages have a
+ * point and ASCII names in every locale, so the functions of the C library that depend on the locale are called in
+ * c_locale.c only; the test `locale_calls` looks for others. Reasons of the operating system (strerror()) stay in the
+ * caller's language. */
 #ifndef BASE_C_LOCALE_H
 #define BASE_C_LOCALE_H
 

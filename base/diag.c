@@ -38,8 +38,9 @@ static void append_bytes(struct diag *diag, const char *text, size_t size)
     diag->text[diag->size] = '\0';
 }
 
-/* Adds a text to the message, with each control character as "\xNN": quoted input may hold line ends and terminal escapes, but a
- * message stays one line and cannot control a terminal. Bytes after MESSAGE_LIMIT are replaced by "...". */
+/* Adds a text to the message, with each control character as "\xNN": quoted input may hold line ends and terminal
+ * escapes, but a message stays one line and cannot control a terminal. Bytes after MESSAGE_LIMIT are replaced by
+ * "...". */
 static void append_escaped(struct diag *diag, const char *text)
 {
     size_t size = strlen(text);

@@ -140,8 +140,8 @@ static enum status report_cannot_write_into_folder(const struct file_set *s, str
                       "cannot write into the folder: %s", strerror(errno));
 }
 
-/* Makes the hidden folder that gets its final name at the end, unless the set has one. If an earlier process with the same id has left a folder
- * of that name, another name is tried. */
+/* Makes the hidden folder that gets its final name at the end, unless the set has one. If an earlier process with the
+ * same id has left a folder of that name, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
     if (s->staging_folder != NULL)
@@ -286,8 +286,8 @@ enum status file_set_check_path(const char *path, struct diag *diag)
     return status;
 }
 
-/* Writes to the open file; an error is remembered until the file is closed. If no file is open, the last file is written
- * directly at the end, and the bytes are kept in its `contents` until then. */
+/* Writes to the open file; an error is remembered until the file is closed. If no file is open, the last file is
+ * written directly at the end, and the bytes are kept in its `contents` until then. */
 static void write_bytes(struct file_set *s, const char *data, size_t size)
 {
     if (!s->has_open_file)

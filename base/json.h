@@ -53,8 +53,8 @@ struct json_node json_find(struct json_node object, const char *key);
 /* Return the i-th element of an array, and the number of its elements (0 for a node that is no array). */
 struct json_node json_element(struct json_node array, size_t i);
 size_t json_element_count(struct json_node array);
-/* Returns the i-th member of an object, in file order, and sets *key to its key. json_member_count() returns the number of
- * members; 0 for a node that is no object. */
+/* Returns the i-th member of an object, in file order, and sets *key to its key. json_member_count() returns the number
+ * of members; 0 for a node that is no object. */
 struct json_node json_member(struct json_node object, size_t i, const char **key);
 size_t json_member_count(struct json_node object);
 

@@ -85,8 +85,8 @@ static size_t number_length(const char *text, size_t size)
     return i;
 }
 
-/* True if text[0..size) is the unit `name`. A unit of bytes may also be all in lower case, but no mixture: "Gb" would be
- * bits. */
+/* True if text[0..size) is the unit `name`. A unit of bytes may also be all in lower case, but no mixture: "Gb" would
+ * be bits. */
 static bool is_unit(enum unit_kind kind, const char *name, const char *text, size_t size)
 {
     bool same = true, lower = kind == UNIT_BYTES;

@@ -195,7 +195,8 @@ static void set_points_header(struct points *points, bool quick, const char *dty
     points_add_header_line(points, (struct loc){0}, "dtype", dtype);
 }
 
-/* Sets the host's memory bandwidth, of which each host stream gets a share, to the rate of the largest plain add. */
+/* Adds the host's memory bandwidth, of which each host stream gets a share, to the header of points that the processor
+ * measured: the rate of the largest plain add in its p10 time. */
 static void set_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;
@@ -213,8 +214,8 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_add_header_line(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* Writes into the header of the points how many of the planned points are measured, so that the file says so even if
- * the program ends early. */
+/* Writes "N of COUNT" into the header of the points, how many of the planned points are measured, so that the file says
+ * so even if the program ends early. */
 static void set_measured_count(struct points *points, size_t count)
 {
     static const char key[] = "points";
@@ -240,8 +241,9 @@ static enum status save_points(const struct points *points, const char *path, st
 
 enum { FAILURES_IN_A_ROW = 8 };
 
-/* Measures the cases. A case whose step fails is reported on standard error, left out, and counted in *failed. After
- * FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. */
+/* Measures the cases, adds their points, and saves them after each case to the file of -o, if it is given. A case that
+ * does not fit into the time of --within is left out. So is a case whose step fails, which is reported on standard
+ * error and counted in *failed. After FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. */
 static enum status measure_points(struct points *points, const struct microbench_options *bench,
                                   const struct microbench_case *cases, size_t count, size_t *failed,
                                   const struct options *options, struct diag *diag)
@@ -291,7 +293,8 @@ static enum status measure_points(struct points *points, const struct microbench
     return status;
 }
 
-/* Returns the file to which the rows are written; NULL: there is none, since only a cluster is wanted. */
+/* Returns the file to which the rows are written: that of -o, else "-". NULL: none, since only JSON or a cluster is
+ * wanted. */
 static const char *points_path_option(const struct options *options)
 {
     const char *path = options_text(options, "o");

@@ -182,8 +182,9 @@ static enum status check_name_option(const struct options *options, struct diag 
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* Checks the options that name files to be written. --cluster-out needs --cluster, from which the new file derives.
- * --cluster is used for nothing else with points; recordings are predicted on it. */
+/* Checks the options that name files to be written. --cluster-out needs --cluster, on which the new file builds; and
+ * --cluster needs --cluster-out, unless there are recordings, which are predicted on it. -o needs points of a
+ * device. */
 static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");
@@ -207,7 +208,8 @@ static enum status check_output_options(const struct session *s, struct diag *di
     return STATUS_OK;
 }
 
-/* Loads the cluster of --cluster, if it is given, for the property on which a fit of its links depends. */
+/* Finds in the cluster of --cluster, if it is given, whether a reduce-scatter moves as many bytes as an all-reduce: the
+ * fit of the links depends on that. */
 static enum status read_cluster_of_links(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;

@@ -78,7 +78,7 @@ static enum status compare_with_tolerance(const struct compare_report *report, s
                       100 * c->matched_time_share);
 }
 
-/* Appends the comparison to a file of measured runs. It is refused if less than most of the time was matched. */
+/* Appends the comparison to the file of --record. Refuses it if less than COMPARE_MATCH_MIN of the time was matched. */
 static enum status record_comparison(const struct options *options, const struct comparison *c,
                                      struct diag *diag)
 {
@@ -96,7 +96,8 @@ static enum status record_comparison(const struct options *options, const struct
     return status;
 }
 
-/* Refuses options that concern only tables which --explain does not print. */
+/* Refuses --explain together with options of the tables, which it does not print; and, without --explain, more than one
+ * measurement. */
 static enum status check_explain_options(const struct options *options, struct diag *diag)
 {
     static const char *const tables[] = {"tolerance", "by", "top", "record"};
@@ -113,7 +114,7 @@ static enum status check_explain_options(const struct options *options, struct d
     return STATUS_OK;
 }
 
-/* Refuses options about ops of a schedule, which the kernels of a recorded step are not compared by. */
+/* Refuses --by for a recorded step. It groups ops of a schedule, and a recorded step is compared by operator. */
 static enum status check_recorded_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "by"))

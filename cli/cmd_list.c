@@ -41,7 +41,7 @@ static bool is_json(const struct listing *l)
 
 /* clang-format off */
 #define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
-#define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* the text has the other columns in one sentence */
+#define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* a sentence with the columns after it, in text only */
 static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_TEXT, 0, NULL}};
 static const struct column strategy_columns[] = {
     NAME,
@@ -82,7 +82,7 @@ static const struct column constant_columns[] = {
     {"own_numbers", NULL, NULL, COLUMN_COUNT, 0, "The numbers of its own file."},
     {"own_unstated", NULL, NULL, COLUMN_COUNT, 0, NULL},
 };
-/* The numbers of a cluster or device. The text is the one in which a file has them. */
+/* The numbers of a cluster or a device, in JSON. Text has them in the form of a cluster's or device's file. */
 static const struct column number_columns[] = {
     {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"value", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, "In SI units; a name or a table is as its file has it."},
@@ -332,7 +332,7 @@ static enum status count_cluster_constants(struct constant_counts *c, struct are
     return status;
 }
 
-/* Puts the sums over all files, which only the text has. Each number is counted only in the file that has it. */
+/* Appends the sums over all files to the text; JSON has none. Each number is counted only in the file that has it. */
 static void put_constant_totals(struct listing *l, const char *kind, struct constant_counts c)
 {
     if (!is_json(l))

@@ -393,7 +393,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     return status;
 }
 
-/* Checks that the options either give a length or ask for the longest one. */
+/* Checks that the options either give a length or ask for the longest one, and that the options for what is printed and
+ * written go together. */
 static enum status check_length_options(const struct options *options, struct diag *diag)
 {
     bool longest =

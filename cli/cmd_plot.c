@@ -85,7 +85,8 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
 /* ---- a function per figure ---- */
 
-/* Loads a trace. If `memory` is drawn in a window of ops, the trace also needs the table of ops. */
+/* Loads the table of a trace that is drawn: that of memory or, without `memory`, that of ops. If memory is drawn in a
+ * window of ops, loads both. */
 static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {

@@ -143,7 +143,7 @@ static enum status check_scope_options(const struct options *options, const stru
     return STATUS_OK;
 }
 
-/* Returns whether the requested output shows arenas or the offsets in them. */
+/* Returns whether an option needs the offsets of buffers: its output shows them or the arenas, or it checks them. */
 static bool needs_memory_offsets(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};
@@ -218,7 +218,7 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
-/* Appends the first warning among the notes, without its line end. The report shows it, too. */
+/* Appends the first warning among the notes, without its line end, for the report, which shows it too. */
 static void put_first_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";

@@ -67,7 +67,8 @@ static void request_device_capability(const struct backend *backend, struct requ
     diag_release(&unread);
 }
 
-/* Finds which choices the run does not follow, and notes this if the user made any of these choices. */
+/* Finds which choices the run does not follow, and notes them if the user gave an option that makes such choices. host:
+ * the processor runs the step. */
 static void note_choices_not_followed(struct session *s, const struct choices *choices, bool host)
 {
     static const char *const options[] = {"profile", "compile", "kernels", "attention", "from"};
@@ -136,7 +137,7 @@ static enum status load_schedule(struct session *s, struct diag *diag)
     return status;
 }
 
-/* True if a launcher started this program once for each rank; then only one of the processes prints. */
+/* True if a launcher may have started this program once for each rank; then only one of the processes prints. */
 static bool is_launched_per_rank(const struct options *options)
 {
     const struct backend *backend = backend_find(options_text(options, "backend"));
@@ -157,7 +158,7 @@ static enum status check_memory(const struct session *s, const struct training_o
         place.process_count > 1)
         here = processes =
             place.local_process_count != BOOTSTRAP_UNKNOWN ? place.local_process_count : 1;
-    /* the arena for MEMORY_HBM is in host memory, not on a device */
+    /* true: the processor runs the step, so the arena for MEMORY_HBM is in host memory, too */
     bool host = backend_find(s->run_options.exec.backend)->kernels_run_on_host;
     for (int m = 0; m < MEMORY_COUNT; m++)
         arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.planned_bytes[m];

@@ -148,7 +148,8 @@ static void print_verify_json(struct text *out, const struct ir *ir,
     text_putc(out, '\n');
 }
 
-/* Returns the limits for the verifier: the size of an arena, if a cluster is named. */
+/* Returns the limits for the verifier: the usable bytes of a device, if a cluster is named whose devices have a
+ * limit. */
 static struct verify_limits verify_limits_of(const struct setup *setup)
 {
     struct verify_limits limits = {0};

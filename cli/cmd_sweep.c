@@ -76,7 +76,7 @@ static enum status check_option_conflicts(const struct options *options, struct 
     return STATUS_OK;
 }
 
-/* Returns how a sweep ended whose rows were printed. */
+/* Returns how a sweep ended whose rows went to standard output (sweep_summary_verdict()). */
 static enum status verdict_of_printed_rows(const struct sweep_journal *journal, struct diag *diag)
 {
     struct text text = {0};
@@ -94,7 +94,8 @@ static enum status verdict_of_printed_rows(const struct sweep_journal *journal, 
     return status;
 }
 
-/* Ends a sweep whose rows are all in the journal, some perhaps from an earlier run: writes the file. */
+/* Ends a sweep whose rows are all in the journal, some perhaps from an earlier run: writes them and the summary. Ends a
+ * part of a sweep (--part) by a line that says that it is done. */
 static enum status finish_sweep(struct sweep_journal *journal, const struct sweep_options *sweep,
                                 const struct options *options, struct diag *diag)
 {

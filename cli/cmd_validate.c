@@ -194,7 +194,8 @@ static enum status apply_filter(struct measurement_sets *data, const struct row_
     return status;
 }
 
-/* Keeps only those layouts that are needed: the ones among which a row's longest length is searched. */
+/* Drops rows of layouts (METRIC_LAYOUT) that no row of a longest length in `figures` needs: its length is searched over
+ * the layouts of its group. */
 static void keep_needed_layouts(struct external_runs *figures)
 {
     size_t kept = 0;
@@ -268,7 +269,8 @@ static enum status save_results(const struct validation *v, const struct externa
     return status;
 }
 
-/* Prints the errors of whole steps of both kinds, with the intervals that the program would have given for them. */
+/* Appends the errors of whole steps, of figures and of measured steps, with the intervals that the program would have
+ * given for them, and how often its probabilities of fitting hold. */
 static enum status print_step_errors(struct text *out, const struct validation *v,
                                      const struct external_validation *steps,
                                      const struct residuals *runs, struct diag *diag)
@@ -350,7 +352,7 @@ static enum status check_option_fit(const struct options *options,
     return STATUS_OK;
 }
 
-/* With these options a file is read, and nothing is predicted. */
+/* The options with which a file is read and nothing is predicted. */
 static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
                                               {"records", "--records"}};
 

@@ -27,9 +27,10 @@ const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)
 
 /* The part of the answer about the configuration that the options describe. */
 struct memory_answer {
-    bool is_known;
+    bool is_known;            /* options describe a configuration, and it was predicted */
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
-    uint64_t used_bytes;      /* bytes that the process had in use, and those that it asked for */
+    uint64_t
+        used_bytes; /* bytes that the process had in use, plus those of the failed allocation */
     uint64_t allocator_max_bytes; /* the most bytes that the allocator could have had */
     /* bytes that the process used beyond the predicted ones; they are added to what each suggestion needs */
     uint64_t unpredicted_bytes;
@@ -50,7 +51,8 @@ static enum status load_snapshot(struct torch_snapshot *snapshot, const char *pa
     return status;
 }
 
-/* Predicts the configuration, and compares its memory with what the process had. */
+/* Predicts the configuration, compares its memory with what the process had, and finds options with which the step
+ * would have fitted. */
 static enum status find_memory_answer(struct memory_answer *a, const struct torch_snapshot *s,
                                       const struct options *options, struct diag *diag)
 {

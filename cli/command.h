@@ -21,7 +21,7 @@ struct command {
     const char *name;
     const char *arguments; /* the arguments as help shows them: "[FILE.ir]"; "": it has none */
     size_t arguments_min, arguments_max;
-    /* NULL: `help`, whose function reads the table of commands (cmd_help()) */
+    /* NULL for `help`: its function, cmd_help(), reads the table of commands, so the table cannot refer to it */
     enum status (*run)(const struct options *options, struct diag *diag);
     const char *summary;
     const char *description; /* a description in a few sentences */
@@ -30,8 +30,7 @@ struct command {
     const char *const *refused_options;
 };
 
-/* Returns whether the command's help shows an option of its sets. It shows all options that the command does not
- * refuse. */
+/* Returns false for an option of the command's sets that the command refuses. Its help leaves such options out. */
 bool command_shows_option(const struct command *command, const struct option *option);
 
 const struct command *command_table(size_t *count);

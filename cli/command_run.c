@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Returns the option by which a command without arguments gets a schedule file; NULL: it has none. */
+/* Returns the first option of a command without arguments by which it gets a file to read; NULL: it has none, or takes
+ * arguments. */
 static const struct option *schedule_file_option(const struct command *command)
 {
     for (size_t s = 0; command->arguments_max == 0 && command->option_sets[s] != NULL; s++)
@@ -41,11 +42,11 @@ static enum status check_argument_count(const struct command *command,
     return STATUS_OK;
 }
 
-/* Applies the launch files of frameworks, for commands that read them. */
+/* Applies the launch files of frameworks, if the command is one that reads them. */
 static enum status apply_launch_files(const struct command *command, struct options *options,
                                       struct diag *diag)
 {
-    /* the command describes a configuration; --from of `plot` is a different option */
+    /* true: the command takes the options of a configuration; --from of `plot` is another option */
     bool configures = false;
     for (size_t i = 0; command->option_sets[i] != NULL; i++)
         configures = configures || command->option_sets[i] == &setup_model_options;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Appends a text in a form that man(7) prints as it is: backslashes and hyphens are escaped, and no line begins with a
- * control character. */
+/* Appends a text in a form that man(7) prints as it is: backslashes and hyphens are escaped, and so is a '.' or "'"
+ * with which the text begins, since at the start of a line it would begin a request. */
 static void put_escaped(struct text *out, const char *text)
 {
     if (*text == '.' || *text == '\'')

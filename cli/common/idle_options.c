@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Returns the bit that stands for note number `note` of a row. */
+/* Returns the bit of note number `note` of row `row` (struct idle_options). */
 static uint64_t note_bit(size_t row, size_t note)
 {
     static const uint64_t one = 1;

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A bit for each note of predict/setup/choices.def, which says that an option is without effect. given_bits: the user
- * gave the option; used_bits: a configuration that was added uses it, so that the note does not apply. All-zero is the
- * state before the first configuration. */
+/* Sets of notes. Each note of predict/setup/choices.def, which says when an option has no effect, has a bit.
+ * given_bits: the user gave the option. used_bits: a configuration that was added uses the option, so that the note
+ * does not apply. All-zero is the state before the first configuration. */
 struct idle_options {
     uint64_t given_bits, used_bits;
 };

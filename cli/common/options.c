@@ -486,7 +486,8 @@ bool options_find_in_command(const char *command, const char *name, struct text 
     return found;
 }
 
-/* Appends an option and its value. If the names of a choice pass the width, they go on in further lines. */
+/* Appends `head`, an option and its value: "--name one|two". If the names of a choice pass the width, they go on in
+ * further lines, each broken after a '|'. */
 static void put_option_head(struct text *out, const char *head, size_t width)
 {
     enum { INDENT_CHOICES = 6 };

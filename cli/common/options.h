@@ -1,9 +1,8 @@
 /* cli/common/options.h: the options of a command, as tables: parsing, defaults and help from the same rows.
  *
- * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no
- * value. Each may be given once, except lists. What is not an option is an argument, as is everything after
- * "--". Values are checked while parsing, so that a command only sees valid ones; the command checks which
- * options fit together.
+ * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no value. Each may be given
+ * once, except OPTION_REPEATABLE ones. What is not an option is an argument, as is everything after "--". Values are
+ * checked while parsing, so that a command only sees valid ones; the command checks which options fit together.
  *
  * Messages begin with the option: "--seq: error: ...". */
 #ifndef CLI_COMMON_OPTIONS_H
@@ -31,10 +30,11 @@ enum { OPTION_SETS_MAX = 7 };
 struct option_value {
     bool is_given;    /* the user gave the option, so the value is not the fallback */
     const char *text; /* NULL: the option was not given and has no fallback */
-    /* the value of a COUNT or TOKENS; for a CHOICE the index of its name; for a LIST the number of its texts */
+    /* OPTION_INTEGER, OPTION_TOKENS: the value; OPTION_CHOICE: the index of its name; OPTION_REPEATABLE: the number of
+     * its texts */
     int64_t whole_number;
-    double real_number; /* the value of NUMBER and TOTAL */
-    const char **texts; /* the texts of LIST */
+    double real_number; /* OPTION_POSITIVE_NUMBER, OPTION_TRAINING_TOKENS: the value */
+    const char **texts; /* OPTION_REPEATABLE: the texts */
 };
 
 /* The parsed options. Texts point into argv and the option tables, or into the arena. All-zero is empty. */
@@ -88,7 +88,8 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
 enum status options_refuse_both(const struct options *options, const char *one, const char *other,
                                 struct diag *diag);
 
-/* Appends a blank and a word, quoted so that a shell reads the word again. The word must not have a line end. */
+/* Appends a blank and a word, quoted if it must be so that a shell reads the same word. The word must not have a line
+ * end. */
 void options_put_quoted_word(struct text *out, const char *word);
 
 /* Splits a text into words as a shell does; the reverse of options_put_quoted_word(). Blanks and line ends separate

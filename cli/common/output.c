@@ -41,7 +41,8 @@ void command_end_if_interrupted(const struct diag *diag)
     raise(number);
 }
 
-/* Adds the bytes of a file; a file that cannot be read is like no other. */
+/* Continues a digest with the bytes of a file, and returns it. A file that cannot be read is replaced by the process id
+ * and the time, so that the digest equals that of no other process. */
 static uint64_t add_file_digest(uint64_t digest, const char *path)
 {
     struct text file = {0};

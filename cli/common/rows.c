@@ -142,7 +142,7 @@ static void end_row(struct rows *rows)
         page_end_row(rows->page);
 }
 
-/* Puts a cell into the outputs for people. */
+/* Appends a cell to the outputs for people, text and page. A column without a label is left out. */
 static void put_cell_for_people(struct rows *rows, const struct column *column, const char *cell)
 {
     if (column->label == NULL)
@@ -153,7 +153,8 @@ static void put_cell_for_people(struct rows *rows, const struct column *column, 
         page_cell(rows->page, cell);
 }
 
-/* Puts a field of CSV; a field of a number that is not known is empty. */
+/* Appends a field of CSV, with a comma before it unless it is the first of its row. Columns without a key are left
+ * out. */
 static void put_csv_field(struct rows *rows, const struct column *column, const char *field)
 {
     if (rows->csv == NULL || column->key == NULL)

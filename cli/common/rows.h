@@ -19,7 +19,7 @@ enum column_kind {
     COLUMN_NAME, /* a text */
     COLUMN_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
     COLUMN_NUMBER_OR_NAME,     /* a number or a text, shown as NUMBER or NAME */
-    COLUMN_FLAG,               /* true or false: a number that is not 0 or 0 */
+    COLUMN_FLAG,               /* true (any number but 0) or false (0) */
     COLUMN_COUNT,              /* a whole number */
     COLUMN_INDEX,              /* a whole number, "-" if it is below 0 */
     COLUMN_NUMBER,             /* a number in SI units, shown with six digits */
@@ -70,8 +70,9 @@ struct rows {
     size_t continuation_indent;
     const struct column *column;
     size_t column_count,
-        filled_columns;      /* number of columns, and of those that are filled in this row */
-    struct rows *outer_rows; /* the rows whose column of kind ROWS or ROW this is */
+        filled_columns; /* number of columns, and of those that are filled in this row */
+    /* the rows of which these fill a column COLUMN_ROWS or COLUMN_SINGLE_ROW; NULL: none */
+    struct rows *outer_rows;
     /* the key of a JSON member that is a single row, not an array of rows; NULL: there may be many rows */
     const char *single_row_key;
 };
@@ -91,7 +92,7 @@ void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_ta
 /* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends
  * it. */
 void rows_begin_single(struct rows *rows, const char *key, const struct row_table *table);
-/* Fills a column ROW: begins a single row of another table, which rows_end(inner) ends. */
+/* Fills a column SINGLE_ROW: begins a single row of another table, which rows_end(inner) ends. */
 void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table);
 
 /* Fills a column OBJECT. What is put into rows->json between the two calls are the members of the object; if that is

@@ -116,7 +116,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
         low = fmin(low, fmin(measured, predicted));
         high = fmax(high, fmax(measured, predicted));
         rows++;
-        /* the status is not "ok: " followed by the reason why the error does not count */
+        /* if the error does not count, the status is "ok: " and the reason */
         if (strcmp(table->cell[i][c.status], "ok") == 0) {
             sum += fabs(predicted / measured - 1);
             counted++;

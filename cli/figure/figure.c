@@ -77,8 +77,9 @@ void figure_put_subject(struct text *title, const struct trace *trace)
         text_printf(title, "%s%s", model != NULL || cluster != NULL ? ", " : before, strategy);
 }
 
-/* Widths in points, as the scripts draw them: KEY_LINE: the line in a key; KEY_LETTER: a letter of its text;
- * KEY_AROUND: the space around both. */
+/* Sizes in points, as the scripts draw them. KEY_LINE: the height of a line of the key; KEY_AROUND: the height of what
+ * is above and below the key; KEY_LETTER: the width of a letter of the key; LINES_WIDE: the width of what is beside
+ * it. */
 enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
 
 void figure_set_series(struct figure *figure, const char *const *name, size_t count)
@@ -206,7 +207,8 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     return STATUS_OK;
 }
 
-/* Returns the last line of gnuplot's messages. The lines before it show the place in gnuplot's program. */
+/* Returns the last line of gnuplot's messages, or says what is known if it wrote none. drawn: the bytes of the picture.
+ * The lines before the last one show the line of gnuplot's program. */
 static const char *last_message_line(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)

@@ -34,7 +34,8 @@ enum figure_format { FIGURE_SVG, FIGURE_PNG };
 struct figure_look {
     enum figure_format format;
     bool is_dark;
-    /* a colour that differs between light and dark is a mark, which a page's style sheet replaces (plots/common.gp) */
+    /* colours that differ between light and dark are written as marks such as #010101, which cli/page/svg.h replaces by
+     * variables of a page's style sheet */
     bool follows_theme;
     bool is_narrow; /* the figure is FIGURE_NARROW wide, for pages on a telephone */
 };

@@ -89,8 +89,8 @@ static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin 
     return true;
 }
 
-/* Appends boxes for equal bins [begin, end): one box for each colour, stacked, whose height is the mean share of that
- * colour. */
+/* Appends boxes for the bins [begin, end), whose shares are alike: one box for each colour, stacked, whose height is
+ * the mean share of that colour, but at least LOWEST. If the heights exceed 1 in sum, all are scaled down to 1. */
 static void put_share_boxes(struct text *out, size_t number, const struct figure_window *window,
                             const struct lane_bin *bin, size_t begin, size_t end)
 {

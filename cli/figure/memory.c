@@ -81,7 +81,8 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
     put_level(d, &slot->last, until_s);
 }
 
-/* Adds the state that holds from time_s on, which is not after the window. */
+/* Adds the state of memory from time_s on. It is drawn when a later state is too far away to be drawn as one with it.
+ * time_s is not after the end of the window. */
 static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
                                    const struct memory_levels *levels, double time_s)
 {
@@ -100,8 +101,8 @@ static void add_levels_to_interval(const struct level_drawing *d, struct drawn_i
     slot->last_s = time_s;
 }
 
-/* Draws the memory as steps. Of each shortest interval only its fullest state and its last one are drawn. Returns the
- * largest state in bytes. */
+/* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. Of each interval of
+ * FINEST only the fullest state and the last one are drawn. Returns the bytes of the fullest state in the window. */
 static double put_levels(const struct level_drawing *d, const struct trace *trace, uint32_t rank,
                          const char *memory, struct memory_levels *levels)
 {
@@ -132,7 +133,8 @@ static double put_levels(const struct level_drawing *d, const struct trace *trac
     return top;
 }
 
-/* Finds the categories of a memory, the most bytes of each, and the end of the step. */
+/* Finds the categories of a memory of a rank, at most CATEGORIES_MAX of them, the most bytes of each, and the end of
+ * the step. It is an error if the trace has none. */
 static enum status find_largest_levels(struct memory_levels *levels, double most[CATEGORIES_MAX],
                                        double *end_s, const struct trace *trace, uint32_t rank,
                                        const char *memory, struct diag *diag)
@@ -176,7 +178,7 @@ static void drop_thin_categories(struct memory_levels *levels, const double most
     levels->count = kept;
 }
 
-/* Returns the words for a category of a schedule, or the name as it is. */
+/* Returns the words for a category of a schedule; the name itself if it is no such category. */
 static const char *category_label(const char *category)
 {
     for (int c = 0; c < CATEGORY_COUNT; c++)
@@ -199,7 +201,8 @@ static double header_gib(const struct trace *trace, const char *name, const char
     return bytes / GIB;
 }
 
-/* Sets the variables that the scripts of both figures need. */
+/* Sets the variables that the scripts of both figures need. top: the most GiB that are drawn; limit: the usable GiB, 0
+ * if not known. */
 static void set_common_variables(struct figure *figure, const char *memory, double top,
                                  double limit, const struct figure_options *wanted,
                                  const char *title)

@@ -178,7 +178,7 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
 
 /* Returns the class of a box. On a stage with one chunk of layers, that chunk is dark, and a chunk of another stage
  * that it computes is light. On a stage with several, they are dark and light alternately, in the order in which units
- * first pass through them. */
+ * first pass through them: `seen`, to which a new chunk is added. */
 static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
                             const struct stage_box *piece, struct stage_chunks *seen)
 {

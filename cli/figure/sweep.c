@@ -23,8 +23,8 @@ static void curves_free(struct curves *c)
     free(c);
 }
 
-/* Makes the curves of a sweep over axis x (NULL: the last axis that varies). *made must be freed even after an
- * error. */
+/* Makes the curves of column y of a sweep over axis x (NULL: the last axis that varies). *made must be freed even after
+ * an error. */
 static enum status curves_make(struct curves **made, const struct table *sweep, const char *x,
                                const char *y, struct diag *diag)
 {
@@ -258,7 +258,8 @@ out:
     return status;
 }
 
-/* Appends the points of a line. all: the line has the points of all rows. */
+/* Appends the points of line number `line`, whose y is in `column`. all: the line has the points of all rows, not only
+ * of those that belong to it. column SIZE_MAX: it has no points. */
 static void put_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
                          size_t column)
 {

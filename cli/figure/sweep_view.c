@@ -156,7 +156,8 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 
 /* ---- lines ---- */
 
-/* Appends the name of the line to which a row belongs. */
+/* Sets *out to the name of the line to which a row belongs, such as "strategy=fpdt zero=3": the values that the row has
+ * of the axes that vary, but for axis x. */
 static void put_line_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;

@@ -39,12 +39,13 @@ enum status sweep_view_choose_column(const struct sweep_view *view, const char *
                                      const char *fallback, bool of_axes, size_t *column,
                                      struct diag *diag);
 
-/* The values of an axis in the order of the file. at[]: the position of each on the axis. */
+/* The distinct values of an axis in the order of the file. */
 struct sweep_axis {
     size_t column, count;
     const char *text[SWEEP_VALUES_MAX];
-    double position[SWEEP_VALUES_MAX];
-    bool all_are_numbers, grows_by_factor;
+    double position[SWEEP_VALUES_MAX]; /* of each value on the axis: its number, else its index */
+    bool all_are_numbers;
+    bool grows_by_factor; /* each value is the one before times the same factor */
 };
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag);

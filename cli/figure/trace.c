@@ -84,7 +84,7 @@ static enum colour row_colour(const char *kind, const char *phase, const char *r
                                            : find_colour(classes, ARRAY_LEN(classes), region);
 }
 
-/* The words for the streams of a schedule, as docs/glossary.md has them. */
+/* Returns the name of a stream of a schedule in words; the name itself if it is not listed. */
 static const char *lane_name(const char *stream)
 {
     static const struct {

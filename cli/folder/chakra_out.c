@@ -101,7 +101,7 @@ static void put_text_attr(struct text *out, unsigned field, const char *name, co
 
 /* ---- nodes ---- */
 
-/* The node type of each kind of work. A kind that is not listed is computation. */
+/* The node type of each kind of work. A kind that is not listed is a computation. */
 static const struct {
     uint8_t type;
     int8_t collective; /* for TYPE_COMM_COLL: the value of the enum of collectives of Chakra */

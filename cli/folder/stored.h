@@ -23,7 +23,8 @@ void stored_release(struct stored_prediction *stored);
 enum status stored_waterfall(struct stored_prediction *stored, struct waterfall *waterfall,
                              struct diag *diag);
 
-/* Reads a trace. path: the file, or a folder, whose ops.csv is read, or with `memory` its memory.csv. */
+/* Reads the ops of a trace or, with `memory`, its memory. path: a folder, whose ops.csv or memory.csv is read; or the
+ * file itself, which for ops may be a recording of the PyTorch profiler. */
 enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag);
 
 #endif

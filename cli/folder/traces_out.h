@@ -12,8 +12,8 @@ struct traces_emit {
     bool writes_ir;       /* schedule.ir */
     bool writes_snapshot; /* snapshot.pickle of rank 0 */
     bool writes_chakra;   /* chakra.RANK.et of every rank */
-    /* the text of plan.json, the search of which this is the winner; then an old page is removed, since the caller
-     * writes its own next. NULL: there was no search. */
+    /* the text of plan.json: the search that this prediction won. A page that is already in the folder is then deleted,
+     * since the caller writes a new one next. NULL: there was no search. */
     const struct text *search_json;
 };
 
