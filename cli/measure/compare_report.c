@@ -110,7 +110,7 @@ static double memory_error(const struct compare_memory *row)
     return relative_error(row->predicted_bytes, row->measured_bytes);
 }
 
-/* Prints the arenas that differ, and the peak with the largest error. With `all` it prints every arena and peak. */
+/* Appends the arenas that differ, and the peak with the largest error; with report->shows_all, every arena and peak. */
 static void print_memory(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;

@@ -48,7 +48,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *com
 /* Puts the cycles of the kinds of work that compute, if the headers of both traces give the clock. */
 void compare_report_put_cycles(struct rows *rows, const struct comparison *comparison);
 
-/* Puts the `listed_ops` ops that cause most of the error. */
+/* Puts the ops that cause most of the error, at most `top` of them. */
 void compare_report_put_ops(struct rows *rows, const struct comparison *comparison, size_t top);
 
 /* Puts the arenas and the peaks, if there are any. */

@@ -70,7 +70,8 @@ static enum status check_is_prediction(const struct recording *first, const char
                       "written by `longhaul predict -o DIR`, comes first");
 }
 
-/* Checks that several measurements are recordings of different ranks. */
+/* Checks, if there are several measurements, that all are recordings of the PyTorch profiler, and of different
+ * ranks. */
 static enum status check_ranks_differ(const struct recording *recording, const char *const *path,
                                       size_t count, struct diag *diag)
 {

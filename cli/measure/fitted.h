@@ -29,9 +29,10 @@ void fitted_release(struct fitted *fitted);
 /* Finds whether there are points of the device and of links. Drops messages and copies of fewer than min_bytes. */
 void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything for which there are points. base: the device preset that numbers come from which were not measured;
- * NULL: the preset of the backend that measured the points. A refused fit of links is only reported; but if `links` is
- * set, or if there is nothing else to fit, STATUS_NO is returned. name: the points' name in messages. */
+/* Fits everything for which there are points. base: the device preset that gives the numbers that were not measured;
+ * NULL: that of the processor, if its backend measured the points, else an error. A refused fit of links is only
+ * reported; but if `links` is set, or if there is nothing else to fit, STATUS_NO is returned. name: the points' name in
+ * messages. */
 enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
                               struct diag *diag);
 void fitted_put_report(const struct fitted *fitted, struct text *out);

@@ -225,7 +225,7 @@ double compared_operators_matched_share(const struct compared_operators *o)
 /* The letters of shapes for which a line has room. */
 enum { INPUTS_SHOWN = 32 };
 
-/* Puts the shapes of inputs; for people the first ones. */
+/* Puts the shapes of inputs: JSON has all, and people see the first INPUTS_SHOWN letters. */
 static void put_inputs(struct rows *rows, const char *inputs)
 {
     struct text first = {0};

@@ -42,7 +42,8 @@ enum status compared_operators_make(struct compared_operators *operators, bool *
                                     const char *predicted, const char *measured,
                                     const struct text *text, uint32_t rank, struct diag *diag);
 void compared_operators_release(struct compared_operators *operators);
-/* Returns the smaller of both sides' shares of kernel time that have a partner. */
+/* Returns the share of kernel time whose operators are on both sides: that of the prediction or that of the
+ * measurement, whichever is smaller. */
 double compared_operators_matched_share(const struct compared_operators *operators);
 
 /* Print the times of the steps, the operators with the largest differences, and the operators that only one side

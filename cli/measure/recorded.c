@@ -39,8 +39,8 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     return status;
 }
 
-/* Notes that much of the recorded time belongs to no op, or that many ops have no row; then the options probably
- * describe another run. */
+/* Notes it if less than COMPARE_MATCH_MIN of the recorded time has an op of the schedule, or of the schedule's time has
+ * a row of the recording: the options then probably describe another run. */
 static void note_unmatched(const struct recorded_steps *r)
 {
     const struct observed *o = &r->observed;

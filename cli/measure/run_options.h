@@ -13,10 +13,12 @@
 extern const struct option_set run_options;
 
 struct run_options {
-    bool wants_check, run, train;
+    bool wants_check; /* the step is compared with the reference (--check) */
+    bool run;         /* steps are executed and timed; false: only the check is made */
+    bool train;       /* the steps read tokens of --data, and their losses are printed */
     uint64_t seed;
     bool flat_weights;   /* the weights are near 0, to compare the power that a device needs */
-    uint32_t step_count; /* the steps of warm-up are included; 0: nothing but a check */
+    uint32_t step_count; /* the executed steps, with those of warm-up; 0: only the check is made */
     struct exec_options exec;
 };
 

@@ -47,7 +47,7 @@ static double run_distance(const struct residual *a, const struct residual *b)
     return sum;
 }
 
-/* Returns the measured tokens/s/GPU of a run; NAN: its source gives another figure. */
+/* Returns the measured tokens/s/GPU of a run; NAN: no row of its source gives them or the seconds of a step. */
 static double measured_tokens_per_s_gpu(const struct external_runs *published,
                                         const struct residual *run)
 {

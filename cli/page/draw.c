@@ -12,7 +12,7 @@ static enum status put_drawing(struct page *page, const struct figure *figure, b
     enum status status = figure_draw(
         figure, (struct figure_look){.follows_theme = true, .is_narrow = narrow}, &svg, diag);
     if (status == STATUS_OK) {
-        /* a smaller drawing would have unreadable letters, so this one scrolls */
+        /* with less than 0.8 of its width the letters would be unreadable, so the drawing then scrolls */
         text_printf(&page->html,
                     "<div class=\"%s scroll\"><div style=\"max-width:%dpx;min-width:%dpx\">",
                     narrow ? "narrow" : "wide", wide, wide * 8 / 10);

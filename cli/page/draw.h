@@ -5,8 +5,8 @@
 #include "cli/common/page.h"
 #include "cli/figure/figure.h"
 
-/* Draws a figure into the page and releases it. If `status` says that the figure could not be made, the page fails
- * with that status. */
+/* Draws a figure into the page and releases the figure. status: what the function that made the figure returned; if it
+ * is an error, nothing is drawn, and it is returned. */
 enum status page_draw(struct page *page, struct figure *figure, enum status status,
                       const char *caption, struct diag *diag);
 

@@ -106,7 +106,7 @@ static enum status put_section(struct page *page, const char *path, struct json_
     return status;
 }
 
-/* Appends the details, or all other sections. */
+/* Appends the section of details or, without `details`, all other sections. */
 static enum status put_sections(struct page *page, const char *path, struct json_node root,
                                 bool details, const struct waterfall *waterfall, struct diag *diag)
 {
@@ -117,7 +117,8 @@ static enum status put_sections(struct page *page, const char *path, struct json
     return status;
 }
 
-/* Loads what the page is made of. A prediction of a part of a model is refused: it has no waterfall. */
+/* Loads what the page is made of. Refuses a prediction of a part of a model, which has no waterfall, and one of an
+ * older version, which has no sheet. */
 static enum status load_prediction(struct stored_prediction *stored, struct waterfall *waterfall,
                                    const char *path, struct diag *diag)
 {

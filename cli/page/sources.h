@@ -5,8 +5,8 @@
 
 #include "cli/common/page.h"
 
-/* Appends the sources. Names may be NULL. An input that cannot be loaded (its file is gone) is named, not an
- * error. */
+/* Appends the sources of the inputs whose names are not NULL. If an input cannot be loaded (its file is gone), the page
+ * says so; that is no error. */
 void page_put_sources(struct page *page, const char *model, const char *cluster, const char *costs,
                       const char *profile);
 

@@ -187,7 +187,8 @@ static void put_points(struct page *page, const struct table *sweep, const struc
     free((void *)heads);
 }
 
-/* Appends the most that a point which fits owes to costs outside of their range. */
+/* Appends a warning if costs are extrapolated at some points: at how many, and for which share of compute time at
+ * most. */
 static void put_extrapolation(struct page *page, const struct table *sweep)
 {
     size_t column = table_find_column(sweep, "extrapolated_share"), points = 0;

@@ -11,8 +11,8 @@
 /* These options are part of the key of each configuration, so plans that differ only in them share results. */
 static const char *const of_configurations[] = {"strategy", "seq", "batch", "nodes", "gpus"};
 
-/* Returns the digest of the options that describe the model, the machine, the documents and the choices, as far as they
- * were given. */
+/* Continues the digest `files` with the options that were given and that describe the model, the machine, the documents
+ * and the choices, and returns it. own: the options of the command itself, which are left out. */
 static uint64_t question_digest(const struct options *options, const struct option_set *own,
                                 uint64_t files)
 {

@@ -32,8 +32,7 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
     return f;
 }
 
-/* Returns the cause whose time per sequence grows most compared with the winner's step. Times are divided by sequences
- * because steps may have different numbers of sequences on the same GPUs. */
+/* Times are divided by sequences because steps may have different numbers of sequences on the same GPUs. */
 enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
 {
     enum cause most = CAUSE_OTHER;
@@ -51,8 +50,6 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
     return most;
 }
 
-/* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
- * fill)". Appends " (as fast)" if the difference would be printed as 0. */
 void plan_put_slowdown(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->rate_bound / winner->rate_bound - 1);
@@ -70,8 +67,6 @@ void plan_put_slowdown(struct text *out, const struct outcome *o, const struct o
     text_putc(out, ')');
 }
 
-/* Appends the bytes that a device needs, with a remark if the device is nearly full: "78.8 GiB (9.80 GiB of it
- * cache)". */
 void plan_put_device_bytes(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed_bytes[LIMIT_DEVICE]);
@@ -128,7 +123,6 @@ void plan_put_batches_won(struct text *out, const struct outcome *o)
         text_puts(out, ", in 1 batch");
 }
 
-/* Appends the options that predict a configuration. They include --seq if the length was searched for. */
 void plan_put_row_options(struct text *out, const struct plan_report *r, const struct outcome *o)
 {
     request_put_options(out, &o->request);
@@ -138,7 +132,6 @@ void plan_put_row_options(struct text *out, const struct plan_report *r, const s
     units_put_tokens(out, o->sequence_tokens);
 }
 
-/* Appends the command to which the options of a row are added. */
 void plan_put_base_command(struct text *out, const struct plan_report *r)
 {
     text_puts(out, r->base_command);

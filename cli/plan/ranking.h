@@ -17,18 +17,20 @@ struct strategy_results {
 };
 struct strategy_results plan_strategy_results(const struct best *best, uint8_t strategy);
 
-/* Returns the cause whose time grows most compared with the winner's step. *by_s: its growth in seconds per sequence, 0
- * if no cause takes longer or if causes are not known. */
+/* Returns the cause whose time per sequence exceeds that in the winner's step most, and sets *by_s to the difference in
+ * seconds. If no cause takes longer, or if causes are not known, *by_s is 0, and the result says nothing. */
 enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome *winner,
                              double *by_s);
 
-/* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; pipeline fill takes 1.2 s longer per
- * sequence)", or " (as fast)". */
+/* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
+ * fill)". Appends " (as fast)" if the difference would be printed as 0. */
 void plan_put_slowdown(struct text *out, const struct outcome *outcome,
                        const struct outcome *winner);
-/* Appends the bytes that a device needs: "78.8 GiB (9.80 GiB of it cache)". */
+/* Appends the bytes that a device needs, and how likely they fit if that is not sure, or how much is cache if the
+ * device is nearly full: "78.8 GiB (9.80 GiB of it cache)". */
 void plan_put_device_bytes(struct text *out, const struct verdict *verdict);
-/* Append the options that predict a configuration, and the command to which they are added. */
+/* Append the options that predict a configuration (with --seq, if the length was searched for), and the command to
+ * which they are added. */
 void plan_put_row_options(struct text *out, const struct plan_report *report,
                           const struct outcome *outcome);
 void plan_put_base_command(struct text *out, const struct plan_report *report);

@@ -30,7 +30,8 @@ struct plan_report {
      * predicts that row */
     const char *base_command;
     struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
-    /* [strategies that lost] the split of the loss of the best configuration; filled only with `has_details` */
+    /* [strategies] how the loss of a strategy's best configuration splits, for strategies that lost; filled only with
+     * `has_details` */
     struct loss_split split[PLAN_FAMILIES];
 };
 

@@ -157,7 +157,7 @@ static void put_split_line(struct text *out, const struct plan_report *r, const 
     text_putc(out, '\n');
 }
 
-/* Lists a line for every split of ranks, if the winner's strategy cuts sequences into subsequences. */
+/* Appends a line for every split of ranks, if the winner's strategy cuts sequences into subsequences. */
 static void put_splits(struct text *out, const struct plan_report *r)
 {
     size_t count;
@@ -258,7 +258,8 @@ static void put_search_request(struct text *out, const struct plan_report *r)
                     best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
 }
 
-/* Appends an upper bound of the speed of all configurations that were not simulated, or that there is none. */
+/* Appends an upper bound of the speed of all configurations that were not simulated; or, if one that was not searched
+ * may be faster than the winner, that nothing is proved. members: the configurations of the winner's strategy. */
 static void put_speed_bound(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;

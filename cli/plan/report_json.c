@@ -83,7 +83,8 @@ static void put_number_or_skip(struct rows *rows, bool has, double value)
         rows_skip_column(rows);
 }
 
-/* Puts by how much an outcome is slower than the winner, and why, as plan_put_slowdown() says it. */
+/* Puts the cause that slows an outcome most, and by how much (plan_slower_cause()). Skips both columns for the winner,
+ * in searches for the longest sequence, and if no cause takes longer. */
 static void put_slowdown(struct rows *rows, const struct plan_report *r, const struct outcome *o)
 {
     double by_s = 0;
@@ -127,7 +128,7 @@ static void put_products(struct rows *rows, const struct prediction_products *pr
     rows_end(&one);
 }
 
-/* Puts the columns that only an outcome has which was simulated. */
+/* Puts the columns that only simulated outcomes have. */
 static void put_simulated(struct rows *rows, const struct plan_report *r, const struct outcome *o)
 {
     const struct interval *time = &o->intervals.of_quantity[RESIDUAL_TIME];

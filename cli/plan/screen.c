@@ -58,7 +58,8 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     text_release(&rest);
 }
 
-/* Prints an outcome that is better but may not fit, or that nothing fits with the probability that was asked for. */
+/* Prints the outcome that is better than the winner but fits with a lower probability than was asked for; or, if
+ * nothing fits with that probability, says so. Prints nothing if there is neither. */
 static void print_fit_probability(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -117,7 +118,7 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
     text_release(&rest);
 }
 
-/* Appends by how much a configuration that was not simulated may be better than the best. */
+/* Appends by how much any configuration that was not simulated may be better than the best. */
 static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
     double gap = best->goal == GOAL_LONGEST ? 0 : best_possible_gain(best);

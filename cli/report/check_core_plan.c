@@ -13,10 +13,11 @@
 struct sequence_traffic {
     double visible_pairs, pairs_of_fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;
-    /* the rows of keys, and of queries, that the rank receives which receives the most of them */
+    /* rows of keys received by the rank that receives the most keys; the same of queries */
     int64_t most_keys_received, most_queries_received;
-    double mean_keys;
-    struct coverage_fewest if_queries_stay; /* rows of keys if all queries stay where they are */
+    double mean_keys; /* rows of keys that a rank receives, a mean over ranks */
+    /* lower bounds of the rows of keys that ranks receive if all queries stay where they are */
+    struct coverage_fewest if_queries_stay;
     /* most_rows_moved: the rows of the rank that moves the most, where a query counts twice because its result returns;
      * least_rows: a lower bound of that number for any division of the work */
     double most_rows_moved, least_rows;
@@ -58,7 +59,7 @@ static double pair_balance(const struct core_plan *plan, const struct sequence_t
     return w->visible_pairs > 0 ? w->pairs_of_fullest * plan->rank_count / w->visible_pairs : 1;
 }
 
-/* Appends how many times the least rows are: ", 1.50 times the least"; nothing if there need be none. */
+/* Appends how many times the least rows are: ", 1.50 times the least". Appends nothing if the least is 0. */
 static void put_ratio_to_least(struct text *out, double rows, double least)
 {
     if (least > 0)

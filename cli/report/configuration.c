@@ -84,7 +84,8 @@ void report_put_strategy(struct text *line, const struct prediction *p)
     text_release(&piece);
 }
 
-/* Appends which modules of a layer make again what they dropped. */
+/* Appends the modules of a layer that drop what they made and make it again for the backward: " but those of modules
+ * mlp+moe". core_attn is left out, since it makes the activations `selective-core`. */
 static void put_recomputed_modules(struct text *line, const struct choices *c)
 {
     const uint32_t modules = c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN);

@@ -16,7 +16,7 @@
 /* Categories under this share of the peak, and causes under this share of the step, are left out of the text. */
 #define TINY 1e-3
 
-/* Appends " = pinned 51.2 GiB + rounded up 3.1 GiB + pageable 40 GiB", where there are parts. */
+/* Appends " = pinned 51.2 GiB + rounded up 3.1 GiB + pageable 40 GiB"; nothing if no memory is pinned. */
 static void put_host_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.planned_bytes;
@@ -46,7 +46,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     const struct sim_peak *peak = prediction_device_peak(p);
     struct text piece = {0};
     struct text line = {0};
-    /* The offsets of a recorded step are those of the allocator. */
+    /* a recorded step has no arena: its offsets are those of the allocator */
     if (!prediction_is_recorded(p)) {
         text_puts(&piece, "arena ");
         units_put_gib(&piece, (double)p->ir.planned_bytes[MEMORY_HBM]);

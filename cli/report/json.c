@@ -250,7 +250,7 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_device_peak(p);
     json_begin_object(w, "memory");
-    /* The offsets of a recorded step are those of the allocator. */
+    /* a recorded step has no arenas: its offsets are those of the allocator */
     if (!prediction_is_recorded(p)) {
         json_put_count(w, "arena_bytes", p->ir.planned_bytes[MEMORY_HBM]);
         json_put_count(w, "pinned_arena_bytes", p->ir.planned_bytes[MEMORY_PINNED]);
@@ -337,7 +337,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     }
 }
 
-/* Appends the whole command with the options; null where there are none. */
+/* Appends the report's command with the options of the best alternative; null if no alternative is better. */
 static void put_next_command(struct json_out *w, const struct report *r)
 {
     struct text command = {0};

@@ -16,6 +16,7 @@ void kernels_release(struct kernels *kernels);
 
 /* Notes that the row named `who` was predicted with these kernels. Repeated calls change nothing. */
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
+/* Returns whether rows were predicted with different kernels. */
 bool kernels_differ(const struct kernels *kernels);
 
 /* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike"; nothing if all are

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Options that set what another one sets too: of both, only the new one may be given. */
+/* Pairs of options of which only one may be given: if the first is added to a command, the second is left out. */
 static const char *const replaced[][2] = {
     {"zero", "weights"},           {"zero", "shard"},
     {"weights", "zero"},           {"weights", "shard"},
@@ -62,7 +62,8 @@ void report_put_command_with_options(struct text *out, const char *command, cons
     arena_release(&arena);
 }
 
-/* Appends "15.1 % less time (5.665 s a step); a GPU needs 32.1 GiB of 79.1 GiB:" */
+/* Appends "15.1 % less time: a step of 5.665 s; a GPU needs 32.1 GiB of 79.1 GiB:". If the report's step does not fit,
+ * appends first whether the alternative does. */
 static void put_alternative_gain(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;

@@ -50,7 +50,8 @@ static void print_even_ring_warning(struct text *out, const struct prediction *p
         out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_BOUND);
 }
 
-/* Returns the fact about attention's rate that a head dim uses, in a direction; NULL: not of a device file. */
+/* Returns the fact of the device's file that gives attention's rate for heads of `dim` in a direction; NULL: it has
+ * none. */
 static const struct cost_fact *attention_rate_fact(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    enum attention_direction pass, int64_t dim)
@@ -95,7 +96,8 @@ static void print_wide_heads_warning(struct text *out, const struct setup *setup
     }
 }
 
-/* Appends where async TP is predicted with overlap that PyTorch lacks, or without overlap that it has. */
+/* Appends that async TP is predicted with overlap that PyTorch lacks, or without overlap that it has; nothing if
+ * neither is so. */
 static void print_async_tp_warning(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

@@ -65,7 +65,7 @@ struct report {
     const struct batch_times *batch_times;
     const struct packed_batch *packed_batches; /* [batch_times->batch_count] */
 
-    const struct routing_draws *routing_draws; /* NULL, or not given: routing is even */
+    const struct routing_draws *routing_draws; /* NULL, or not is_uneven: routing is even */
 
     /* ---- a whole training run ---- */
     double total_tokens;       /* 0: not given */

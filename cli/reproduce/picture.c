@@ -17,7 +17,8 @@ enum {
     KEY_LETTER = 7,
     KEY_LINE = 20
 };
-/* with more letters in all labels of a panel, the labels are drawn aslant */
+/* If the labels of a panel have more letters in sum, they are drawn aslant. A figure of one panel has room for twice as
+ * many. */
 enum { LABELS_TURN = 30 };
 
 /* The distinct texts that the points of an entry have in one coordinate: panel, series or x. */
@@ -48,7 +49,7 @@ static bool are_numbers(const struct axis_texts *p)
     return true;
 }
 
-/* Sorts the places of an axis by value if all are numbers. Otherwise they keep the order of the points. */
+/* Sorts the texts of an axis by value if all are numbers. Otherwise they keep the order of the points. */
 static void sort_axis_by_value(struct axis_texts *p)
 {
     if (!are_numbers(p))
@@ -64,7 +65,7 @@ static void sort_axis_by_value(struct axis_texts *p)
         }
 }
 
-/* The panels and series of a figure, and the places on the x axis of each panel. */
+/* The panels and series of a figure, and the texts on the x axis of each panel. */
 struct figure_layout {
     struct axis_texts panel, series, x[PANELS_MAX];
 };
@@ -212,7 +213,8 @@ static void set_size(struct figure *figure, const struct figure_layout *l)
     figure_set_number(figure, "key_wide", key);
 }
 
-/* Finds the panels, the series and the places on the x axes of an entry. */
+/* Finds the panels, the series and the texts on the x axes of an entry. At most PANELS_MAX panels and FIGURE_SERIES_MAX
+ * series are kept. */
 static void figure_layout_init(struct figure_layout *l, const struct reproduction *r, size_t e)
 {
     axis_texts_init(&l->panel, r->point_count);

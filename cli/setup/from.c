@@ -340,7 +340,8 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
     return status;
 }
 
-/* Finds the number of GPUs that options or launch files state, and the memory of a GPU. 0: not stated. */
+/* Finds the number of GPUs that options or launch files state; 0: none do. If --cluster is given, sets *gpu_bytes to
+ * the memory of a GPU that a process may use. */
 static enum status find_stated_gpus(const struct options *options, const struct launch *launch,
                                     int64_t *gpus, double *gpu_bytes, struct diag *diag)
 {

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-/* Loads the model, cluster and configuration that the options describe; fails without --model or --seq. from_file: the
- * schedule comes from a file, and options that describe a configuration are errors. */
+/* Loads the model, cluster and configuration that the options describe; fails without --model, --seq or --cluster.
+ * from_file: the schedule comes from a file, so only --cluster is needed, and options that describe a model or a
+ * configuration are errors, except --attention and --profile. */
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
@@ -17,11 +18,11 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
 enum status setup_load_without_length(struct setup *setup, const struct options *options,
                                       struct diag *diag);
 
-/* Refuses options that describe a model, a configuration or a machine. It is for commands that only read a schedule's
- * file. */
+/* Refuses all options that describe a model, a configuration or a machine: for commands that only read the file of a
+ * schedule. */
 enum status setup_refuse_for_file(const struct options *options, struct diag *diag);
 
-/* Reads the choices of other options into a setup that already has its model and cluster. */
+/* Reads only the choices, into a setup whose model and cluster are loaded already, perhaps by other options. */
 enum status setup_read_choices(struct setup *setup, const struct options *options,
                                struct diag *diag);
 

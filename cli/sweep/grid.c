@@ -278,7 +278,8 @@ static void add_to_hash(uint64_t *sum, const char *data, size_t size)
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
 
-/* Returns the sum of the digests of the recordings in a folder, in whatever order they are listed. */
+/* Returns the sum of the digests of the recordings in a folder: it does not depend on the order in which the system
+ * lists them. */
 static uint64_t digest_of_recordings(const char *folder)
 {
     uint64_t sum = 0;

@@ -121,7 +121,7 @@ static void put_line(struct text *out, size_t point, const struct text *row, boo
     text_release(&rest);
 }
 
-/* Reads a number and the blank after it, and moves *at behind both. */
+/* Reads a number and the blank after it, and moves *at past both. Returns false if there are none. */
 static bool read_number(const char **at, const char *end, uint64_t *value)
 {
     const char *blank = memchr(*at, ' ', (size_t)(end - *at));
@@ -131,7 +131,8 @@ static bool read_number(const char **at, const char *end, uint64_t *value)
     return true;
 }
 
-/* Takes the row from a line. A damaged line is ignored, so its point is predicted again. */
+/* Takes the row from a line. A damaged line is ignored, so its point is predicted again. The row of a point that failed
+ * does not replace one that is there. */
 static void read_line(struct sweep_journal *j, const char *line, size_t size)
 {
     const char *at = line, *end = line + size, *rest;
@@ -164,7 +165,8 @@ static enum status read_file_text(struct text *text, int file, const char *path,
     }
 }
 
-/* Reads a journal. *size: the place where its last complete line ends. */
+/* Reads a journal, and sets *size to the bytes of its complete lines; 0: it has no complete head, and is begun
+ * again. */
 static enum status read_journal(struct sweep_journal *j, int file, const char *path,
                                 long long *size, struct diag *diag)
 {

@@ -93,8 +93,8 @@ static uint64_t command_digest_of(struct sweep_predictor *predictor, const char 
     return predictor->command_digest;
 }
 
-/* Makes the recording of a point by --record-cmd and appends its path. Removes the options that the command gets from
- * those of the point. */
+/* Appends the path of the recording of a point, which the command of --record-cmd makes if it is not there. Withdraws
+ * --seq and --batch, which the command gets, from the options of the point. */
 static enum status record_point(struct sweep_predictor *predictor, struct options *options,
                                 struct text *path, struct diag *diag)
 {
@@ -120,7 +120,8 @@ static enum status record_point(struct sweep_predictor *predictor, struct option
     return status;
 }
 
-/* recording: the file of the recorded step; NULL: a model is predicted. */
+/* Loads the setup of a point. If the options of its model and cluster are those of the point before, only the choices
+ * are read. recording: the file of the recorded step; NULL: a model is predicted. */
 static enum status load_point_setup(struct sweep_predictor *predictor,
                                     const struct options *options, const char *recording,
                                     struct diag *diag)
@@ -189,7 +190,8 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
     return outcome;
 }
 
-/* Adds the options of a point and its choices. Returns whether further points could still change the notes. */
+/* Adds the options of a point and its choices. Returns false if no further point can change the notes: the options that
+ * have notes are not given, or all of them are used. */
 static bool add_point_notes(struct idle_options *idle, struct sweep_predictor *predictor,
                             size_t point)
 {
@@ -239,7 +241,8 @@ static enum status check_readable_again(const struct options *options, const cha
                       "each point of a sweep reads '%s': give a regular file", path);
 }
 
-/* Checks the options of recorded steps, and removes those that the command of --record-cmd gets. */
+/* Checks the options of recorded steps. If --record-cmd is given, withdraws --seq and --batch, which its command
+ * gets. */
 static enum status check_recorded(struct options *options, struct diag *diag)
 {
     const bool commanded = options_given(options, "record-cmd");
@@ -267,7 +270,8 @@ static bool load_options_vary(const struct grid_axes *axes)
     return false;
 }
 
-/* Loads what all points load, or what recorded steps need, so that its faults are reported before the first point. */
+/* Loads, and releases again, the cluster of recorded steps, or the model and the cluster if all points have the same,
+ * so that their faults are reported before the first point. */
 static enum status check_shared_loads(const struct sweep_grid *grid, const struct options *options,
                                       struct diag *diag)
 {

@@ -25,8 +25,8 @@ void sweep_predictor_release(struct sweep_predictor *predictor);
 enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t point,
                                       struct text *row);
 
-/* Loads the model and the cluster if all points have the same. So a fault in them is reported once, and not as a failed
- * row for each point. */
+/* Checks what all points have in common: options, and the model and the cluster if no axis changes them. So a fault in
+ * them is reported once, and not as a failed row for each point. */
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag);
 
 /* Adds a note for each option that has no effect at any point (cli/common/idle_options.h). */

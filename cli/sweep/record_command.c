@@ -91,7 +91,7 @@ static void set_count(const char *name, int64_t value)
         unsetenv(name);
 }
 
-/* Sets LONGHAUL_RECORD_OUTPUT to the whole path, since the command may change its folder. */
+/* Sets LONGHAUL_RECORD_OUTPUT to the absolute path, since the command may change its working folder. */
 static void set_output(const struct record_command *run, const char *output)
 {
     struct text whole = {0};
@@ -158,8 +158,8 @@ static bool disk_is_full(const char *folder, const struct text *last)
            (last->size > 0 && strstr(last->data, strerror(ENOSPC)) != NULL);
 }
 
-/* Reports how the command failed. The result is `status`, or STATUS_SYSTEM if the disk is full, so that a sweep tries
- * the point again. */
+/* Reports how the command failed. Returns `status`; or STATUS_SYSTEM if the disk is full, so that the next run of the
+ * sweep tries the point again. */
 static enum status report_failure(const struct record_command *run, enum status status,
                                   const char *log, const char *how, struct diag *diag)
 {
@@ -190,7 +190,8 @@ static bool is_readable_recording(const char *path)
     return read;
 }
 
-/* Runs the command and waits for it. */
+/* Runs the command for a rank, and waits for it. Returns STATUS_SYSTEM if a signal ended it, STATUS_BAD_INPUT if it
+ * failed by itself or wrote no recorded step to `output`. */
 static enum status run_command_of_rank(const struct record_command *run, int64_t rank,
                                        const char *output, int log, const char *log_path,
                                        struct diag *diag)

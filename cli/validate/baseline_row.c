@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets *error to the relative error, for a row, of the time by flops alone (baseline_s()) at a share of the peak.
- * Returns false if that time is not known. */
+/* Sets *error to the relative error of the closed form for row i: of its seconds at a share of the peak (baseline_s())
+ * or, for an exchange, of those of its bytes (baseline_exchange_s()). Returns false if the row does not count, or if
+ * the closed form does not apply to it. */
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];
@@ -36,8 +37,9 @@ static bool closed_form_error(const struct validation *v, size_t i, double share
     }
 }
 
+/* The errors of the closed form and of the simulation for the same rows. */
 struct error_sums {
-    struct error_means closed_form, simulated; /* their errors */
+    struct error_means closed_form, simulated;
 };
 
 static struct error_sums sum_errors_of_table(const struct validation *v, size_t table, double share)

@@ -31,7 +31,8 @@ struct choice_tally {
     double worst_loss;
 };
 
-/* Counts the group of row i, whose rows from i on differ only in the choice, and marks these as done. */
+/* Adds the group of row i to *tally: the rows from i on that differ from row i only in the choice. Marks them as done.
+ * A row that is alone in its group is not counted. */
 static void count_group(const struct validation *v, const char *choice, size_t i, bool *done,
                         struct choice_tally *tally)
 {

@@ -80,7 +80,8 @@ static bool is_any(const struct judged_run *judged, int class)
     return true;
 }
 
-/* Returns the number of notable unmeasured features. Two or more are one class, 2. */
+/* Returns the number of unmeasured features that widen the interval notably, but at most 2: runs with two or more are
+ * one class. */
 static int unmeasured_class(const struct judged_run *judged)
 {
     int count = 0;
@@ -230,8 +231,8 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
     c->all_cases++;
 }
 
-/* Adds what a figure says about memory: that a run ran, or ran out of memory. A longest length says both, each of its
- * own length. */
+/* Adds what a figure says about memory: that a run ran, or ran out of memory. A longest length says it of two lengths:
+ * of the longest that is predicted to fit, and of the next one. */
 static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];

@@ -53,7 +53,8 @@ static const struct option other_rows[] = {
 };
 static const struct option_set other_options = {"prediction", other_rows, ARRAY_LEN(other_rows)};
 
-/* Appends the text of --documents: "FILE" or "histogram:FILE". */
+/* Appends the text of --documents, "FILE" or "histogram:FILE". The path of a shipped file is completed by the folder of
+ * the data. */
 static enum status put_lengths(struct text *out, const char *text, struct diag *diag)
 {
     static const char histogram[] = "histogram:";

@@ -12,7 +12,8 @@ static const char *table_name_of_row(const struct leave_one_out *r, size_t row)
     return r->counted_rows.rows[row].cells[EXTERNAL_PLACE];
 }
 
-/* Appends the mean error and the worst error over all rows that have the table and metric of this row. */
+/* Appends the mean error and the worst error over all used rows that have the table and metric of row `row`. Returns
+ * the number of these rows. error: [counted rows] */
 static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t row,
                          const double *error)
 {

@@ -202,7 +202,8 @@ static void put_memory(struct text *out, const struct external_validation *v, co
     put_errors(out, "memory", source, &means);
 }
 
-/* Appends the errors of memory of a set by what sources call it. */
+/* Appends the errors of the memory of a set, by what its sources call the memory: all that is allocated, or
+ * reserved. */
 static void put_memory_kinds(struct text *out, const struct external_validation *v, const char *set)
 {
     struct error_means means[MEMORY_KIND_COUNT] = {0}, large = {0};

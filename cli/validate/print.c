@@ -150,7 +150,8 @@ struct speed_mean {
     size_t count;
 };
 
-/* Fills a row for each table and metric with the errors of the rows that count. */
+/* Fills a row for each table and metric with the errors of the rows that count. Returns the errors of speeds over all
+ * tables. */
 static struct speed_mean put_means(struct rows *rows, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);

@@ -14,11 +14,12 @@ enum validate_row { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_C
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 extern const struct row_table validate_rows[VALIDATE_ROW_COUNT];
 
-/* Appends a line for each row that was predicted, and then means by table and metric, verdicts, and the number of
- * unsupported rows by reason. */
+/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row), and then
+ * means by table and metric, the best of choices, verdicts, and the number of rows by outcome. */
 void validation_print(struct text *out, const struct validation *validation, bool all);
 
-/* Appends a line with the memory that decides a verdict, and what it consists of, unless `reserved` is NULL. */
+/* Appends a line that begins with `label`: the memory that decides a verdict and, unless `reserved` is NULL, what it
+ * consists of. */
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
                                const struct reserved *reserved, const char *label);
 
@@ -44,8 +45,8 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 
-/* Appends a line for each row, and then the errors by source, device, framework and scale, those of memory, and the
- * verdicts. */
+/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row), and then,
+ * for each set of rows, the errors by source, device, framework and scale, those of memory, and the rows by outcome. */
 void external_validation_print(struct text *out, const struct external_validation *validation,
                                bool all);
 /* Appends those errors as the member "step_means". */

@@ -93,7 +93,8 @@ static enum status print_record(struct text *out, struct record_totals *sums,
     return status;
 }
 
-/* Prints a record of the file. The reader gets as many line ends before it, so that messages name the right line. */
+/* Prints the record in data[0..size), line number `line` of the file, from 1. The reader gets a text with as many line
+ * ends before the record, so that messages name that line. */
 static enum status print_line(struct text *out, struct record_totals *sums, const char *path,
                               size_t line, const char *data, size_t size, struct diag *diag)
 {
