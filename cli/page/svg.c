@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The marks of plots/common.gp: #010101 is the first. The style sheet of a page (cli/common/page.c) has the first five;
- * the others are of drawings only. */
+/* The variables of a page's style sheet (cli/common/page.c) that replace the marks of plots/common.gp: the first
+ * replaces #010101, the next #020202, and so on. */
 static const char *const colours[] = {"var(--ink)",  "var(--paper)", "var(--line)",
                                       "var(--grey)", "var(--idle)",  "var(--yellow)"};
 
@@ -211,7 +211,8 @@ static const char *const defaults[] = {" fill=\"none\"",
                                        " font-family=\"DejaVu Sans\"",
                                        " class=\"gridline\""};
 
-/* Appends a tag with its colours and numbers shorter. */
+/* Appends the tag at[0..end) in a shorter form: without the attributes that all groups have, with shorter colours and
+ * path data, and with ids that are unique in the page. */
 static void put_tag(struct svg_writer *w, const char *at, const char *end)
 {
     while (at < end) {
@@ -249,8 +250,8 @@ static const char *skip_blank(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* The groups that are open, outermost first. Of a group deeper than GROUPS_MAX the tag is left out, and its elements
- * are kept. */
+/* The groups that are open, outermost first. Of a group inside GROUPS_MAX others only the elements are kept, without
+ * its tags. */
 enum { GROUPS_MAX = 64 };
 struct open_groups {
     size_t depth;
@@ -265,7 +266,7 @@ static void begin_group(struct svg_writer *w, struct open_groups *groups, const 
     struct text tag = {0};
     struct svg_writer probe = {.out = &tag, .drawing_number = w->drawing_number};
     put_tag(&probe, at, end);
-    const bool written = strcmp(tag.data, "<g>") != 0 &&
+    const bool written = groups->depth < GROUPS_MAX && strcmp(tag.data, "<g>") != 0 &&
                          strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
                          !starts_with(tag.data, "<g stroke='none'");
     if (groups->depth < GROUPS_MAX)
@@ -289,8 +290,8 @@ static void end_group(struct svg_writer *w, struct open_groups *groups)
     }
 }
 
-/* Writes or leaves out the element, or the tag of a group, that begins at `at`, and returns what follows it. The
- * background is the page's, and so are title and description. */
+/* Writes the element, or the tag of a group, that begins at `at`, and returns the place after it. The title, the
+ * description, the background and empty groups are left out, since the page has its own. */
 static const char *put_element(struct svg_writer *w, struct open_groups *groups, const char *at)
 {
     const char *end = tag_end(at), *next = skip_blank(end);
