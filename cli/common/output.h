@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 /* The version of the JSON that --json prints. It grows when a name changes, disappears or gets another meaning. */
-enum { JSON_SCHEMA_VERSION = 3 };
+enum { JSON_SCHEMA_VERSION = 4 };
 
 /* Begins the object of a whole answer. It begins with the version and the name of its schema, docs/schema/NAME.json. */
 void command_begin_json(struct json_out *json, const char *schema);

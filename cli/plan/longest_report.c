@@ -187,7 +187,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
         screen_put_labelled_line(screen, "safe", "no length fits as surely as was asked");
     print_labelled_line(screen, "next", put_next_length, r);
     if (r->less_probable_longest.tokens > 0)
-        print_labelled_line(screen, "gamble", put_less_probable_length, r);
+        print_labelled_line(screen, "less sure", put_less_probable_length, r);
     if (r->were_options_tried)
         print_labelled_line(screen, "with", put_enabling_options, r);
     if (all && r->next_prediction.is_simulated)
@@ -247,7 +247,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     json_put_count(&w, "next_tokens", (uint64_t)l->next_tokens);
     json_put_text(&w, "next_refused", l->next_refusal[0] != '\0' ? l->next_refusal : NULL);
     json_put_bool(&w, "search_ended_early", l->is_interrupted);
-    json_put_count(&w, "gamble_tokens", (uint64_t)r->less_probable_longest.tokens);
+    json_put_count(&w, "less_probable_tokens", (uint64_t)r->less_probable_longest.tokens);
     if (l->tokens > 0)
         put_json_verdict(&w, "at_longest", &l->verdict);
     if (r->longest_prediction.is_simulated) {

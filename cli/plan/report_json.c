@@ -224,7 +224,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_number(&w, "taken_probability", r->probable->taken_probability);
     struct rows rows = {.json = &w};
     if (r->probable->less_probable_outcome.kind == OUTCOME_SIMULATED) {
-        rows_begin_single(&rows, "gamble", &plan_tables[PLAN_OUTCOME]);
+        rows_begin_single(&rows, "less_probable", &plan_tables[PLAN_OUTCOME]);
         put_outcome(&rows, r, &r->probable->less_probable_outcome);
         rows_end(&rows);
     }

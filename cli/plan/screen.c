@@ -69,7 +69,7 @@ static void print_fit_probability(const struct screen *screen, const struct plan
         text_printf(&text, "No configuration fits with a probability of %g; this is the safest.",
                     r->probable->asked_probability);
     } else if (o->kind == OUTCOME_SIMULATED) {
-        text_puts(&text, "A gamble: ");
+        text_puts(&text, "Less sure: ");
         if (best->goal == GOAL_GPUS)
             text_printf(&text, "%zu GPU%s", r->probable->less_probable_gpu_count,
                         r->probable->less_probable_gpu_count == 1 ? "" : "s");
