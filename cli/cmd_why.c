@@ -27,10 +27,10 @@ const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)
 
 /* The part of the answer about the configuration that the options describe. */
 struct memory_answer {
-    bool is_known;            /* options describe a configuration, and it was predicted */
+    bool is_known;            /* the options describe a configuration, and it was predicted */
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
-    uint64_t
-        used_bytes; /* bytes that the process had in use, plus those of the failed allocation */
+    /* bytes that the process had in use, plus those of the allocation that failed */
+    uint64_t used_bytes;
     uint64_t allocator_max_bytes; /* the most bytes that the allocator could have had */
     /* bytes that the process used beyond the predicted ones; they are added to what each suggestion needs */
     uint64_t unpredicted_bytes;
