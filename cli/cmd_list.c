@@ -129,11 +129,13 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
             activations_names[table[i].activations],
             table[i].profile,
         };
+        /* the parts are the last columns */
+        const struct column *part_column =
+            &strategy_columns[ARRAY_LEN(strategy_columns) - ARRAY_LEN(part)];
         struct text prose = {0};
         text_puts(&prose, table[i].summary);
-        for (size_t k = 0; k < ARRAY_LEN(part); k++) /* the columns after the summary */
-            text_printf(&prose, "%s %s %s", k == 0 ? ";" : ",", strategy_columns[3 + k].key,
-                        part[k]);
+        for (size_t k = 0; k < ARRAY_LEN(part); k++)
+            text_printf(&prose, "%s %s %s", k == 0 ? ";" : ",", part_column[k].key, part[k]);
         put_summary_row(l, table[i].name, prose.data);
         rows_put_name(&l->rows, table[i].summary);
         for (size_t k = 0; k < ARRAY_LEN(part); k++)
