@@ -194,13 +194,19 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
     return status;
 }
 
+/* Returns whether the option of a choice holds for all rows of a search, which print their own. */
+static bool is_shared_by_rows(const struct choice_row *row)
+{
+    return !row->is_alias && !choice_row_is_printed(row);
+}
+
 /* Appends the command "longhaul predict --model ..." with the options that hold for all rows. Each row has the rest. */
 static void put_shared_command(struct text *out, const struct options *options, enum plan_goal goal)
 {
-    static const char *const keep[] = {"seq", "batch", NULL}, *const none[] = {NULL},
-                             *const size[] = {"nodes", "gpus", NULL};
+    static const char *const none[] = {NULL}, *const size[] = {"nodes", "gpus", NULL};
     text_puts(out, "longhaul predict");
-    setup_put_given(out, options, &plan_options, keep, goal == GOAL_GPUS ? size : none);
+    setup_put_given(out, options, &plan_options, is_shared_by_rows,
+                    goal == GOAL_GPUS ? size : none);
     if (options_given(options, "documents") && options_count(options, "batches") > 1)
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }

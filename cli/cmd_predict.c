@@ -227,27 +227,31 @@ static void put_first_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
+/* Returns whether a search for the best layout keeps a choice: it is about the work itself, its number formats or the
+ * code that computes it. */
+static bool is_kept_by_search(const struct choice_row *row)
+{
+    return row->subject != CHOICE_LAYOUT;
+}
+
 /* Appends to *predict the command that repeats this prediction, and to *plan the command that searches all layouts of
- * the same work, with the same number formats and the same code. *plan stays empty if there is nothing to search. */
+ * the same work, with the same number formats and the same code. *plan stays empty if there is nothing to search: a
+ * schedule from a file, ranks that share a GPU, a part of a step. */
 static void put_follow_up_commands(struct text *predict, struct text *plan,
                                    const struct options *options)
 {
     static const char *const without[] = {
         "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
-    static const char *const keep[] = {
-        /* the work */
-        "seq", "batch", "routing", "expert-capacity", "dropout", "adapter", "frozen-weights",
-        /* options that set the work's number formats */
-        "dtype", "products", "bf16-layers", "states", "gradients",
-        /* options that choose the code that computes the work */
-        "attention", "profile", "kernels", "compile", "dispatcher", NULL};
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);
-    if (options->argument_count > 0 || options_given(options, "loopback"))
+    if (options->argument_count > 0 || options_given(options, "loopback") ||
+        (options_given(options, "scope") && options_choice(options, "scope") != SCOPE_STEP))
         return;
     text_puts(plan, "longhaul plan");
-    setup_put_given(plan, options, &predict_options, keep, drop);
+    setup_put_given(plan, options, &predict_options, is_kept_by_search, drop);
+    if (options_given(options, "sparsity")) /* which is a share of each chunk */
+        text_printf(plan, " --chunk %s", options_text(options, "chunk"));
 }
 
 enum status cmd_predict(const struct options *options, struct diag *diag)

@@ -96,20 +96,21 @@ const struct option_set setup_cluster_options = {"cluster", cluster_rows, ARRAY_
 const struct option_set setup_choice_options = {"choices", choice_options, CHOICE_OPTION_COUNT};
 
 void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
-                     const char *const *keep, const char *const *drop)
+                     bool (*keeps)(const struct choice_row *row), const char *const *drop)
 {
     enum { NAMES_MAX = 128 };
-    const struct option_set *const sets[] = {own, &setup_choice_options};
     const char *without[NAMES_MAX + 1];
     size_t count = 0;
-    for (size_t s = 0; s < ARRAY_LEN(sets); s++)
-        for (size_t i = 0; i < sets[s]->option_count; i++) {
-            const char *name = sets[s]->option[i].name;
-            if (sets[s] == own || !options_list_has_name(keep, name)) {
-                assert(count < NAMES_MAX);
-                without[count++] = name;
-            }
-        }
+    for (size_t i = 0; i < own->option_count; i++) {
+        assert(count < NAMES_MAX);
+        without[count++] = own->option[i].name;
+    }
+    for (int i = 0; i < CHOICE_NAME_COUNT; i++) {
+        if (choice_rows[i].option == NULL || keeps(&choice_rows[i]))
+            continue;
+        assert(count < NAMES_MAX);
+        without[count++] = choice_rows[i].option->name;
+    }
     for (; *drop != NULL; drop++) {
         assert(count < NAMES_MAX);
         without[count++] = *drop;

@@ -4,14 +4,15 @@
 #define CLI_SETUP_OPTIONS_H
 
 #include "cli/common/options.h"
+#include "predict/setup/choice_rows.h"
 
 /* The options of a model, of a cluster and how much of it is used, and of the strategy and the other choices of a
  * step. */
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
-/* Appends the options that were given, without three kinds: the options of the set `own`, those in drop[], and choices
- * that are not in keep[]. Both lists end in NULL. */
+/* Appends the options that were given, without three kinds: the options of the set `own`, those in drop[], which ends in
+ * NULL, and choices for whose row keeps() returns false. */
 void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
-                     const char *const *keep, const char *const *drop);
+                     bool (*keeps)(const struct choice_row *row), const char *const *drop);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
 #include "predict/result_names.h"
+#include "predict/setup/choice_rows.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,15 +21,16 @@ static const struct column point[] = {
 /* clang-format on */
 const struct row_table sweep_point_table = {"sweep_point", point, ARRAY_LEN(point)};
 
-/* Returns whether an axis changes what is computed for a token. Other axes change only how it is computed. */
+/* Returns whether an axis changes what is computed for a token: the model, the documents, or a choice about that. Other
+ * axes change only how it is computed. */
 static bool axis_changes_workload(const char *axis)
 {
-    static const char *const axes[] = {"model",   "set",      "seq",  "documents",
-                                       "packing", "sparsity", "scope"};
+    static const char *const axes[] = {"model", "set", "documents", "packing"};
+    const struct choice_row *row = choice_row_find(axis);
     for (size_t i = 0; i < ARRAY_LEN(axes); i++)
         if (strcmp(axis, axes[i]) == 0)
             return true;
-    return false;
+    return row != NULL && row->subject == CHOICE_TOKENS;
 }
 
 static bool have_same_workload(const struct table *table, size_t axes, size_t a, size_t b)

@@ -665,6 +665,10 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
 #define SHOWN_IF(function, words) IF(function, words), .is_always_known = true
 #define NOTES(function, first, words, second, others)                                              \
     .matters = (function), .note = {{(first), (words)}, {(second), (others)}}
+#define ON_TOKENS(...) .subject = CHOICE_TOKENS, __VA_ARGS__
+#define ON_BATCH(...) .subject = CHOICE_BATCH, __VA_ARGS__
+#define ON_NUMBERS(...) .subject = CHOICE_NUMBERS, __VA_ARGS__
+#define ON_CODE(...) .subject = CHOICE_CODE, __VA_ARGS__
 #define ONE_OF(all, count) .kind = OPTION_CHOICE, .names = (all), .name_count = (count)
 #define NUMBER_TO(most) .kind = OPTION_INTEGER, .value_name = "N", .low = 1, .high = (most)
 
@@ -684,3 +688,16 @@ const struct choice_row choice_rows[CHOICE_NAME_COUNT] = {
 #undef CHOICE
 #undef FOLLOWS
 };
+
+const struct choice_row *choice_row_find(const char *option)
+{
+    for (int i = 0; i < CHOICE_NAME_COUNT; i++)
+        if (choice_rows[i].option != NULL && strcmp(choice_rows[i].option->name, option) == 0)
+            return &choice_rows[i];
+    return NULL;
+}
+
+bool choice_row_is_printed(const struct choice_row *row)
+{
+    return row->print_if_above != NOT_PRINTED;
+}

@@ -46,6 +46,15 @@ struct choice_value {
     char text[80];
 };
 
+/* What a choice is about. */
+enum choice_subject {
+    CHOICE_LAYOUT,  /* how the work and the memory are divided, over ranks and in time */
+    CHOICE_TOKENS,  /* what is computed for a token */
+    CHOICE_BATCH,   /* how many sequences a step computes */
+    CHOICE_NUMBERS, /* in which number formats the step computes and keeps its state */
+    CHOICE_CODE     /* whose code and which kernels compute it */
+};
+
 struct choice_row {
     const char *key;
     const char *description;     /* description of the value; NULL: it is the option's help */
@@ -54,6 +63,7 @@ struct choice_row {
         uint16_t offset, size;
     } request, chosen_member; /* size 0: the choice has no member */
     bool is_alias;
+    enum choice_subject subject;
     int64_t print_if_above; /* the option is printed only if the value is larger */
     /* Reads the text of the option into setup->request. text NULL: the option was not given. */
     enum status (*read)(struct setup *setup, const char *text, struct diag *diag);
@@ -78,6 +88,13 @@ const char *choice_value_name(const struct choice_value *value);
 
 extern const struct option choice_options[CHOICE_OPTION_COUNT];
 extern const struct choice_row choice_rows[CHOICE_NAME_COUNT];
+
+/* Returns the row of the option with a name (without "--"); NULL: that is no option of a choice. */
+const struct choice_row *choice_row_find(const char *option);
+
+/* Returns whether request_put_options() can print the option of a row. It leaves out aliases, and options that a whole
+ * search or sweep shares. */
+bool choice_row_is_printed(const struct choice_row *row);
 
 /* Stores the value of an option in the request: a number, or a text, to which the request keeps the pointer. */
 void choice_row_store(const struct choice_row *row, struct request *r, int64_t value,

@@ -27,3 +27,5 @@ longhaul predict $P --gpus 1 --frozen-weights nf4 | sed -n 1p
 longhaul predict --model qwen3-30b-a3b --cluster dgx-h100 --gpus 8 --seq 8K --adapter 16:attention --frozen-weights nf4 || echo "exit $?"
 # what is proposed trains the same adapters
 longhaul predict $P --gpus 1 --adapter 16 --frozen-weights nf4 | grep 'longhaul plan'
+# points that train different weights are not compared
+longhaul sweep $P --gpus 8 --vary adapter=none,16 --vary zero=1,3 -o $T/adapters.csv 2> $T/note | sed -n 's/: .* with/: with/p'

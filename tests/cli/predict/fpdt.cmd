@@ -37,3 +37,5 @@ for chunk in 2K 8K 32K 128K; do
               printf "%s: a pair comes %s a tile, %s its backward\n", chunk,
                   (fetch > tile ? "slower than" : "within"), (fetch > back ? "slower than" : "within") }'
 done
+# the search that is proposed computes as many pairs, by the same code
+longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 256K --strategy fpdt --chunk 64K --sparsity 0.5 --loss te --cuda-graphs layer 2> $T/note | grep 'longhaul plan'
