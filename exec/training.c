@@ -100,8 +100,8 @@ static void set_initial_values(const struct training *t, struct reference *r)
 
 /* ---- the schedule's tensors in the model ---- */
 
-/* Returns the length of a tensor's name without the ':' and the name of a block of its rows: of "w13.weight:gate" it is
- * that of "w13.weight". */
+/* Returns the length of a tensor's name up to its ':', which the name of a block of rows follows: for
+ * "w13.weight:gate", the length of "w13.weight". */
 static size_t base_name_length(const char *name)
 {
     return strcspn(name, ":");

@@ -37,7 +37,7 @@ enum { CUDA_SCRATCH_ALIGNMENT = 256 };
 
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream);
-/* y = a + b + bias, where bias (cols) is added to every row. */
+/* Sets y to a + b + bias, where bias (cols) is added to every row. */
 int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
                   struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream);
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);

@@ -89,7 +89,8 @@ static __device__ __forceinline__ float scale_of(const struct cuda_stored &w, ui
 
 enum { TOO_MANY_ELEMENTS = 1 }; /* cudaErrorInvalidValue */
 
-/* Divides in 32 bits, which is several times as fast: cuda_dequantise() refuses weights of more elements. */
+/* Sets y to the numbers that the weight stands for. It divides in 32 bits, which is several times as fast as in 64:
+ * cuda_dequantise() refuses weights of more elements. */
 static __global__ void dequantise_kernel(struct array y, struct cuda_stored w)
 {
     const uint32_t scale_elements = (uint32_t)w.scale_elements;
