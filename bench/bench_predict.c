@@ -99,8 +99,8 @@ static int measure_and_print(const struct chain_row *row)
             perror("bench_predict: error: cannot start a process");
             return 2;
         }
-        if (last.ended_in_time && last.exit_code != 0 &&
-            last.exit_code != 1) { /* 1: it does not fit */
+        /* exit code 1: the plan does not fit */
+        if (last.ended_in_time && last.exit_code != 0 && last.exit_code != 1) {
             fprintf(stderr, "bench_predict: error: exit code %d of longhaul %s\n", last.exit_code,
                     row->command);
             return 2;

@@ -101,8 +101,8 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
     const struct ir *ir = buffer->ir;
     const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
     struct mesh_place place = mesh_place_of(ir, buffer->rank);
-    uint64_t begin = 0, end = bundle->elements,
-             at = 0; /* in elements of the bundle: begin, end: this buffer; at: the tensor */
+    /* begin, end: where this buffer lies in its bundle; at: where a tensor begins there; in elements */
+    uint64_t begin = 0, end = bundle->elements, at = 0;
     if (buffer->binding->shard_group != IR_NONE16) {
         uint32_t instance, index;
         if (!group_find_member(&ir->mesh, &ir->group[buffer->binding->shard_group], buffer->rank,

@@ -1,15 +1,14 @@
 /* exec/bindings.h: copies between bound buffers of ranks and the model's own tensors and sequences.
  *
- * A binding says what a buffer means: which tensors it holds, cut over which axes, flat over which
- * group, partial over which axes; which tokens, by the schedule's token layout. That suffices
- * to fill the inputs of any schedule from one set of tensors and sequences, and to collect its results
- * into one set: partial sums are added, parts are put together. Nothing here depends on the strategy, so
- * a new strategy needs no change.
+ * A binding says what a buffer means: which tensors it holds, cut over which axes, flat over which group, partial over
+ * which axes; which tokens, by the schedule's token layout. That suffices to fill the inputs of any schedule from one
+ * set of tensors and sequences, and to collect its results into one set: partial sums are added, parts are put
+ * together. Nothing here depends on the strategy, so a new strategy needs no change.
  *
- * Of the names of mesh axes only the part before the first '_' counts: "cp" axes are the layout's context ranks
- * (in the order of the group named "cp" where it has just these axes), "hp" its head ranks, "dp"
- * axes hold different sequences; ranks that differ in any other axis hold the same ones. Rank d of D
- * along dp holds sequences d B/D to (d+1) B/D - 1 of a batch of B, in the order of its micro-batches. */
+ * Of the names of mesh axes only the part before the first '_' counts: "cp" axes are the layout's context ranks (in
+ * the order of the group named "cp" where it has just these axes), "hp" its head ranks, "dp" axes hold different
+ * sequences; ranks that differ in any other axis hold the same ones. Rank d of D along dp holds sequences d B/D to
+ * (d+1) B/D - 1 of a batch of B, in the order of its micro-batches. */
 #ifndef EXEC_BINDINGS_H
 #define EXEC_BINDINGS_H
 

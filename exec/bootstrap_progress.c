@@ -100,8 +100,8 @@ void *bootstrap_exchange_progress(void *argument)
         exchange_heartbeats(b, half, last);
         nanosleep(&nap, NULL);
     } while (!atomic_load(&b->must_quit));
-    exchange_heartbeats(b, half,
-                        last); /* others hear of a failure before the connection is closed */
+    /* the others hear of a failure before the connection is closed */
+    exchange_heartbeats(b, half, last);
     free(half);
     free(last);
     return NULL;

@@ -28,7 +28,7 @@ enum {
 static const double SECONDS = 0.06;
 static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_ROTATE_GPU;
 static const double STABLE = 0.02;
-static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
+static const double SUSTAINED_ROUNDS = 130 /* of SECONDS each, so 8 s */, BESIDE_BYTES_PER_S = 50e9;
 
 /* Returns roughly the seconds of an op on one slow core, or on a GPU, by which the number of its repetitions is chosen.
  * Kinds with an exponential for each element take several times as long per byte. */
@@ -55,8 +55,8 @@ struct bench {
     const struct microbench_options *options;
     struct bench_operands operands;
     struct ir ir;
-    uint16_t input_binding,
-        index_binding; /* bindings of the buffers that are filled with random numbers, and with random indices */
+    /* bindings of the buffers that are filled with random numbers, and with random indices */
+    uint16_t input_binding, index_binding;
     uint32_t member_count;
     uint32_t operand_sets;
     bool on_gpu;

@@ -1,10 +1,9 @@
 /* exec/microbench.h: times one kind of work on a backend, which gives calibration its input.
  *
- * A point is measured by running a small schedule that repeats the same op and reading the trace, as
- * any run is measured: the cost model predicts the time of an op in a schedule, from its start on its
- * stream to its end. Nothing here depends on the hardware. Operands hold
- * random numbers, and sets of them rotate so that none is still in a cache. docs/measuring.md
- * says what lies inside each interval. */
+ * A point is measured by running a small schedule that repeats the same op and reading the trace, as any run is
+ * measured: the cost model predicts the time of an op in a schedule, from its start on its stream to its end. Nothing
+ * here depends on the hardware. Operands hold random numbers, and sets of them rotate so that none is still in a
+ * cache. docs/measuring.md says what lies inside each interval. */
 #ifndef EXEC_MICROBENCH_H
 #define EXEC_MICROBENCH_H
 

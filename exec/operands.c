@@ -111,8 +111,8 @@ static bool dtype_is_allowed(const struct work_operand *want, enum dtype dtype)
                                            : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
     if (want->type == WORK_TYPE_FIXED && !dtype_is_compute_type((enum dtype)want->dtype))
         return dtype == want->dtype;
-    return dtype_is_compute_type(
-        dtype); /* f64 is accepted for every floating-point type when numbers are checked */
+    /* f64 is accepted for every floating-point type when numbers are checked */
+    return dtype_is_compute_type(dtype);
 }
 
 static enum status check_side(const struct ir *ir, uint32_t op, const struct operand_side *side,

@@ -150,7 +150,7 @@ void reference_linear_backward(const struct reference_affine *p, double *dx, con
 /* ---- norms ---- */
 
 struct row_stats {
-    double mean, rstd; /* 1 / sqrt(variance + eps) */
+    double mean, rstd; /* rstd: 1 / sqrt(variance + eps) */
 };
 
 static struct row_stats row_stats(enum norm norm, double eps, const double *x, size_t cols)

@@ -193,8 +193,8 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     problem->name = "memory";
     problem->help = "add points of each kind, small ones (64 KB) and large ones (16 MB)";
     problem->predict = predict_work_s;
-    if (problem
-            ->fits_rates_only) /* the smallest ops of a step, which take no time, may lie far from a rate */
+    /* the smallest ops of a step, which take no time, may lie far from a rate */
+    if (problem->fits_rates_only)
         problem->rms_error_limit *= SMALL_OPS_FACTOR;
     calibrate_select_points(problem, is_memory_bound);
     if (problem->point_count == 0)

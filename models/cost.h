@@ -101,8 +101,8 @@ struct cost_chain {
      * one pass over all elements at the device's memory_element_rate (a kernel that accesses half of the elements adds
      * 0.5). slow_bytes: the part of bytes_per_element that they move. */
     double slow_passes, slow_bytes;
-    double gathered_bytes,
-        scattered_bytes; /* how many of the bytes move in gathers and in scatters of rows */
+    /* how many of the bytes move in gathers and in scatters of rows */
+    double gathered_bytes, scattered_bytes;
     /* the chain of an unpermute without weights, in place of this one; NULL: such an unpermute is one kernel */
     const struct cost_chain *unweighted_chain;
 };

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* Columns that the mask cuts element by element take half as much again (docs/costs.md). */
+/* Columns that the mask cuts element by element take half as much time again (docs/costs.md). */
 static const double MASKED_EXTRA = 0.5;
 
 /* The columns over which the thread blocks of one op loop, in whole steps: a block skips steps that the mask hides

@@ -52,8 +52,8 @@ struct fit {
     double value[FIT_PARAMS_MAX];
     double standard_error[FIT_PARAMS_MAX]; /* standard error of a free parameter; else 0 */
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t point_count,
-        degrees_of_freedom; /* degrees_of_freedom: number of points minus number of free parameters */
+    /* degrees_of_freedom: the number of points minus the number of free parameters */
+    size_t point_count, degrees_of_freedom;
     double rms_error, worst_error; /* relative, over the points */
     bool is_scattered;             /* the fit was refused because rms exceeds the limit */
     size_t worst_point;

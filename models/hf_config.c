@@ -327,8 +327,8 @@ static enum status read_biases(const struct hf_reader *r)
     t->bias_qkv = bias || r->family->bias_qkv;
     t->bias_o = out;
     t->fused_products = r->family->bit == HF_PHI3;
-    if (status == STATUS_OK &&
-        r->family->bit != HF_PHI3) /* Phi-4-mini has the key, but no class reads it */
+    /* Phi-4-mini has mlp_bias, but no class reads it */
+    if (status == STATUS_OK && r->family->bit != HF_PHI3)
         status = read_bool_or(r, "mlp_bias", false, &t->bias_ffn);
     if (status == STATUS_OK && r->family->bit == HF_STARCODER2) {
         status = read_bool_or(r, "use_bias", true, &bias);

@@ -36,8 +36,8 @@ enum mechanism {
  * intervals. */
 struct evidence {
     struct residuals runs;
-    bool *is_explained
-        [RESIDUAL_COUNT]; /* [runs] the run measures the figure; evidence_find_explained_runs() finds this */
+    /* [runs] the run measures the figure; evidence_find_explained_runs() finds this */
+    bool *is_explained[RESIDUAL_COUNT];
     struct deviations deviations;
     struct residuals own_runs;
 };
@@ -63,8 +63,8 @@ enum { UNMEASURED_MAX = 12 };
 
 /* Plain bytes: the struct can be copied between processes. */
 struct interval {
-    double low,
-        high; /* logarithms of the ends over the predicted value; NAN: there is no interval */
+    /* logarithms of the ends over the predicted value; NAN: there is no interval */
+    double low, high;
     double deviation;        /* the standard deviation s of the logarithm */
     double own_shift;        /* what the user's own runs add to the logarithms of both ends */
     uint32_t own_run_count;  /* number of these runs */

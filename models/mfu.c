@@ -78,7 +78,7 @@ static double linear_flops_torchtitan(const struct transformer *t)
 static double linear_flops_deepspeed(const struct transformer *t)
 {
     const double h = (double)t->hidden;
-    /* an integer, as the source's code has it */
+    /* a division of whole numbers, as in Megatron-DeepSpeed's code */
     const int64_t kv_matrices = 2 / (t->heads / t->kv_heads);
     return (double)t->layers * (2 * (double)(2 + kv_matrices) * h * h + ffn_flops(t)) +
            (double)transformer_head_flops_per_token(t);

@@ -44,8 +44,8 @@ struct tests_table {
     size_t column_count;
     size_t row_count;
     bool rows_began; /* a row was read after the last list of ranks */
-    int64_t first_bytes,
-        last_bytes; /* sizes of the first and the last row below the names of columns; -1: none yet */
+    /* sizes of the first and the last row below the names of columns; -1: none yet */
+    int64_t first_bytes, last_bytes;
 };
 
 static bool word_is(struct tests_word word, const char *text)

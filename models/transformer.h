@@ -172,8 +172,8 @@ struct transformer {
     /* Mixtures of experts. experts 0: there are none, and all other sizes are 0. All experts have gates, the shared
      * one, too. */
     int64_t experts, experts_per_token, expert_ffn, shared_ffn;
-    int64_t dense_layers,
-        experts_every; /* transformer_layer_has_experts() says which layers have them */
+    /* transformer_layer_has_experts() says which layers have them */
+    int64_t dense_layers, experts_every;
     int64_t router_groups, router_groups_kept;
     enum router router;
     bool router_norm, router_bias, router_correction, router_on_input;

@@ -86,8 +86,8 @@ static double merge_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->merge.rows * (double)work->merge.heads;
     double dim = (double)work->merge.dim;
-    return rows * dim * (2 * F32 + e.read_element_bytes) +
-           rows * 3 * F32; /* lse is read and written, and the block's is read */
+    /* the last term: lse is read and written, and the block's lse is read */
+    return rows * dim * (2 * F32 + e.read_element_bytes) + rows * 3 * F32;
 }
 
 static double norm_bytes(const struct work *work, struct element_sizes e)

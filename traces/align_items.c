@@ -127,8 +127,8 @@ enum { PERIOD_MAX = 512 };
 
 /* Returns the period of the items and numbers its repeats. The period is the p for which the longest run in which
  * item[i] and item[i + p] agree (class, phase, amount) covers most items, and the shortest of several such p; the
- * pattern must occur at least twice. If there is
- * attention at all, a period must contain it, since every layer does: two equal products in a row are not a layer. */
+ * pattern must occur at least twice. If there is attention at all, a period must contain it, since every layer does:
+ * two equal products in a row are not a layer. */
 static struct compare_period find_period(struct align_item *item, size_t count)
 {
     size_t best = 0, best_begin = 0, best_covered = 0;

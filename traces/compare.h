@@ -53,8 +53,8 @@ struct compare_exposed {
 
 /* The period of the forward pass (a layer), and the number of its repetitions. */
 struct compare_period {
-    size_t item_count,
-        repeat_count; /* item_count: items (matrix products and attentions) of a period; 0: nothing repeats */
+    /* item_count: items (matrix products and attentions) of a period; 0: nothing repeats */
+    size_t item_count, repeat_count;
 };
 
 /* All-zero is empty. Borrows the traces that it was made from. */

@@ -12,8 +12,8 @@
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
 enum { RECORDING_LIMIT = 256 << 20 };
-static const double BYTES_LIMIT = 0x1p50,
-                    FLOPS_LIMIT = 0x1p100; /* 2^50: all sums fit in an int64_t */
+/* BYTES_LIMIT is 2^50, so that all sums of bytes fit in an int64_t. */
+static const double BYTES_LIMIT = 0x1p50, FLOPS_LIMIT = 0x1p100;
 static const int64_t NUMBER_LIMIT = INT64_C(1) << 60;
 enum { RANKS_LIMIT = 1 << 20, GROUPS_LIMIT = 1 << 16 };
 

@@ -84,8 +84,8 @@ struct step_event {
      * index in the group of the only rank that gets any, -1 if several do */
     double most_sent_bytes;
     int64_t sent_to_index;
-    int64_t peer_rank,
-        batch_number; /* of sends and receives: the global rank, and the batch that they are in; -1: none */
+    /* of sends and receives: the global rank, and the batch that they are in; -1: none */
+    int64_t peer_rank, batch_number;
     uint32_t in_begin, in_count, out_begin, out_count; /* rows of tensor[] */
 };
 

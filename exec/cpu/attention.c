@@ -14,9 +14,11 @@
 static struct visible_keys visible_keys_of_row(const struct attention_piece *piece, int64_t i)
 {
     int64_t kv = piece->key_count, offset = piece->offset;
-    if (offset < -kv - piece->query_count) /* so that sums cannot overflow */
+    /* so that the sums below do not overflow; the row sees no key */
+    if (offset < -kv - piece->query_count)
         offset = -kv - piece->query_count;
-    if (offset > kv && offset - kv > piece->window) /* likewise: all is seen, or past the window */
+    /* likewise; the row sees all keys or, with a window, none */
+    if (offset > kv && offset - kv > piece->window)
         offset = kv + piece->window;
     int64_t end = i + offset + 1, begin = 0;
     if (piece->window > 0 && piece->window < end)

@@ -21,8 +21,8 @@ struct backward_head { /* one query head and its key head; pointers are to their
     float *dq, *dk, *dv;
     float *p, *ds;      /* (query tile, key tile) */
     const float *delta; /* (q) */
-    int64_t q_stride, k_stride, v_stride, o_stride, heads, dim,
-        vdim; /* strides: floats from one row to the next */
+    /* strides: floats from one row to the next */
+    int64_t q_stride, k_stride, v_stride, o_stride, heads, dim, vdim;
 };
 
 /* Replaces the products S = Q K^T and dO V^T of one tile by the probabilities P and their gradient dS, in place. Both

@@ -37,8 +37,8 @@ struct cpu_worker {
     bool is_started;
     pthread_cond_t wakeup;
     struct assignment_stream op_list;
-    uint32_t issued_ops,
-        ended_ops; /* how many ops have been issued, and have ended, in the current step */
+    /* how many ops have been issued, and have ended, in the current step */
+    uint32_t issued_ops, ended_ops;
     /* op_list.ops[ended_ops] is running: it has stopped waiting for other ops */
     bool is_running_op;
     /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next op to be issued */

@@ -91,8 +91,8 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
         experts_of_token(call, t, expert);
         compute_scores(work, logits + t * experts, expert, score, all);
         const double sum = work->route.norm ? sum_of(score, copies) : 1;
-        double through =
-            0; /* sum of dw * weight: the gradient through the sum that divides the scores */
+        /* the sum of dw * weight: the gradient through the sum that divides the scores */
+        double through = 0;
         for (int64_t j = 0; work->route.norm && j < copies; j++)
             through += (double)dw[j] * (double)score[j] / sum;
         double softmax_dot = 0;

@@ -17,8 +17,8 @@
 
 static inline float fast_exp(float x)
 {
-    const float round =
-        12582912.0f; /* 1.5 * 2^23: adding it leaves a whole number in the low bits */
+    /* 1.5 * 2^23: adding it leaves a whole number in the low bits */
+    const float round = 12582912.0f;
     x = x < -87.0f ? -87.0f : x;
     x = x > 88.0f ? 88.0f : x;
     union {

@@ -177,8 +177,8 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
             top = fmax(top, stats[3 * (p * rows + i)]);
         for (int64_t p = 0; p < parts; p++) {
             const float *part = stats + 3 * (p * rows + i);
-            total +=
-                part[1] > 0 ? part[1] * exp(part[0] - top) : 0; /* a part may have no columns */
+            /* a part may have no columns */
+            total += part[1] > 0 ? part[1] * exp(part[0] - top) : 0;
             target += part[2];
         }
         lse[i] = (float)(top + log(total));

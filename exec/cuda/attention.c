@@ -176,7 +176,7 @@ static const char *why_operands_unsupported(const struct call *call)
         const struct operand *o = read ? &call->read[k] : &call->write[k - call->read_count];
         if (o->dtype == DTYPE_U8 ||
             (read ? k == 4 : !is_backward(call) && k - call->read_count == 1))
-            continue; /* a workspace; the statistics */
+            continue; /* a workspace, or the statistics, which are f32 */
         if (o->dtype != dtype)
             return "its operands have different types";
         if ((uintptr_t)o->data % FUSED_ALIGNMENT != 0)

@@ -141,10 +141,10 @@ struct cuda {
      * library has an algorithm. */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
-    uint32_t norm_count,
-        joined_norm_count; /* norms in these roles, and norms that the kernel of a sum computes */
-    uint32_t rope_count,
-        joined_rope_count; /* rotations in these roles, and those that are made with a pack */
+    /* norms in these roles, and norms that the kernel of a sum computes */
+    uint32_t norm_count, joined_norm_count;
+    /* rotations in these roles, and those that are made with a pack */
+    uint32_t rope_count, joined_rope_count;
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;
@@ -269,9 +269,10 @@ void cuda_read_times(struct exec_run *run);
 /* ---- sm_hog.c ---- */
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
-void sm_hog_begin(
-    struct cuda *cuda); /* starts the kernel in measured steps, if options.hog_sms is not 0 */
-void sm_hog_end(struct cuda *cuda); /* ends the kernel; fails the run if it had ended before */
+/* Starts the kernel in measured steps, if options.hog_sms is not 0. */
+void sm_hog_begin(struct cuda *cuda);
+/* Ends the kernel; fails the run if it had ended before. */
+void sm_hog_end(struct cuda *cuda);
 void sm_hog_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */

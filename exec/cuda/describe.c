@@ -74,8 +74,8 @@ static int driver_version(void)
 void cuda_set_environment(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    setenv("NCCL_COMM_BLOCKING", "1",
-           1); /* all that is written of links holds for blocking communicators only */
+    /* all that is written of links holds for blocking communicators only */
+    setenv("NCCL_COMM_BLOCKING", "1", 1);
 }
 
 /* Counts the GPUs. A driver that is too old is refused by its version; without a driver there is no version. */

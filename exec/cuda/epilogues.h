@@ -27,10 +27,11 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum);
 struct epilogue_rotated_pack {
     uint32_t first, op_count;
     uint32_t pack; /* the pack or unpack */
-    uint32_t rope
-        [2]; /* rope[i] rotates block i; with one rope, it rotates the first columns of whole rows */
+    /* rope[i] rotates block i; with one rope, it rotates the first columns of whole rows */
+    uint32_t rope[2];
     uint32_t rope_count;
-    bool packs; /* forward */
+    /* the ops of the forward, with a pack; false: those of the backward, with an unpack */
+    bool packs;
 };
 /* True if one kernel may compute the ops from `first` on: the conditions of epilogue_for_product() hold, the kernel
  * takes the shapes, and no other op reads what is left unwritten. Then *found describes the ops. */

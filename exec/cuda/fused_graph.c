@@ -393,8 +393,8 @@ static void build_forward(struct fused *g)
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, E, sum);
     descriptor log_sum = apply_pointwise(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
     add_pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
-    descriptor P =
-        make_inner_tensor(g, T, scores); /* the operands of a product have the tensors' type */
+    /* the operands of a product have the tensors' type */
+    descriptor P = make_inner_tensor(g, T, scores);
     add_pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
     add_product(g, P, V, O, g->q_rows, NULL, g->kv_rows);
 }

@@ -9,8 +9,8 @@
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20, MPOL_BIND_ = 2, THREADS_MAX = 16 };
 
-static const size_t BYTES_OF_A_THREAD =
-    64 << 20; /* fewer bytes are touched sooner than another thread starts */
+/* Fewer bytes are touched sooner than another thread starts. */
+static const size_t BYTES_OF_A_THREAD = 64 << 20;
 
 /* Reserves address space that begins at a multiple of a large page; NULL: the system refused. */
 static char *reserve_pages(size_t bytes)

@@ -9,8 +9,8 @@ static __global__ void largest_kernel(float *part, struct array x, int64_t count
     float own = 0;
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
-        struct eight_floats e =
-            load8(x, k * EIGHT, at_most_eight(count - k * EIGHT)); /* others are 0 */
+        /* elements past the end are 0 */
+        struct eight_floats e = load8(x, k * EIGHT, at_most_eight(count - k * EIGHT));
 #pragma unroll
         for (int j = 0; j < EIGHT; j++)
             own = fmaxf(own, fabsf(e.x[j]));

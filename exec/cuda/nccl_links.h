@@ -1,6 +1,5 @@
-/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl_links.c keeps,
- * exec/cuda/nccl_calls.c guards and exec/cuda/nccl_open.c
- * connects, and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
+/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl_links.c keeps, exec/cuda/nccl_calls.c guards
+ * and exec/cuda/nccl_open.c connects, and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
 #ifndef EXEC_CUDA_NCCL_LINKS_H
 #define EXEC_CUDA_NCCL_LINKS_H
 
@@ -20,8 +19,8 @@ struct nccl_link {
 
 #define NCCL_BARRIERS INT64_MAX
 
-/* The communicators are blocking: a call returns when it is done, and the calling thread makes all launches, as
- * CUPTI's records require. One thread at a time calls NCCL. */
+/* The communicators of this process. They are blocking: a call returns when it is done, and the calling thread makes
+ * all launches, as CUPTI's records require. One thread at a time calls NCCL. */
 struct nccl_links {
     const struct nccl *nccl;
     /* the communicator of all ranks, from which the links are split; it is not used otherwise */

@@ -80,8 +80,8 @@ static void read_stream_times(struct cuda_stream *stream)
         bool launches = rank->has_launched[cuda_local_op(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
-        if (!launches && !(host && assignment_op_works_on_rank(&run->assignment, rank->rank,
-                                                               op))) /* wrote it itself */
+        /* an op that worked on a host stream has written its times itself */
+        if (!launches && !(host && assignment_op_works_on_rank(&run->assignment, rank->rank, op)))
             *time = time_without_launch(run, rank->rank, op, before_s);
         if (!isnan(time->end_s))
             before_s = time->end_s;
