@@ -129,6 +129,12 @@ static void put_choices(struct text *line, const struct prediction *p)
                                                           : "routers");
         report_put_comma_piece(line, &piece);
     }
+    if (c->expert_overlap != EXPERT_OVERLAP_NONE) {
+        text_puts(&piece, "exchanges of experts beside another micro-batch");
+        if (c->expert_overlap == EXPERT_OVERLAP_DELAYED_WGRAD)
+            text_puts(&piece, " and gradients of weights");
+        report_put_comma_piece(line, &piece);
+    }
     if (c->model->adapter_rank > 0) {
         text_printf(&piece, "adapters of rank %lld beside frozen weights",
                     (long long)c->model->adapter_rank);

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "models/transformer.h"
 #include "schedule/choices/products.h"
+#include "schedule/choices/strategies.h"
 
 #include <string.h>
 
@@ -435,6 +436,16 @@ static enum status add_experts_options(struct launch *l, struct diag *diag)
     }
     if (launch_is_on(l, LAUNCH_SHARED_OVERLAP))
         launch_add_option(l, LAUNCH_SHARED_OVERLAP, "shared-experts", "both");
+    const bool overlaps = launch_is_on(l, LAUNCH_EXPERT_OVERLAP),
+               delays = launch_is_on(l, LAUNCH_DELAYED_WGRAD);
+    if (delays && !overlaps)
+        launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_DELAYED_WGRAD,
+                               "Megatron-LM delays gradients of weights only where exchanges of "
+                               "experts run beside another micro-batch, and no file sets that");
+    if (overlaps && launch_count_or(l, LAUNCH_EP, 1) > 1)
+        launch_add_option(l, LAUNCH_EXPERT_OVERLAP, "expert-overlap",
+                          expert_overlap_names[delays ? EXPERT_OVERLAP_DELAYED_WGRAD
+                                                      : EXPERT_OVERLAP_MICRO_BATCH]);
     return STATUS_OK;
 }
 

@@ -56,6 +56,11 @@ static bool sends_tokens_once(const struct choices *c)
     return dispatcher_facts[c->dispatcher].sends_once;
 }
 
+static bool overlaps_micro_batches(const struct choices *c)
+{
+    return c->expert_overlap != EXPERT_OVERLAP_NONE;
+}
+
 /* True if shared experts are computed at another time than by the code of the profile. */
 static bool moves_shared_experts(const struct choices *c)
 {
@@ -101,6 +106,7 @@ static const struct expression_gap rows[] = {
     {TITAN | TRAINER, drops_expert_copies, "experts that drop copies of tokens (--expert-capacity)"},
     {TITAN | TRAINER, dispatches_by_allgather, "a gather of all tokens for experts (--dispatcher allgather)"},
     {TRAINER, sends_tokens_once, "tokens that are sent to a rank once (--dispatcher deepep and hybridep)"},
+    {TITAN | TRAINER, overlaps_micro_batches, "exchanges of experts beside another micro-batch (--expert-overlap)"},
     {TITAN | TRAINER, moves_shared_experts, "another time for shared experts than the framework's (--shared-experts)"},
     {ALL, has_adapters, "adapters beside frozen weights (--adapter)"},
     {MEGATRON, has_mixed_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},

@@ -58,6 +58,13 @@ static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
+/* True if the op is of the forward of this segment, between whose ops another pass may have some of its own. */
+static bool is_in_forward_of(const struct recompute *r, uint32_t op, uint32_t which)
+{
+    return is_in_layer(r->ir, op, PHASE_FORWARD) &&
+           segment_of_op(r->ir, r->layer_count, op) == which;
+}
+
 /* True if the op is of a layer's backward, in which a piece may compute something again. */
 static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
 {
@@ -156,7 +163,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
     bool whole = r->e->choices->profile->recomputes_whole_layer, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (fills_cache(r, op))
+        if (!is_in_forward_of(r, op, which) || fills_cache(r, op))
             continue;
         if (r->is_selective && (core = leads_only_to_saved(r, op, which, core))) {
             keep[i - segment.begin] = repeats_core(r);
@@ -184,6 +191,8 @@ static void unmark_partial_repetitions(struct recompute *r, const struct op_list
         for (uint32_t i = segment.begin; i < segment.end; i++) {
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
             uint8_t *kept = &keep[i - segment.begin];
+            if (!is_in_forward_of(r, op, which))
+                continue;
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
                 uint32_t *remains = &r->mark[ir_touched_buffer(r->ir, op, k)].unrepeated_until;
                 if (*kept && *remains == which + 1)

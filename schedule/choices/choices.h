@@ -248,6 +248,16 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
+/* What runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: where a forward of one
+ * micro-batch follows a backward of another, both run together, layer by layer, and the exchanges of one beside the
+ * computation of the other. DELAYED_WGRAD: so, and a backward computes the gradients of weights after those of inputs,
+ * the experts' beside the exchange that follows. */
+enum expert_overlap {
+    EXPERT_OVERLAP_NONE,
+    EXPERT_OVERLAP_MICRO_BATCH,
+    EXPERT_OVERLAP_DELAYED_WGRAD,
+    EXPERT_OVERLAP_COUNT
+};
 /* The work that the host launches as one CUDA graph. NONE: nothing. ROUTER: the router and its counts. LAYER: these,
  * and the attention and dense feed-forward parts of a layer. STEP: all micro-batches of a step. */
 enum cuda_graphs {
@@ -375,6 +385,7 @@ struct choices {
     uint32_t ep;
     struct expert_capacity expert_capacity; /* of an expert for a rank's tokens */
     uint8_t dispatcher;                     /* enum dispatcher */
+    uint8_t expert_overlap;                 /* enum expert_overlap; NONE if ep is 1 */
     uint8_t shared_experts;                 /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
     uint32_t tp;         /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;  /* tensor ranks that cut the tokens outside the products: tp, or 1 */
@@ -463,6 +474,7 @@ struct request {
     int recompute_modules; /* bits 1 << enum recompute_module */
     struct expert_capacity expert_capacity;
     int dispatcher;     /* enum dispatcher */
+    int expert_overlap; /* enum expert_overlap */
     int shared_experts; /* enum shared_experts */
 
     int64_t ranks;

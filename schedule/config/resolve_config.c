@@ -341,6 +341,7 @@ static bool has_chunk_without_layers(const struct choices *c)
 static enum status check_combinations(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
+    const bool overlaps = c->expert_overlap != EXPERT_OVERLAP_NONE;
     /* clang-format off */
     const struct rule rules[] = {
         {c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED && c->dp * c->cp * c->hp > 1, "--weights",
@@ -436,6 +437,28 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "max_positions with --set"},
         {c->scope == SCOPE_STEP && c->seq < 2, "--seq",
          "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
+        {overlaps && c->pp > 1 && c->pipeline != CHOICE_PIPELINE_INTERLEAVED, "--expert-overlap",
+         "a stage's forward runs beside a backward that does not need it, which only interleaved pipelines have; choose "
+         "--pipeline interleaved, --pp 1, or none"},
+        {overlaps && c->subsequences > 1, "--expert-overlap",
+         "the forward of a whole micro-batch runs beside the backward of another; choose --subsequences 1, or none"},
+        {overlaps && c->ffn_chunks > 1, "--expert-overlap",
+         "a layer has one exchange of tokens and one of results, and with pieces it has several; choose --ffn-chunks 1, or none"},
+        {overlaps && c->dispatcher == DISPATCHER_ALLGATHER, "--expert-overlap",
+         "exchanges that run beside another micro-batch are all-to-alls; choose --dispatcher alltoall, deepep or hybridep, or none"},
+        {overlaps && c->shared_experts != SHARED_EXPERTS_BEFORE, "--expert-overlap",
+         "another micro-batch runs beside the exchanges, and shared experts before them; choose --shared-experts before, or none"},
+        {overlaps && (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE), "--expert-overlap",
+         "a backward that computes layers again, or fetches what they keep, is not modelled beside a forward; choose --activations "
+         "keep or selective-core, perhaps with --recompute-modules, or none"},
+        {overlaps && ((c->recompute_modules >> RECOMPUTE_MOE & 1) != 0 || c->host_layers > 0), "--expert-overlap",
+         "a backward that exchanges tokens again, or layers that the host keeps, are not modelled beside a forward; leave moe out of "
+         "--recompute-modules, and --host-layers out, or choose none"},
+        {overlaps && (weights_shard_params(c) || weights_reduce_each_micro_batch(c)), "--expert-overlap",
+         "parameters that are gathered for each pass, and gradients that are reduced after each, are not modelled for two passes at "
+         "once; choose --weights replicated or zero1, or none"},
+        {overlaps && (c->attention == CHOICE_ATTENTION_FPDT || c->attention == CHOICE_ATTENTION_UPIPE), "--expert-overlap",
+         "strategies fpdt and upipe take a layer in pieces; choose another --strategy, or none"},
         /* the thread that computes would wait for a collective while another stage waits for its message */
         {c->pp > 1 && c->profile->collectives_block_issue, "--pp",
          "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "

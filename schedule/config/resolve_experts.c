@@ -52,6 +52,9 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
     const bool experts = c->model->experts > 0;
     c->expert_capacity = experts ? r->expert_capacity : (struct expert_capacity){0};
     c->dispatcher = experts && c->ep > 1 ? (uint8_t)r->dispatcher : DISPATCHER_ALLTOALL;
+    c->expert_overlap = experts && c->ep > 1 ? (uint8_t)r->expert_overlap : EXPERT_OVERLAP_NONE;
+    if (c->expert_overlap != EXPERT_OVERLAP_NONE && r->shared_experts == SHARED_EXPERTS_PROFILE)
+        c->shared_experts = SHARED_EXPERTS_BEFORE;
     if (c->expert_capacity.factor_millionths > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--expert-capacity",
                               "copies that are dropped travel by one all-to-all only; choose "

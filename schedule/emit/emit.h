@@ -401,6 +401,33 @@ struct emit_narrow {
     bool is_experts; /* they are of experts */
 };
 
+/* Where a part of a layer begins among the ops that are emitted, and the place of that part among those of two passes
+ * that are listed together (schedule/step/combined.h). */
+struct part_begin {
+    uint32_t first_op, place;
+};
+
+/* The ops begin .. end - 1, in the order in which they are listed. first_place: where the first of all ops of the two
+ * passes is in the list. */
+struct op_range {
+    uint32_t begin, end, first_place;
+};
+
+/* Two passes whose ops are listed together. */
+struct emit_combined {
+    bool is_on;
+    uint32_t layer_number;    /* of the layer that is emitted: the first of its pass has 0 */
+    struct part_begin *begin; /* those of the forward, then those of the backward */
+    uint32_t begin_count, backward_begin;
+    size_t begin_capacity;
+    /* While the forward is emitted, the last compute op before it; while the backward is emitted, the forward's. */
+    op_id last_compute;
+    op_id awaited_by_next_compute; /* that of the forward's end, while the backward is emitted */
+    struct op_range *range;        /* of all passes so far that are listed together */
+    uint32_t range_count;
+    size_t range_capacity;
+};
+
 /* The answer of row_use_capacity() for a rank's sequence with this number, under this window. */
 struct emit_needed {
     int64_t sequence, window;
@@ -426,6 +453,7 @@ struct emit {
     struct emit_unit unit;
     struct emit_weights weights;
     struct emit_narrow narrow;
+    struct emit_combined combined;
     /* [sequences of a rank]; NULL: each sequence is one document */
     const struct sequence_documents *sequence_documents;
     /* [needed_count] answers of row_use_capacity(), kept because layers ask for the same */
@@ -585,6 +613,8 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Computes the deferred gradients of weights. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
+/* Emits the gradients that have been deferred so far, if some are deferred, and lets later ones be deferred again. */
+void emit_delayed(struct emit *e);
 /* Adds to the gradients of weights those that products have written in the compute dtype since the last call. Does
  * nothing where products write the gradients of weights themselves. */
 void emit_late_gradients(struct emit *e);

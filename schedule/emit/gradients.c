@@ -86,6 +86,16 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
     e->tags = tags;
 }
 
+void emit_delayed(struct emit *e)
+{
+    struct deferrals *delayed = e->weights.deferred;
+    if (delayed == NULL)
+        return;
+    e->weights.deferred = NULL;
+    emit_deferred(e, delayed);
+    e->weights.deferred = delayed;
+}
+
 /* Remembers a product that is added to the gradient `to` later. */
 static void add_late(struct emit *e, struct view product, struct view to, bool accumulate)
 {

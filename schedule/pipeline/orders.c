@@ -10,14 +10,31 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
     return j / k * k + (k - 1 - j % k);
 }
 
+/* Adds a forward beside which the next action runs. */
+static void add_forward_with_next(struct actions *a, uint32_t chunk, uint32_t unit)
+{
+    actions_add(a, ACTION_FORWARD, chunk, unit);
+    a->action[a->count - 1].is_with_next = true;
+}
+
 /* Adds the actions of a stage with all forwards before all backwards: over micro-batches, GPipe (Huang et al., arXiv
  * 1811.06965, figure 2c); over subsequences, TeraPipe (Li et al., arXiv 2102.07988). Without a pipeline, each
- * micro-batch does so by itself, one after another. */
+ * micro-batch does so by itself, one after another; with --expert-overlap the forward of each runs beside the backward
+ * of the one before it (Megatron-Core, pipeline_parallel/combined_1f1b.py). */
 void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
     (void)stage;
     uint32_t units = pipeline_unit_count(c);
     uint32_t k = c->pipeline == CHOICE_PIPELINE_NONE ? c->subsequences : units;
+    if (c->expert_overlap != EXPERT_OVERLAP_NONE) {
+        actions_add(a, ACTION_FORWARD, 0, 0);
+        for (uint32_t u = 0; u < units; u++) {
+            if (u + 1 < units)
+                add_forward_with_next(a, 0, u + 1);
+            actions_add(a, ACTION_BACKWARD, 0, u);
+        }
+        return;
+    }
     for (uint32_t first = 0; first < units; first += k) {
         for (uint32_t s = 0; s < k; s++)
             actions_add(a, ACTION_FORWARD, 0, first + s);
@@ -51,13 +68,16 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
 
 /* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the stage's first chunk, the
  * same units through its second, and so on; the number of units is a multiple of pp. In the backward chunks come in
- * reverse order, and the units of each chunk in the order of backward_unit(). */
+ * reverse order, and the units of each chunk in the order of backward_unit(). with_next: the next action runs beside this
+ * forward. */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
-                            uint32_t i)
+                            uint32_t i, bool with_next)
 {
     uint32_t p = c->pp, v = c->virtual_stages;
     uint32_t chunk = i % (p * v) / p, unit = i / (p * v) * p + i % p;
-    if (kind == ACTION_FORWARD)
+    if (kind == ACTION_FORWARD && with_next)
+        add_forward_with_next(a, chunk, unit);
+    else if (kind == ACTION_FORWARD)
         actions_add(a, kind, chunk, unit);
     else
         actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
@@ -80,19 +100,22 @@ static uint32_t last_of_micro_batch(const struct choices *c)
     return most;
 }
 
+/* With --expert-overlap each stage begins with one forward more, so that a forward never needs the backward beside it
+ * (Megatron-Core, pipeline_parallel/schedules.py, get_pp_rank_microbatches()). */
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
 {
+    const bool combines = c->expert_overlap != EXPERT_OVERLAP_NONE;
     uint32_t all = pipeline_unit_count(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
-    warm = at_most(warm + last_of_micro_batch(c), all);
+    warm = at_most(warm + last_of_micro_batch(c) + (combines ? 1 : 0), all);
     if (c->subsequences == 1 && c->accumulation == c->pp) /* Megatron-LM core 0.7 does the same */
         warm = all;
     for (uint32_t i = 0; i < warm; i++)
-        add_interleaved(a, c, ACTION_FORWARD, i);
+        add_interleaved(a, c, ACTION_FORWARD, i, false);
     for (uint32_t i = 0; i < all; i++) {
         if (warm + i < all)
-            add_interleaved(a, c, ACTION_FORWARD, warm + i);
-        add_interleaved(a, c, ACTION_BACKWARD, i);
+            add_interleaved(a, c, ACTION_FORWARD, warm + i, combines);
+        add_interleaved(a, c, ACTION_BACKWARD, i, false);
     }
 }
 

@@ -14,7 +14,7 @@ void actions_release(struct actions *actions)
 void actions_add(struct actions *a, enum action_kind kind, uint32_t chunk, uint32_t unit)
 {
     a->action = heap_grow(a->action, &a->capacity, a->count + 1u, sizeof *a->action);
-    a->action[a->count++] = (struct action){(uint8_t)kind, (uint8_t)chunk, (uint16_t)unit};
+    a->action[a->count++] = (struct action){(uint8_t)kind, (uint8_t)chunk, (uint16_t)unit, false};
 }
 
 bool pipeline_has_remote_weights(const struct choices *c)

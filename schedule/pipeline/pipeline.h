@@ -33,6 +33,8 @@ struct action {
     uint8_t kind;  /* enum action_kind */
     uint8_t chunk; /* number of the chunk on its stage, 0 .. V - 1 */
     uint16_t unit;
+    /* the next action, a backward, is emitted beside this forward, whose unit is another one (--expert-overlap) */
+    bool is_with_next;
 };
 
 struct actions {

@@ -13,6 +13,7 @@
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/step/combined.h"
 #include "schedule/step/finalize.h"
 #include "schedule/step/step.h"
 #include "schedule/weights/bundles.h"
@@ -252,6 +253,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     else
         emit_attention_operator(e);
     op_list_init(&list, e->ir);
+    combined_order_list(e, &list);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
     else if (layers && c->host_layers > 0)
@@ -413,6 +415,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(e.kept_buffers.buffer);
     free(e.discarded);
     free(e.repeated_function);
+    free(e.combined.begin);
+    free(e.combined.range);
     free(e.caches.buffer);
     free(e.extension);
     free(e.weights.lent_grad);
@@ -463,6 +467,8 @@ int64_t step_layers_per_period(const struct choices *choices)
         return 0; /* layers of two kinds */
     if (model->experts > 0 && transformer_count_expert_layers(model) < model->layers)
         return 0; /* the model has layers of two kinds */
+    if (choices->expert_overlap != EXPERT_OVERLAP_NONE)
+        return 0; /* a layer's ops are listed between those of another one's backward */
     if (choices->routing != NULL && choices->routing->list_count > 1)
         return 0;
     return together % every == 0 ? together : every % together == 0 ? every : 0;

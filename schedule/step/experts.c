@@ -15,6 +15,7 @@
 #include "schedule/attention/project.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
+#include "schedule/step/combined.h"
 
 #include <math.h>
 
@@ -236,9 +237,8 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
     return y;
 }
 
-/* Does the reverse of dispatch() and arrange_rows(). */
-static struct view combine_rows(struct emit *e, const char *stem, struct view x,
-                                const struct route_rows *rows)
+/* Does the reverse of arrange_rows(). */
+static struct view arrange_for_ranks(struct emit *e, struct view x, const struct route_rows *rows)
 {
     if (e->choices->ep == 1 || sends_tokens_not_copies(rows))
         return x;
@@ -246,7 +246,16 @@ static struct view combine_rows(struct emit *e, const char *stem, struct view x,
         emit_compute_tensor(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.capacity_rows,
                             e->choices->model->hidden);
     reorder_rank_rows(e, WORK_UNPACK, x, sent, rows->own_experts);
-    return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
+    return sent;
+}
+
+/* Does the reverse of dispatch(). */
+static struct view combine_rows(struct emit *e, const char *stem, struct view sent,
+                                const struct route_rows *rows)
+{
+    return e->choices->ep == 1 || sends_tokens_not_copies(rows)
+               ? sent
+               : all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
 }
 
 /* The host waits for the numbers of rows before it launches more, where the profile does so. Padded rows are known. */
@@ -332,8 +341,10 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     if (own.which_rows == PERMUTE_ARRIVED)
         wait_for_counts(e, &own);
     if (sends_tokens_not_copies(&own)) {
+        combined_begin_part(e, FORWARD_EXCHANGE);
         read = spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
         weights = spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
+        combined_begin_part(e, FORWARD_EXPERTS);
     }
     saved->weights = weights.buffer;
     if (own.which_rows == PERMUTE_GATHERED)
@@ -345,9 +356,12 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
     emit_compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
                  (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
-    if (!sends_tokens_not_copies(&own))
+    if (!sends_tokens_not_copies(&own)) {
         wait_for_counts(e, &own);
+        combined_begin_part(e, FORWARD_EXCHANGE);
+    }
     const struct view sent = dispatch(e, dealt, &own);
+    combined_begin_part(e, FORWARD_EXPERTS);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
         shared_experts_first(e, layer, x, rows, saved);
     const struct view permuted = arrange_rows(e, "dispatched", sent, &own);
@@ -362,12 +376,13 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
                         own.own_experts, h, f);
-    const struct view made = combine_rows(e, "returned", written, &own);
+    const struct view made = combine_rows(e, "returned", arrange_for_ranks(e, written, &own), &own);
     saved->y = made.buffer;
     const struct view routed =
         shares && whole ? emit_compute_tensor(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
     if (whole && sends_tokens_not_copies(&own))
         sum_results(e, made, weights, routed, &own);
+    combined_begin_part(e, FORWARD_NEXT);
     if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
         shared_experts_first(e, layer, x, rows, saved);
     if (!whole)
@@ -427,6 +442,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_result = sends_tokens_not_copies(&own)
                                      ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own)
                                      : dy;
+    if (sends_tokens_not_copies(&own))
+        combined_begin_part(e, BACKWARD_EXPERTS);
     const struct view d_made =
         emit_compute_tensor(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
     struct view d_weights = new_f32_tensor(e, "d_expert_weights", own.read_rows, copies),
@@ -446,6 +463,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_read =
         emit_compute_tensor(e, "d_permuted", CATEGORY_ACTIVATION, all.capacity_rows, h);
     const struct view d_sent = dispatch(e, d_made, &own);
+    combined_begin_part(e, BACKWARD_EXPERTS);
     if (both)
         d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
     const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, &own);
@@ -459,7 +477,17 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                         d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
-    const struct view d_permuted = combine_rows(e, "d_returned", d_read, &own);
+    const struct view d_ranks = arrange_for_ranks(e, d_read, &own);
+    const bool sums = sends_tokens_not_copies(&own);
+    const struct view sum =
+        sums ? emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h)
+             : view_none();
+    if (sums)
+        emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_ranks, 1, &sum, 1);
+    combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
+    emit_delayed(e);
+    combined_begin_part(e, BACKWARD_EXCHANGE);
+    const struct view d_permuted = combine_rows(e, "d_returned", d_ranks, &own);
     if (both)
         d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
 
@@ -467,15 +495,14 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute_tensor(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
     const struct view d_rows = emit_compute_tensor(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
     const struct view d_router = emit_compute_tensor(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
-    if (sends_tokens_not_copies(&own)) {
-        const struct view sum =
-            emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h);
+    if (sums) {
         const struct view total = new_f32_tensor(e, "d_weights_summed", rows, copies);
-        emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_permuted, 1, &sum, 1);
         combine_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
         combine_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
         d_weights = total;
-    } else
+    }
+    combined_begin_part(e, BACKWARD_LAST);
+    if (!sums)
         emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
                      (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
     if (m->router_on_input) /* a token has one copy, whose row is the token's */

@@ -8,6 +8,7 @@
 #include "schedule/choices/tensor_share.h"
 #include "schedule/emit/adapters.h"
 #include "schedule/emit/tensor_parallel.h"
+#include "schedule/step/combined.h"
 #include "schedule/step/experts.h"
 
 /* ---- feed-forward ---- */
@@ -391,6 +392,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
 
+    combined_begin_part(e, FORWARD_FIRST);
     saved->x = x;
     saved->norm1 = norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
@@ -425,8 +427,10 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     buffer_id ffn = saved->ffn_out = emit_activation(e, "ffn", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_forward_pieces(e, layer, saved->norm2, ffn);
-    else
+    else {
+        combined_begin_part(e, FORWARD_EXPERTS);
         mlp_forward(e, layer, saved->norm2, ffn);
+    }
     return add_branch_to_residual(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
                                   &saved->norm2_after_stats);
 }
@@ -438,13 +442,19 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
 
     e->tags.region = REGION_LINEAR;
+    combined_begin_part(e, BACKWARD_FIRST);
     buffer_id d_ffn = norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
                                           saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_backward_pieces(e, layer, d_ffn, d_norm2);
-    else
+    else {
+        combined_begin_part(e, BACKWARD_EXPERTS);
         mlp_backward(e, layer, d_ffn, d_norm2);
+        combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
+        emit_delayed(e);
+        combined_begin_part(e, BACKWARD_LAST);
+    }
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         emit_extend_lifetime(e, saved->ffn_out,
                              e->last_compute); /* the product is kept, whether it is read or not */

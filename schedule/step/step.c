@@ -2,6 +2,7 @@
  * is one stage, and no message. */
 #include "schedule/step/step.h"
 #include "schedule/attention/fpdt.h"
+#include "schedule/step/combined.h"
 #include "schedule/step/embedding_head.h"
 #include "schedule/step/layer.h"
 #include "schedule/step/stage.h"
@@ -64,10 +65,16 @@ static void emit_forward(struct stage *s, const struct action *action)
         x = s->choices->scope == SCOPE_STEP ? embedding_forward(e) : new_filled_activation(e, "x");
     for (uint32_t l = layers.first; l < layers.end; l++) {
         e->tags.layer = (uint16_t)l;
+        e->combined.layer_number = l - layers.first;
         x = layer_forward(e, l, x);
     }
     e->tags.layer = IR_NONE16;
     stage_send_result(s, PASS_FORWARD, action, x);
+}
+
+static bool delays_weight_gradients(const struct choices *c)
+{
+    return c->expert_overlap == EXPERT_OVERLAP_DELAYED_WGRAD;
 }
 
 static void emit_backward(struct stage *s, const struct action *action)
@@ -82,19 +89,30 @@ static void emit_backward(struct stage *s, const struct action *action)
         weights_begin_unit(e);
     else
         weights_begin_micro_batch(e, action->unit / s->choices->subsequences);
+    struct deferrals *deferrals = &stage_passage(s, action->chunk, action->unit)->deferrals;
     if (s->pipeline->splits_backward)
-        e->weights.deferred = &stage_passage(s, action->chunk, action->unit)->deferrals;
+        e->weights.deferred = deferrals;
     buffer_id dx = stage_input(s, action);
     if (last)
         dx =
             s->choices->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_filled_activation(e, "dx");
     e->tags.phase = PHASE_BACKWARD;
+    const bool delays = delays_weight_gradients(s->choices);
+    if (delays)
+        e->weights.deferred = deferrals;
     for (uint32_t l = layers.end; l-- > layers.first;) {
         e->tags.layer = (uint16_t)l;
+        e->combined.layer_number = layers.end - 1 - l;
         dx = layer_backward(e, l, dx);
+        if (delays && l > layers.first)
+            emit_delayed(e);
     }
     e->tags.layer = IR_NONE16;
     stage_send_result(s, PASS_BACKWARD, action, dx);
+    if (delays) { /* those of the first layer are computed while the result is sent */
+        emit_delayed(e);
+        e->weights.deferred = NULL;
+    }
     emit_late_gradients(e); /* a tied embedding adds to the head's gradient */
     if (chunk == 0 && s->choices->scope == SCOPE_STEP)
         embedding_backward(e, dx);
@@ -203,9 +221,16 @@ static void perform_actions(struct stage *s, const struct actions *actions)
             if (next < actions->count)
                 stage_receive(s, &actions->action[next]);
         }
+        const bool ends_two = i > 0 && actions->action[i - 1].is_with_next;
+        if (actions->action[i].is_with_next)
+            combined_begin_forward(s->e);
+        if (ends_two)
+            combined_begin_backward(s->e);
         uint32_t begin = s->e->ir->op.count;
         s->last_message.i = IR_NONE;
         what[actions->action[i].kind](s, &actions->action[i]);
+        if (ends_two)
+            combined_end(s->e);
         record_arrivals(s, &arrivals, i, begin);
         if (awaits)
             emit_messages(s, &actions->action[i],

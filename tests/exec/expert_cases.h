@@ -253,6 +253,63 @@ static void tensor_ranks_compute_the_reference(void)
     }
 }
 
+static const struct request_row overlap_rows[] = {
+    {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48, .global_batch = 2}, 0, 0, NULL},
+    {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48, .global_batch = 8},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     "megatron-te"},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 2, .ep = 2, .seq = 48, .global_batch = 6},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_SELECTIVE_CORE,
+     "megatron"},
+    {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 96, .global_batch = 3},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .pp = 2,
+      .virtual_stages = 2,
+      .ep = 2,
+      .seq = 24,
+      .global_batch = 12,
+      .pipeline = CHOICE_PIPELINE_INTERLEAVED},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     "megatron-te"},
+    {{.strategy = "megatron-sp",
+      .ranks = 8,
+      .tp = 2,
+      .pp = 4,
+      .virtual_stages = 2,
+      .ep = 2,
+      .seq = 48,
+      .global_batch = 8,
+      .pipeline = CHOICE_PIPELINE_INTERLEAVED,
+      .recompute_modules = 1 << RECOMPUTE_MOE_ACT | 1 << RECOMPUTE_LAYERNORM},
+     CHOICE_WEIGHTS_REPLICATED,
+     0,
+     "megatron"},
+};
+
+/* The forward of one micro-batch is listed between the ops of the backward of another, with every dispatcher that the
+ * backend has, and gradients of weights may be delayed. */
+static void overlapped_exchanges_compute_the_reference(void)
+{
+    static const int dispatchers[] = {DISPATCHER_ALLTOALL, DISPATCHER_DEEPEP, DISPATCHER_HYBRIDEP};
+    for (size_t i = 0; i < 6 * ARRAY_LEN(overlap_rows); i++) {
+        struct transformer model = expert_base;
+        struct request_row row = overlap_rows[i / 6];
+        model.layers = row.request.pp > 1 ? 8 : 3;
+        model.dense_layers = i % 4 == 1;
+        model.shared_ffn = i / 2 % 2 == 1 ? 24 : 0;
+        row.request.dispatcher = matrix_backend == NULL ? dispatchers[i % 3] : DISPATCHER_ALLTOALL;
+        row.request.expert_overlap = 1 + (int)(i % 2);
+        check_expert_row(&row, &model);
+    }
+}
+
 /* Shares of six experts. One that would get more copies than there are tokens gets as many as these. */
 static const int64_t uneven[][6] = {
     {1, 2, 3, 5, 8, 13}, {7, 0, 1, 1, 4, 2}, {0, 0, 1, 0, 0, 90}, {1, 1, 1, 1, 1, 1}};
@@ -452,6 +509,8 @@ static void llama_4_computes_the_reference(void)
         {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},    \
         {"uneven routing computes the reference", uneven_routing_computes_the_reference},          \
         {"even routing has remainders", even_routing_has_remainders},                              \
+        {"overlapped exchanges compute the reference",                                             \
+         overlapped_exchanges_compute_the_reference},                                              \
     {                                                                                              \
         "tensor ranks compute the reference", tensor_ranks_compute_the_reference                   \
     }

@@ -18,7 +18,7 @@ struct sizes {
 
 /* Makes the lists of actions of a pipeline. Returns false where the pipeline does not support these sizes. */
 static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chunks, uint32_t pieces,
-                       uint32_t batches)
+                       uint32_t batches, enum expert_overlap overlap)
 {
     static const struct transformer model = {.layers = STAGES_MAX * CHUNKS_MAX};
     uint32_t units = pieces * batches;
@@ -28,10 +28,11 @@ static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chun
                                     .pp = pp,
                                     .virtual_stages = chunks,
                                     .subsequences = pieces,
-                                    .accumulation = batches}};
+                                    .accumulation = batches,
+                                    .expert_overlap = (uint8_t)overlap}};
     if (units > UNITS_MAX || (row->chunks_per_stage > 0 && row->chunks_per_stage != chunks) ||
         (row->chunks_per_stage == 0 && units % pp != 0) || (!row->has_subsequences && pieces > 1) ||
-        row->is_multiplexed)
+        row->is_multiplexed || (overlap != EXPERT_OVERLAP_NONE && pieces > 1))
         return false;
     for (uint32_t stage = 0; stage < pp; stage++)
         pipeline_order(&s->list[stage], &s->choices, stage);
@@ -48,14 +49,15 @@ static void sizes_release(struct sizes *s)
 
 typedef void size_function(const struct sizes *s);
 
-static void for_all(int pipeline, size_function *check)
+static void for_all(int pipeline, enum expert_overlap overlap, size_function *check)
 {
-    for (uint32_t pp = 2; pp <= STAGES_MAX; pp++)
+    const bool alone = pipeline == CHOICE_PIPELINE_NONE;
+    for (uint32_t pp = alone ? 1 : 2; pp <= (alone ? 1 : (uint32_t)STAGES_MAX); pp++)
         for (uint32_t chunks = 1; chunks <= CHUNKS_MAX; chunks++)
             for (uint32_t pieces = 1; pieces <= 8; pieces++)
                 for (uint32_t batches = 1; batches * pieces <= UNITS_MAX; batches++) {
                     struct sizes s;
-                    if (!sizes_make(&s, pipeline, pp, chunks, pieces, batches))
+                    if (!sizes_make(&s, pipeline, pp, chunks, pieces, batches, overlap))
                         continue;
                     check(&s);
                     sizes_release(&s);
@@ -90,6 +92,26 @@ static bool ready(const struct sizes *s, const struct passed *p, uint32_t chunk,
     }
 }
 
+/* Does the next action of a stage, or, if the one after it runs beside it, both, if all that they need has been done.
+ * Returns their number, or 0. */
+static uint32_t take_actions(const struct sizes *s, struct passed *passed, uint32_t stage,
+                             uint32_t next)
+{
+    const struct action *action = &s->list[stage].action[next];
+    const uint32_t count = action->is_with_next ? 2 : 1;
+    CHECK(s->label, next + count <= s->list[stage].count);
+    for (uint32_t i = 0; i < count; i++)
+        if (!ready(s, passed, pipeline_chunk_of_stage(&s->choices, stage, action[i].chunk),
+                   action[i].unit, (enum action_kind)action[i].kind))
+            return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t chunk = pipeline_chunk_of_stage(&s->choices, stage, action[i].chunk);
+        CHECK(s->label, !done(passed, chunk, action[i].unit, (enum action_kind)action[i].kind));
+        passed->of[chunk][action[i].unit] |= (uint8_t)(1u << action[i].kind);
+    }
+    return count;
+}
+
 /* Checks that stages which run their actions as soon as their inputs exist all reach the ends of their lists, and
  * that each action is listed once. */
 static void check_ends(const struct sizes *s)
@@ -105,14 +127,12 @@ static void check_ends(const struct sizes *s)
     while (moves) {
         moves = false;
         for (uint32_t stage = 0; stage < s->choices.pp; stage++)
-            for (; next[stage] < s->list[stage].count; next[stage]++, left--) {
-                const struct action *action = &s->list[stage].action[next[stage]];
-                uint32_t chunk = pipeline_chunk_of_stage(&s->choices, stage, action->chunk);
-                if (!ready(s, &passed, chunk, action->unit, (enum action_kind)action->kind))
+            while (next[stage] < s->list[stage].count) {
+                const uint32_t count = take_actions(s, &passed, stage, next[stage]);
+                if (count == 0)
                     break;
-                CHECK(s->label,
-                      !done(&passed, chunk, action->unit, (enum action_kind)action->kind));
-                passed.of[chunk][action->unit] |= (uint8_t)(1u << action->kind);
+                next[stage] += count;
+                left -= count;
                 moves = true;
             }
     }
@@ -122,7 +142,9 @@ static void check_ends(const struct sizes *s)
 static void stages_come_to_their_ends(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++)
-        for_all(p, check_ends);
+        for_all(p, EXPERT_OVERLAP_NONE, check_ends);
+    for_all(CHOICE_PIPELINE_NONE, EXPERT_OVERLAP_MICRO_BATCH, check_ends);
+    for_all(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_ends);
 }
 
 /* Returns the highest number of unit-chunk pairs whose saved activations a stage has at one time. */
@@ -153,6 +175,7 @@ static void check_interleaved(const struct sizes *s)
         return;
     for (uint32_t stage = 0; stage < p; stage++) {
         uint32_t want = 2 * (p - 1 - stage) + groups * (v - 1) * p + k;
+        want += c->expert_overlap != EXPERT_OVERLAP_NONE; /* a forward beside the backward */
         CHECK_INT(s->label, in_flight(s, stage), want < all ? want : all);
     }
 }
@@ -178,9 +201,10 @@ static void check_seq1f1b(const struct sizes *s)
 
 static void units_in_flight_are_those_of_the_formulae(void)
 {
-    for_all(CHOICE_PIPELINE_SEQ1F1B, check_seq1f1b);
-    for_all(CHOICE_PIPELINE_INTERLEAVED, check_interleaved);
-    for_all(CHOICE_PIPELINE_ZB_V, check_zb_v);
+    for_all(CHOICE_PIPELINE_SEQ1F1B, EXPERT_OVERLAP_NONE, check_seq1f1b);
+    for_all(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_NONE, check_interleaved);
+    for_all(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_interleaved);
+    for_all(CHOICE_PIPELINE_ZB_V, EXPERT_OVERLAP_NONE, check_zb_v);
 }
 
 /* Llama 3.1 405B in Megatron-Bridge: 126 layers in 32 chunks, 4 each, of which the embedding and the head take one. */

@@ -38,9 +38,11 @@ args="--num-layers 48 --hidden-size 2048 --num-attention-heads 32 --group-query-
   --num-experts 128 --moe-router-topk 8 --moe-ffn-hidden-size 768 --moe-token-dispatcher-type alltoall --expert-model-parallel-size 8 --bf16"
 longhaul predict --from "$args" --cluster 1x8xb200 --quick 2>&1 | sed -n '1,/--ep/p'
 # how tokens travel, what an expert takes at most, and when shared experts are computed, in the words of three frameworks
-said() { grep -o -- "--\(dispatcher\|expert-capacity\|shared-experts\) [a-z0-9.,]*" | sort -u | tr '\n' ' '; echo; }
+said() { grep -o -- "--\(dispatcher\|expert-capacity\|expert-overlap\|shared-experts\) [a-z0-9.,-]*" | sort -u | tr '\n' ' '; echo; }
 for a in "" "--moe-token-dispatcher-type allgather" "--moe-token-dispatcher-type flex --moe-enable-deepep" "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep" \
     "--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity --moe-token-drop-policy position --moe-token-dispatcher-type alltoall" \
+    "--moe-token-dispatcher-type alltoall --overlap-moe-expert-parallel-comm" \
+    "--moe-token-dispatcher-type alltoall --overlap-moe-expert-parallel-comm --delay-wgrad-compute" \
     "--moe-token-dispatcher-type alltoall --moe-shared-expert-intermediate-size 768 --moe-shared-expert-overlap"; do
   longhaul predict --from "$(echo "$args" | sed 's/--moe-token-dispatcher-type alltoall//') $a" --cluster 1x8xb200 --quick 2>&1 | tr -s ' \\\n' ' ' | said
 done
@@ -53,7 +55,7 @@ done
 # what YaRN does to angles and scores
 longhaul predict --from "$args --mscale 1.0 --mscale-all-dim 1.0 --yarn-beta-fast 32 --no-yarn-correction-range-round-to-int --softmax-scale 0.1" --cluster 1x8xb200 --quick 2>&1 | sed -n '/not modelled/,/^Fits/p' | grep -v ^Fits
 # no capacity by a negative factor; what only one dispatcher takes, and what has no other form here
-for a in "--moe-expert-capacity-factor -1 --moe-pad-expert-input-to-capacity" "--moe-enable-deepep" "--overlap-moe-expert-parallel-comm"; do
+for a in "--moe-expert-capacity-factor -1 --moe-pad-expert-input-to-capacity" "--moe-enable-deepep" "--delay-wgrad-compute"; do
   longhaul predict --from "$args $a" --cluster 1x8xb200 --quick 2>&1 | sed -n '/not modelled/,/^Fits/p' | grep -v ^Fits
 done
 longhaul predict --from "$(echo "$args" | sed 's/-type alltoall/-type flex/') --moe-flex-dispatcher-backend ncclep" --cluster 1x8xb200 --quick 2>&1 |
@@ -77,6 +79,20 @@ cat $T/note
 refused $what --seq 32K --routing $T/twice.csv
 refused $what --seq 32K --routing dirichlet:0
 refused predict --model llama3-8b --cluster 1x8xh100 --quick --seq 32K --routing dirichlet:1
+# exchanges beside another micro-batch: what they gain, with one pass listed more where stages are interleaved, and what is refused
+beside="predict --model qwen3-30b-a3b --cluster 1x8xb200 --quick --seq 4K --strategy local --ep 8 --profile megatron-te --zero 1 --activations keep --optimizer host"
+for o in none micro-batch delayed-wgrad; do
+  longhaul $beside --batch 64 --expert-overlap $o --all 2> $T/note | grep "^layout\|^step  \|waiting for all-to-all" | sed 's/ *#*$//'
+done
+longhaul schedule --model qwen3-30b-a3b --set layers=4 --cluster 1x8xh100 --seq 4K --strategy local --ep 2 --pp 2 --pipeline interleaved --virtual-stages 2 --batch 16 --weights zero1 \
+  --activations keep --expert-overlap delayed-wgrad > $T/s.ir 2> $T/note
+longhaul check $T/s.ir | tail -1
+with="$what --gpus 8 --seq 4K --ep 4 --batch 16 --expert-overlap micro-batch --strategy"
+for a in "local --zero 1 --activations keep --pp 2" "local --zero 1 --activations keep --ffn-chunks 2" "local --zero 1 --activations keep --dispatcher allgather" \
+    "local --zero 1 --activations keep --shared-experts both" "local --zero 1 --activations full" "local --zero 1 --recompute-modules moe" \
+    "local --zero 3 --activations keep" "local --zero 2 --activations keep" "fpdt --zero 1 --activations keep"; do
+  refused $with $a 2>&1 | grep error
+done
 # gradients of uneven counts, over ranks
 cat > $T/small.json <<END
 {"longhaul_transformer": 1, "name": "small", "layers": 2, "hidden": 32, "heads": 4, "kv_heads": 4, "head_dim": 8, "ffn": 48, "vocab": 64,

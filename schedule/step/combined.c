@@ -1,0 +1,86 @@
+#include "schedule/step/combined.h"
+
+#include <assert.h>
+
+static void add_begin(struct emit *e, uint32_t place)
+{
+    struct emit_combined *c = &e->combined;
+    c->begin = heap_grow(c->begin, &c->begin_capacity, c->begin_count + 1u, sizeof *c->begin);
+    c->begin[c->begin_count++] = (struct part_begin){e->ir->op.count, place};
+}
+
+void combined_begin_forward(struct emit *e)
+{
+    struct emit_combined *c = &e->combined;
+    assert(!c->is_on && "passes are listed together by two");
+    c->is_on = true;
+    c->begin_count = 0;
+    c->last_compute = e->last_compute;
+    add_begin(e, 0);
+}
+
+/* The ops of the backward come after those before the forward, and need not wait for the forward's. */
+void combined_begin_backward(struct emit *e)
+{
+    struct emit_combined *c = &e->combined;
+    const op_id before = c->last_compute, awaited = e->awaited_by_next_compute;
+    c->last_compute = e->last_compute;
+    c->awaited_by_next_compute = awaited;
+    e->last_compute = before;
+    e->awaited_by_next_compute.i = IR_NONE;
+    c->backward_begin = c->begin_count;
+    add_begin(e, 0);
+}
+
+void combined_begin_part(struct emit *e, enum combined_part part)
+{
+    const struct emit_combined *c = &e->combined;
+    const uint32_t place = 1 + c->layer_number * LAYER_PARTS + (uint32_t)part;
+    if (!c->is_on)
+        return;
+    assert(place >= c->begin[c->begin_count - 1].place && "parts are in order");
+    add_begin(e, place);
+}
+
+/* Adds the ops of the part at this index. Those up to the next part are of it. */
+static void add_ops_of_part(struct emit_combined *c, uint32_t at, uint32_t ops)
+{
+    const uint32_t end = at + 1 < c->begin_count ? c->begin[at + 1].first_op : ops;
+    if (end == c->begin[at].first_op)
+        return;
+    c->range = heap_grow(c->range, &c->range_capacity, c->range_count + 1u, sizeof *c->range);
+    c->range[c->range_count++] =
+        (struct op_range){c->begin[at].first_op, end, c->begin[0].first_op};
+}
+
+void combined_end(struct emit *e)
+{
+    struct emit_combined *c = &e->combined;
+    const uint32_t ops = e->ir->op.count;
+    uint32_t forward = 0, backward = c->backward_begin;
+    if (e->awaited_by_next_compute.i == IR_NONE)
+        e->awaited_by_next_compute = c->awaited_by_next_compute;
+    /* the last op on the compute stream is the forward's if that goes through more layers */
+    if (c->begin[c->backward_begin - 1].place > c->begin[c->begin_count - 1].place)
+        e->last_compute = c->last_compute;
+    while (forward < c->backward_begin || backward < c->begin_count) {
+        const bool takes_forward =
+            forward < c->backward_begin &&
+            (backward == c->begin_count || c->begin[forward].place <= c->begin[backward].place);
+        add_ops_of_part(c, takes_forward ? forward++ : backward++, ops);
+    }
+    c->is_on = false;
+}
+
+void combined_order_list(struct emit *e, struct op_list *list)
+{
+    struct emit_combined *c = &e->combined;
+    /* the list has the ops in the order of their ids, so two passes fill the places from that of their first op on */
+    for (uint32_t i = 0, at = 0; i < c->range_count; i++) {
+        if (at < c->range[i].first_place)
+            at = c->range[i].first_place;
+        for (uint32_t op = c->range[i].begin; op < c->range[i].end; op++)
+            list->op[at++] = op;
+    }
+    c->range_count = 0;
+}
