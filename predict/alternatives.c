@@ -145,7 +145,7 @@ struct trials {
     const struct request *request; /* the perturbations are applied to copies of it */
     /* NULL: the profile `ideal` instead of a perturbation */
     const struct alternative_option *perturbation[PERTURBATIONS_MAX];
-    /* asks_only_verdicts: requests that do not fit get a verdict too, and no request is timed */
+    /* if asks_only_verdicts is set, only verdicts are found, also of requests that do not fit, and no step is timed */
     bool is_exact, asks_only_verdicts;
 };
 

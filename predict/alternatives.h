@@ -30,8 +30,8 @@ struct alternative {
     double ideal_step_s;
 };
 
-/* Finds the option of the table that helps most. `base` must have been simulated, and must not come from a schedule's
- * file. */
+/* Fills *best with the option that helps most, or with the options that together make the request fit (see the top of
+ * this file). `base` must have been simulated, and must not come from a schedule's file. */
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 

@@ -81,7 +81,8 @@ static int compare_counterparts(const void *left, const void *right)
     return order;
 }
 
-/* Returns an array on the heap, by shape and place: whether the ranks of the place run the shape. */
+/* Returns an array on the heap, by shape and place: true if the ranks of the place run an op of the shape. Only shapes
+ * with `seconds` count. */
 static bool *shapes_run_by_places(const struct ir *ir, const double *const *seconds,
                                   uint32_t places)
 {

@@ -11,9 +11,9 @@
 
 /* The 90 % intervals of a whole step, for its time and for device memory, from the residuals that ship with the
  * program. There are none for a part of a model; none on ideal hardware or with profile `ideal`, since no measured run
- * is similar; and none if no residuals are found. The time has an interval only after spreads_find() on two sorts of
- * machine: with measured numbers, and with a device of estimated numbers of which there is no measured run. The struct
- * has no pointers, so it can be passed between processes. */
+ * is similar; and none if no residuals are found. On two sorts of machine the time has an interval only after
+ * spreads_find(): if numbers were measured on it, and if its device has estimated numbers and no measured run. The
+ * struct has no pointers, so it can be passed between processes. */
 struct intervals {
     struct similarity similarity;
     struct interval of_quantity[RESIDUAL_COUNT];

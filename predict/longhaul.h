@@ -45,7 +45,7 @@
 
 /* The figures of a prediction. They stay valid after the prediction is released. */
 struct prediction_result {
-    /* memory, in bytes; known before the simulation */
+    /* ---- memory, in bytes: known before the simulation ---- */
     /* whether the step fits, with the bytes that it needs and those that are available, on a device and on a host */
     struct verdict verdict;
     uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */

@@ -9,7 +9,7 @@ struct operator_times {
     /* seconds until the last op of the part ends on any rank, from the start of its first op or from the end of the ops
      * that make its inputs */
     double elapsed_s;
-    /* The members below are those of rank 0. */
+    /* ---- times on rank 0 ---- */
     /* seconds in which an all-to-all, or a pack or unpack before or after it, runs. Without an all-to-all it is 0. With
      * SCOPE_EXCHANGE it is the time between synchronisations of the host in which packing or an all-to-all runs */
     double exchange_s;
@@ -23,7 +23,8 @@ struct operator_times {
     /* SCOPE_FETCH: the seconds in which what one tile reads is fetched. fetch_pair_s: in the forward, its keys and
      * values; fetch_set_s: in the backward, all its inputs */
     double fetch_pair_s, fetch_set_s;
-    /* elapsed_s if kernels took no time; 0 if there is no communication. operator_times_find_communication() sets it */
+    /* on all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
+     * operator_times_find_communication() sets it */
     double communication_s;
 };
 

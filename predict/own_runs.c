@@ -54,8 +54,8 @@ static enum status add_record(struct residuals *own, struct json_node record, st
     return status;
 }
 
-/* Reads the record on line `line`. The reader gets as many line ends before it, so that messages name the right
- * line. */
+/* Reads the record on line `line`. The parser gets line - 1 line ends before the record, so that its messages name the
+ * right line. */
 static enum status add_line(struct residuals *own, const char *path, size_t line, const char *data,
                             size_t size, struct diag *diag)
 {

@@ -157,8 +157,8 @@ struct step_change {
     bool has_failed;
 };
 
-/* Predicts the step with some numbers of a device slower: job 2 * i slows the measured numbers of its part i, job
- * 2 * i + 1 those of part i that are not measured. The result is a struct step_change. */
+/* Predicts the step with some numbers of a device slower: job 2 * i slows the measured numbers of part i, job 2 * i + 1
+ * those numbers of part i that are not measured. The result is a struct step_change. */
 static void try_part_change(void *context, size_t job, void *result)
 {
     const struct spread_trial *trial = context;

@@ -21,7 +21,8 @@ static uint32_t op_member_count(const struct ir *ir, uint32_t op)
     return group < 0 ? 1 : group_rank_count(&ir->mesh, &ir->group[group]);
 }
 
-/* Returns, for each op of the class, the start of the first kernel that waits for it; infinite: none waits. */
+/* Returns on the heap, for each op of the class, the start of the first kernel that waits for it; infinite: none
+ * waits. */
 static double *find_first_waiter_starts(const struct ir *ir, const struct sim_class *class,
                                         const double *start_s)
 {

@@ -7,7 +7,8 @@
 
 enum { LINK_NAME_SIZE = 96 };
 
-/* Returns the bytes over each link. Every channel of a class carried the same as the simulated one. */
+/* Returns on the heap the bytes that crossed each link. Every channel of a class carried the same as the simulated
+ * one. */
 static double *sum_link_bytes(const struct child_run *run)
 {
     const struct traffic *traffic = &run->traffic;

@@ -37,7 +37,7 @@ enum cause {
      * was called */
     CAUSE_DOCUMENTS,
     CAUSE_OFFLOAD, /* copies between device and host, collectives on such data, host work */
-    CAUSE_HOST,    /* issue, host_sync, barrier */
+    CAUSE_HOST,    /* the host issues ops; host_sync and barrier ops */
     /* this rank has ended and others have not, and what jitter adds (sim/jitter.h) */
     CAUSE_OTHER,
     CAUSE_COUNT

@@ -13,7 +13,7 @@ struct step_spread {
     double median_s, percentile_90_s, longest_s;
 };
 
-/* All-zero is empty. */
+/* The step times of all batches. All-zero is empty. */
 struct batch_times {
     size_t batch_count;
     double *step_s;                     /* [batch_count], heap */

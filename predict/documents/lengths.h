@@ -27,7 +27,7 @@ enum lengths_kind {
 enum { ZIPF_MAX = 1 << 22 };
 #define LENGTH_MAX (INT64_C(1) << 40)
 
-/* All-zero is empty. */
+/* A source of lengths. All-zero is empty. */
 struct lengths {
     enum lengths_kind kind;
     const char *source_text; /* the text that lengths_open() was given, which it borrows */
@@ -35,7 +35,8 @@ struct lengths {
      * For a histogram they have the columns `upto` and `from`. */
     int64_t *length_tokens, *batch_number;
     size_t length_count, next; /* next: number of rows that were taken since the list began */
-    /* how often a list has begun again; for sampled batches: 1 after the end of one was returned */
+    /* how often a list has begun again; for sampled batches: 1 once the end of a batch was returned, until its next
+     * length is */
     size_t times_begun_again;
     double median, sigma;
     void *rng, *table;       /* objects of the library GSL */

@@ -70,7 +70,7 @@ struct packed_sequence {
     double visible_pairs;
 };
 
-/* All-zero is empty. */
+/* The packed sequences of one step. All-zero is empty. */
 struct packed_batch {
     struct packed_sequence *sequence; /* [sequence_count], heap */
     uint32_t sequence_count;

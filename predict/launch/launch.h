@@ -86,7 +86,7 @@ struct launch_table {
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
-/* The reason why a setting has a remark: it became no option, or an option with another value. */
+/* The sorts of remarks on settings that became no option, or an option with another value. */
 enum launch_remark_kind {
     REMARK_ASSUMED,
     REMARK_UNMODELLED,
@@ -116,7 +116,7 @@ struct launch_tables; /* table files (predict/launch/table_file.h) */
 struct launch_table_file;
 struct table_row;
 
-/* All-zero is empty. Texts live in the arena. */
+/* What was read from launch files, or is written as one. All-zero is empty. Texts live in the arena. */
 struct launch {
     struct arena arena;
     /* the table files: the caller's, or, if the caller sets none, those of the shipped data */

@@ -119,7 +119,8 @@ static void remark_experts_not_converted(struct launch *launch, const struct tra
             "here");
 }
 
-/* Adds the layers at both ends that multiply in 16 bits (Megatron-LM, get_fp8_context(): first_last_layers_bf16). */
+/* Adds the option that says how many layers at both ends multiply in 16 bits (Megatron-LM, get_fp8_context():
+ * first_last_layers_bf16). */
 static void add_bf16_layers_option(struct launch *launch)
 {
     const int64_t first = launch_count_or(launch, LAUNCH_BF16_FIRST, 1),
@@ -163,7 +164,8 @@ static void add_products_option(struct launch *launch)
         "up to twice as long");
 }
 
-/* Adds --primary-weights where parameters are kept in 8 or 4 bits. */
+/* Adds --primary-weights if parameters are kept in the 8 or 4 bits of the products; or a remark if that is not
+ * modelled. */
 static void add_primary_weights_option(struct launch *launch)
 {
     const char *products = NULL, *weights = NULL;

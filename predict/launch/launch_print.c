@@ -254,7 +254,7 @@ static void print_trl(struct text *out, const struct launch *l)
     print_command(out, &items);
 }
 
-/* Writes the settings of a framework of a table file. */
+/* Appends the settings of the framework `name`, which has a table file. */
 static enum status print_table_framework(struct text *out, struct launch *l, const char *name,
                                          struct diag *diag)
 {

@@ -289,7 +289,7 @@ static void rename_as_file(struct settings *settings)
     }
 }
 
-/* Returns the framework of arguments that have a format, and gives the arguments the names of its table. */
+/* Returns the framework whose table has the arguments of a format, and renames the arguments as that table has them. */
 static enum launch_framework framework_of_arguments(const struct launch_format *format,
                                                     struct settings *settings)
 {

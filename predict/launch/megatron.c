@@ -421,7 +421,7 @@ static unsigned read_modules(struct launch *l, const char **unknown)
     return modules;
 }
 
-/* Adds the option of modules that are recomputed beside attention's core. */
+/* Adds the option of modules that are recomputed besides attention's core. */
 static void add_modules_option(struct launch *l, unsigned modules)
 {
     struct text names = {0};

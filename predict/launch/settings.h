@@ -37,7 +37,7 @@ struct setting {
 /* The most settings of a file. */
 enum { SETTINGS_MAX = 1 << 14 };
 
-/* All-zero is empty. Texts live in the arena. */
+/* The settings of one file. All-zero is empty. Texts live in the arena. */
 struct settings {
     struct arena arena;
     struct setting *row; /* heap */
@@ -72,7 +72,7 @@ const char *settings_known_path_end(const char *value);
 /* Readers of formats. Each reads text[0..size) to its end or to the first fault. name: the text's name in messages; it
  * is borrowed. */
 
-/* TOML 1.0 without dates, times and arrays of tables. */
+/* Reads TOML 1.0 without dates, times and arrays of tables. */
 enum status settings_read_toml(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag);
 enum status settings_read_json(struct settings *settings, const char *name, const char *text,

@@ -42,7 +42,7 @@ struct shell_document {
     uint32_t line; /* the line of the script at which `text` begins */
 };
 
-/* All-zero is empty. Texts live in the arena, arrays on the heap. */
+/* The commands and here-documents of a script. All-zero is empty. Texts live in the arena, arrays on the heap. */
 struct shell_script {
     struct arena arena;
     struct shell_command *command;

@@ -65,7 +65,7 @@ struct launch_table_file {
     size_t row_count, capacity;
 };
 
-/* All-zero is empty. Texts live in the arena. */
+/* All table files that were read. All-zero is empty. Texts live in the arena. */
 struct launch_tables {
     struct arena arena;
     struct launch_table_file **file; /* heap, each in the arena; the last one is tried first */

@@ -374,7 +374,7 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
 
 /* Returns the sequences of a micro-batch of a pipeline. Up to April 2025 the local batch was cut into
  * pipeline_parallel_microbatches, as many as there are stages unless it was given (torchtitan e846b6946,
- * parallelisms/pipelining_utils.py, build_pipeline_schedule()); files of then give the degree in [experimental] or
+ * parallelisms/pipelining_utils.py, build_pipeline_schedule()); files of that time give the degree in [experimental] or
  * [training], or the number. */
 static int64_t stage_batch(struct launch *l, int64_t local, int64_t pp)
 {

@@ -182,7 +182,7 @@ static const struct launch_row trainer_rows[] = {
     {"include_*", IGNORED}, {"load_best_model_at_end", IGNORED}, {"metric_for_best_model", IGNORED}, {"greater_is_better", IGNORED},
     {"system_prompt", IGNORED}, {"benchmarks", IGNORED}, {"callbacks", IGNORED}, {"wandb_*", IGNORED}, {"local_rank", IGNORED},
     {"truncation_mode", IGNORED},
-    /* of GRPO: how answers are drawn, and rewards and losses weighted */
+    /* settings of GRPO that have no effect: how answers are drawn, and rewards and losses weighted */
     {"temperature", IGNORED}, {"top_p", IGNORED}, {"top_k", IGNORED}, {"min_p", IGNORED}, {"generation_kwargs", IGNORED},
     {"repetition_penalty", IGNORED}, {"cache_implementation", IGNORED}, {"epsilon", IGNORED},
     {"epsilon_high", IGNORED}, {"delta", IGNORED}, {"importance_sampling_level", IGNORED}, {"reward_weights", IGNORED},
@@ -587,7 +587,8 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
                               ? "all-to-all"
                           : launch_text_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
                                                                     : "all-gather");
-    /* base_model_tp_plan of Transformers: colwise and rowwise, and colwise_rep for the head */
+    /* the plans of Transformers (base_model_tp_plan) cut products by columns and rows, and the head as colwise_rep; all
+     * ranks have all tokens */
     if (d.tp > 1)
         launch_add_option(l, LAUNCH_TP, "tensor-plan", "replicated");
     if (sharding_has_word(l, "offload"))

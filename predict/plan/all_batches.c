@@ -67,7 +67,7 @@ static uint64_t *job_digests(const struct batch_comparison *c, struct arena *are
     return key;
 }
 
-/* Predicts each compared row on those of its first `count` batches for which it has no prediction yet. */
+/* Predicts each compared row on those of its first predicted_batch_count batches on which it was not predicted yet. */
 static enum status predict_missing_steps(struct batch_comparison *c, struct diag *diag)
 {
     size_t most = 0;

@@ -17,7 +17,8 @@ struct repairs {
     struct request last_request; /* the configuration with that row's repair */
 };
 
-/* given and open must outlive the result. */
+/* Makes the repairs of the configuration `asked`, none of which has been tried. given and open must outlive the
+ * result. */
 struct repairs repairs_make(const struct request *given, const struct space_open *open,
                             const struct request *asked);
 

@@ -158,7 +158,8 @@ static bool is_run_otherwise(const struct space_walk *w, const struct choices *c
                0;
 }
 
-/* Gives the request the documents of its packed set's typical batch. False: they do not fit into its steps. */
+/* Gives the request the documents of its packed set's typical batch. Returns false if the documents cannot be packed
+ * into its steps. */
 static bool add_documents(const struct space_walk *w, struct request *request, struct choices *c,
                           const struct packed_set **packed_set)
 {
@@ -202,9 +203,9 @@ static struct value_range range_if_open(int given, int count)
     return given >= 0 ? (struct value_range){given, given} : (struct value_range){0, count - 1};
 }
 
-/* True if the user's options allow the own policies of a strategy of subsequences. These are `weights` (Megatron's
- * sharded optimizer, if there is something to shard) and offload ratios instead of recomputation. Other policies are
- * searched only if the user named the strategy. */
+/* True if the user's options allow the policies that a strategy of subsequences has of its own. These are `weights`
+ * (Megatron's sharded optimizer, if there is something to shard) and offload ratios instead of recomputation. Other
+ * policies are searched only if the user named the strategy. */
 static bool has_own_policies(const struct request *given, int weights)
 {
     return (given->weights < 0 || given->weights == weights) &&

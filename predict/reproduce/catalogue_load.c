@@ -114,7 +114,7 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
     return status;
 }
 
-/* Reads "together" and "shares": the share of tokens of each case. */
+/* Reads "together", the name of the combined series, and "shares", the share of the tokens that each case has. */
 static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
                                struct json_node node, struct diag *diag)
 {

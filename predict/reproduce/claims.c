@@ -434,7 +434,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             first = first == SIZE_MAX ? best.predicted_series : first;
             last = best.predicted_series;
         }
-        /* the best series never changed against the claim, but it did not change at all */
+        /* the best series never moved against the claim, but it did not move as claimed either */
         if (claim->direction != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
             verdict = CLAIM_HOLDS_BY_LESS;
         if (verdict != CLAIM_NOT_KNOWN)

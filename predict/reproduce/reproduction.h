@@ -24,8 +24,8 @@ struct reproduction_job {
     enum job_kind kind;
     const char *key;  /* a text of all that the answer depends on, apart from the program */
     const char *args; /* for JOB_CELL and JOB_TRACE: options of `predict` */
-    /* which one it is. RUN: index of the validation's run; CELL: index in cell_answer[]; TRACE: number of the timeline
-     * in its entry */
+    /* the number of the job among those of its kind. RUN: index of the validation's run; CELL: index in cell_answer[];
+     * TRACE: number of the timeline in its entry */
     size_t index_in_kind;
     enum cell_question question;
     bool simulates_unfit;

@@ -55,7 +55,7 @@ void external_validation_release(struct external_validation *validation);
  * "a100_80gb"). */
 bool external_is_device(const struct external_run *row, const char *name);
 
-/* Returns the name of the predicted figure with which a figure of memory is compared; NULL: of MEMORY_KIND_NONE. */
+/* Returns the name of the predicted figure with which a figure of memory is compared; NULL for MEMORY_KIND_NONE. */
 const char *external_compared_memory(enum external_memory_kind kind);
 
 /* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column

@@ -46,7 +46,7 @@ static inline int64_t memory_change_bytes(const struct memory_change *change,
                                                 : 0;
 }
 
-/* All-zero is empty; the rows are the caller's to free. */
+/* The changes of live bytes of one class of ranks. All-zero is empty; the caller frees `row`. */
 struct memory_changes {
     size_t count, capacity;
     struct memory_change *row;

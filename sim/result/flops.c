@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns how many members of each class pass each guard: a row per guard, then a row with all members. */
+/* Returns on the heap how many members of each class pass each guard: a row per guard, then a row with all members. */
 static uint32_t *count_guard_members(const struct ir *ir, const struct sim_result *result)
 {
     size_t row = (size_t)ir->guard_count + 1;

@@ -32,7 +32,8 @@ typedef void (*engine_done_fn)(void *context, int64_t tag);
  * SimGrid's clock is still at an earlier date. */
 typedef bool (*engine_before_advance_fn)(void *context, double until_s);
 
-/* The functions of the module, one for each function of this header, and the version of SimGrid that it runs with. */
+/* The functions of the module that the functions of this header call. version() sets the version of SimGrid that it
+ * runs with. */
 struct engine_calls {
     void (*init)(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);
@@ -47,7 +48,8 @@ struct engine_calls {
  * module. */
 enum status engine_load(struct diag *diag);
 
-/* The module must be loaded: appends the path of its file; sets the version of SimGrid. */
+/* engine_append_path() appends the path of the module's file; engine_version() sets the version of SimGrid. For both
+ * the module must be loaded. */
 void engine_append_path(struct text *out);
 void engine_version(int *major, int *minor, int *patch);
 

@@ -49,7 +49,7 @@ enum status engine_load(struct diag *diag)
     locale_t before = c_locale_enter();
     heap_guard_operator_new(true); /* SimGrid's constructors allocate */
     errno = 0;
-    /* Local: SimGrid has an MPI of its own, whose names must not stand before those of the MPI of a launcher. */
+    /* RTLD_LOCAL: SimGrid has an MPI of its own, whose names must not stand before those of the MPI of a launcher. */
     module = dlopen(path.data, RTLD_LAZY | RTLD_LOCAL);
     int error = errno;
     heap_guard_operator_new(false);

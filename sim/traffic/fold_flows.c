@@ -107,7 +107,7 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
     q->copies_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies_of_class);
 }
 
-/* Adds the entries of one link: its flows by class. */
+/* Appends to q->entry, for each class of flows that cross the link, how many of them do. */
 static void add_entries(struct flow_folder *f, struct quotient *q, uint32_t link)
 {
     uint32_t begin = f->flows_of_link.begin[link], end = f->flows_of_link.begin[link + 1];

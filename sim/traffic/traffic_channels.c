@@ -82,8 +82,7 @@ static void add_rank_channels(struct traffic *traffic, uint32_t l)
         }
 }
 
-/* Fails if a rank runs an op of the comm class, whose peer does not exist. A rank may lack a peer if guards leave it
- * none of these ops. */
+/* The rank has no peer in the comm class: fails if it runs one of the class's ops. Guards may leave it none of them. */
 static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
 {
@@ -102,7 +101,8 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
     return STATUS_OK;
 }
 
-/* Sends and receives with the same source, destination and channel number share a channel. */
+/* The comm class `comm` on rank `rank`, and what its channel depends on: sends and receives with the same source,
+ * destination and channel number share a channel. */
 struct p2p_key {
     uint32_t from, to;
     int64_t channel_number;

@@ -12,7 +12,7 @@
 struct last_of_shape {
     uint16_t comm_class, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
-    bool is_pageable, is_known; /* is_known: in this role */
+    bool is_pageable, is_known; /* is_known: this role has had an op of the shape */
 };
 
 struct op_reader {

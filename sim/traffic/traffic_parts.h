@@ -11,11 +11,11 @@ void traffic_add_comms(struct traffic *traffic);
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,
                                  struct diag *diag);
 
-/* traffic_channels.c: fills channels, participants, and the arrays that give each rank's channels. Fails on a send to
+/* Fills channels, participants, and the arrays that give each rank's channels (traffic_channels.c). Fails on a send to
  * an index that is no rank. */
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag);
 
-/* traffic_transfers.c: fills transfers and flows. */
+/* Fills transfers and flows (traffic_transfers.c). */
 void traffic_add_transfers(struct traffic *traffic);
 
 static inline const char *traffic_kind_name(const struct ir *ir, uint32_t op)

@@ -99,8 +99,8 @@ static double add_collective_flows(struct traffic *traffic, uint32_t channel,
     return members->member_count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
 }
 
-/* Adds the flows of a message, or of a copy or kernel of one rank; returns the latency in seconds. variant: of the
- * channel's comm class. */
+/* Adds the flows of a message, or of a copy or kernel of one rank; returns the latency in seconds. variant: the number
+ * of the variant in the channel's comm class. */
 static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint32_t variant)
 {
     const struct channel *c = &traffic->channel[channel];
@@ -146,7 +146,8 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
  * written to its destination. */
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
-/* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective. */
+/* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective; unused for
+ * other channels. */
 static struct interference_share channel_interference(const struct traffic *traffic,
                                                       const struct channel *channel,
                                                       const struct members *members)
