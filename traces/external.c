@@ -181,7 +181,7 @@ static enum status read_second_figure(const struct record *record, struct extern
     return status;
 }
 
-/* Reads metric, value and unit. */
+/* Reads the metric, the value and the unit of a row. */
 static enum status read_figure(const struct record *record, struct external_run *row,
                                struct diag *diag)
 {

@@ -130,7 +130,7 @@ static bool open_plan(struct direct_plan *a, const struct cudnn *dnn)
 }
 
 /* Queues all calls one after the other, with an event before and after each. The host waits only after the last call,
- * so that the stream is as full as in the op's schedule. Returns NULL, or the name of the call that failed. */
+ * so that the stream is as full as in the op's schedule. Returns NULL, or words that say what failed. */
 static const char *time_all_calls(const struct direct_plan *a, bool backward)
 {
     const char *words = NULL;

@@ -470,7 +470,8 @@ static double least_sent_bytes(const struct work *work, uint32_t size)
     }
 }
 
-/* True if all members call the same kind of collective with equal counts of the same type. */
+/* True if all members call the same kind of collective with elements of the same type, and equally many of them, unless
+ * they are rows of experts; else it records a failure of the run. */
 static bool members_agree(const struct comm_member *m)
 {
     const struct collective_part *own = &m->parts[m->member_index];

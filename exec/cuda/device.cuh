@@ -78,7 +78,8 @@ static inline struct array floats_of(const float *x)
     struct array array = {(char *)(uintptr_t)x, CUDA_F32, ((uintptr_t)x & 15) == 0};
     return array;
 }
-/* Returns an array of rows of `cols` elements. If cols is no multiple of eight, its elements are read one by one. */
+/* Returns an array of rows of `cols` elements. If cols is no multiple of eight, its elements are read and written one
+ * by one. */
 static inline struct array rows_of(struct cuda_array a, int64_t cols)
 {
     struct array array = array_of(a);
@@ -234,7 +235,8 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Returns the number of blocks of a grid whose threads loop over `items`: enough to fill any device several times. */
+/* Returns the number of blocks of a grid whose threads loop over `items`: no more than fill any device several
+ * times. */
 static inline unsigned blocks_for(int64_t items, int threads)
 {
     const int64_t most = 4096;

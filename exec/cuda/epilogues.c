@@ -13,8 +13,8 @@ static bool waits_for_another_stream(const struct ir *ir, uint32_t op)
     return false;
 }
 
-/* True if the next op in the list is of the same role and stream, has the same guard, and starts as soon as `op` has
- * ended. */
+/* True if the next op in the list is of the same role and the same compute stream, has the same guard, and starts as
+ * soon as `op` has ended. */
 static bool follow_directly(const struct ir *ir, uint32_t op)
 {
     const uint32_t next = op + 1;

@@ -1,5 +1,5 @@
-/* Kernels around the matrix products of attention: softmax of a tile and its gradient, the
- * merge of tiles, and small copies. */
+/* Kernels around the matrix products of attention: the softmax of a tile and its gradient, the merge of tiles, sinks,
+ * and small copies. */
 #include "exec/cuda/device.cuh"
 
 enum { THREADS = 256 };
@@ -154,7 +154,7 @@ int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cuda
 /* ---- softmax of a tile: a warp takes a row ---- */
 
 struct seen_keys {
-    int64_t low, high; /* keys */
+    int64_t low, high; /* the keys [low..high) */
 };
 
 static __device__ __forceinline__ struct seen_keys keys_seen_by_row(const struct cuda_mask &mask,

@@ -5,9 +5,9 @@ enum { THREADS = 256 };
 
 /* ---- pack and unpack ---- */
 
-/* The operands of cuda_pack(), with widths counted in words: the widest words that divide every width. INDEX is the
- * integer type of these sizes: 32 bits where they suffice, because division is then several times as fast as in 64
- * bits. */
+/* The operands of cuda_pack(), with widths counted in words: the widest words that divide every width and every
+ * address. INDEX is the integer type of these sizes: 32 bits where they suffice, because division is then several times
+ * as fast as in 64 bits. */
 template <class INDEX> struct pack_units {
     char *whole, *block[3];
     INDEX rows, parts, w[3], cols;

@@ -503,8 +503,8 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
 
 enum { TILE_ROWS = 8 };
 
-/* Sums columns: a block sums 32 x 8 columns over the rows part, part + parts, ..., which its warps divide among
- * them. */
+/* Sums columns: a block sums 32 x 8 columns. The rows are cut into tiles of TILE_ROWS; of the tiles part, part + parts,
+ * ..., where `part` is the block's number, each warp adds one row. */
 static __global__ void column_sum_kernel(float *part, struct array x, int64_t rows, int64_t cols)
 {
     __shared__ float sum[TILE_ROWS][WARP * EIGHT];

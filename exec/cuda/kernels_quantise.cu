@@ -56,7 +56,7 @@ static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits t
     return (uint8_t)(sign | (uint32_t)(((exponent + type.bias - 1) << type.mantissa_bits) + steps));
 }
 
-/* Writes copy (rows, cols) and the scale. turned: x is (cols, rows). */
+/* Writes the copy, (rows, cols), and its scale. turned: x is (cols, rows). */
 static __global__ void quantise_kernel(uint8_t *copy, float *scale, struct array x, int64_t rows,
                                        int64_t cols, int turned, const float *largest,
                                        struct cuda_eight_bits type)
@@ -90,8 +90,8 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
                         largest, type);
 }
 
-/* Writes copy (rows, cols) and a scale for each block of block_rows x CUDA_SCALE_BLOCK, block after block. A block of
- * threads works on one at a time. turned: x is (cols, rows). */
+/* Writes the copy, (rows, cols), and a scale for each block of block_rows x CUDA_SCALE_BLOCK, block after block. A
+ * block of threads works on one at a time. turned: x is (cols, rows). */
 static __global__ void quantise_blocks_kernel(uint8_t *copy, float *scale, struct array x,
                                               int64_t rows, int64_t cols, int turned,
                                               int block_rows, uint32_t blocks,

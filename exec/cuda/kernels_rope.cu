@@ -1,12 +1,10 @@
 /* RoPE, and RoPE together with the pack or unpack beside it, which then needs no pass over memory of its own. */
 #include "exec/cuda/device.cuh"
 
-enum {
-    THREADS = 256,
-    PAIRS_MAX = CUDA_ROTATED_PAIRS
-}; /* the most pairs of columns of a head whose angles a block keeps at once */
+/* PAIRS_MAX: the most pairs of columns of a head whose angles a block keeps at once. */
+enum { THREADS = 256, PAIRS_MAX = CUDA_ROTATED_PAIRS };
 
-/* Computes, for a row, the angles of the pairs of columns begin .. begin + pairs, once for all heads. Angles are
+/* Computes, for a row, the angles of the pairs of columns [begin..begin + pairs), once for all heads. Angles are
  * computed in fp64, since positions reach millions and fp32 has only seven digits. The threads of the block synchronise
  * before and after. */
 static __device__ __forceinline__ void compute_angles(float *cosine, float *sine, int32_t position,
@@ -141,8 +139,8 @@ static __device__ __forceinline__ void move8(const struct rotated_pack &p, int64
     store8(to.in, to.at, EIGHT, load8(from.in, from.at, EIGHT));
 }
 
-/* Rotates rows as rope_kernel() does, and packs them (PACK) or unpacks them before. A head lies within one part of a
- * block of the pack, so one division gives the places of both columns of a pair. */
+/* Rotates rows as rope_kernel() does, and then packs them (PACK), or unpacks them first. A head lies within one part of
+ * a block of the pack, so one division gives the places of both columns of a pair. */
 template <bool PACK> static __global__ void rotated_pack_kernel(struct rotated_pack p)
 {
     __shared__ float cosine[PAIRS_MAX], sine[PAIRS_MAX];
