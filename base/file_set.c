@@ -451,7 +451,7 @@ static enum status rename_folder(struct file_set *s, struct diag *diag)
 enum status file_set_end(struct file_set *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    /* Steps that can still fail come first. */
+    /* What is written directly comes first: if that fails, no file has been renamed yet. */
     for (const struct file_set_file *f = s->first_file; f != NULL && status == STATUS_OK;
          f = f->next)
         if (f->target_path == NULL && !f->is_to_delete)

@@ -278,7 +278,8 @@ static int scalar_as_written(struct json_node node, const char **text)
     return size < 60 ? (int)size : 60;
 }
 
-/* Reports that a node has the wrong type: "found a string", with the value if it is short. */
+/* Reports that a node has the wrong type: "expected a number, found 'x'", with the value cut to 60 bytes; or that it is
+ * missing. */
 static enum status report_type_error(struct json_node node, const char *wanted, struct diag *diag)
 {
     if (!node.value)

@@ -256,8 +256,8 @@ static enum status check_step(struct session *s, struct diag *diag)
     return status;
 }
 
-/* Prints the loss of every step, and with --check also that of the reference. Rounding errors grow from step to step,
- * so the tolerance is a hundred times that for the loss of a single step. */
+/* Prints the loss of every step and, with --check, that of the reference. Returns STATUS_NO if the two differ too much.
+ * Rounding errors grow from step to step, so the tolerance is a hundred times that for the loss of a single step. */
 static enum status report_loss_curve(struct session *s, struct training *training,
                                      struct diag *diag)
 {

@@ -67,7 +67,8 @@ enum status cmd_report(const struct options *options, struct diag *diag);
 enum status cmd_why(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
-/* Return the i-th word that the command accepts as its first argument, for completion; NULL if there are no more. */
+/* Return word number i, from 0, of those that `plot`, `list` and `help` accept as their first argument, for completion;
+ * NULL if there are no more. */
 const char *plot_figure_name(size_t i);
 const char *list_table_name(size_t i);
 const char *command_name(size_t i);

@@ -29,7 +29,8 @@
  * keep the rounding of what cancels.
  *
  * A schedule whose products have 8-bit operands is compared with a reference that rounds the same operands, if a rank
- * rounds whole sequences (training_products()); else with the plain one, and the tolerance is that of their roundings.
+ * rounds whole sequences (training_find_products()); else with the plain one, and the tolerance is that of their
+ * roundings.
  *
  * The derivation fails where terms are few: the largest of 8 elements may be much smaller than the
  * terms that it is summed from, and a norm over 8 columns that are nearly equal divides the rounding

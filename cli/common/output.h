@@ -10,7 +10,8 @@
 /* The version of the JSON that --json prints. It grows when a name changes, disappears or gets another meaning. */
 enum { JSON_SCHEMA_VERSION = 4 };
 
-/* Begins the object of a whole answer. It begins with the version and the name of its schema, docs/schema/NAME.json. */
+/* Begins the object of a whole answer, and writes its first members: the version and the name of its schema, which is
+ * docs/schema/NAME.json. */
 void command_begin_json(struct json_out *json, const char *schema);
 
 /* Writes a result to standard output. A full disk or a closed pipe is an error. */

@@ -30,7 +30,7 @@ enum sheet_section {
 };
 extern const char *const sheet_section_names[SHEET_SECTION_COUNT];
 
-/* The kinds of blocks. */
+/* The kinds of blocks, each with the members that it has in JSON beside `kind`. */
 enum sheet_kind {
     SHEET_VERDICT,        /* tone, label, text */
     SHEET_LABELLED_VALUE, /* label, value, text: the text is empty, or is what is said beside the value */

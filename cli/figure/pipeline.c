@@ -26,9 +26,10 @@ static const char *const class_names[BOX_CLASS_COUNT] = {
 };
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
-/* A share of the window. Within a unit's passage a shorter wait is not drawn, and the passage counts as one; between
- * units, shorter work is not drawn either. */
+/* The shortest wait that is drawn, as a share of the window: a shorter one does not divide the box of a unit's passage.
+ * Work between units that takes less is not drawn either. */
 #define SHORTEST_WAIT (1.0 / 300)
+
 /* A part of a unit's passage through a chunk of layers, between two waits. */
 struct stage_box {
     double start_s, end_s;

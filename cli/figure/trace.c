@@ -155,7 +155,8 @@ static enum status report_no_rows(const struct figure_options *wanted, const cha
 
 /* ---- when a message begins to move ---- */
 
-/* A message, or the row of one of its ranks. The rows of all ranks end at the same time and have the same bytes. */
+/* A message, or the row of one of its ranks. In a predicted trace the rows of all its ranks end at the same time and
+ * have the same bytes, by which they are recognised. */
 struct message_times {
     double end_s, bytes, start_s;
     enum { MESSAGE_OF_TWO, MESSAGE_OF_GROUP } kind;
@@ -186,8 +187,8 @@ static struct message_times message_of_row(const struct trace *trace, size_t row
                                   trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
-/* Returns an array on the heap with an element for each message, sorted for moves_s(). start_s of a message is the
- * start of the rank that arrives last, for which the others wait. */
+/* Returns an array on the heap with an element for each message, sorted for message_begin_s(), and sets *count
+ * to their number. start_s of a message is the start of the rank that arrives last, for which the others wait. */
 static struct message_times *find_messages(const struct trace *trace, size_t *count)
 {
     struct message_times *message = heap_alloc(trace->ops.count + 1, sizeof *message);

@@ -52,7 +52,8 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
     return status;
 }
 
-/* Adds, after the messages about refused fits, advice for points that other programs disturbed. */
+/* If the spread of the points shows that other programs disturbed them, adds advice after the messages about refused
+ * fits. */
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_p90_over_p10_of_all(&fitted->points);

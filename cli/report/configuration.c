@@ -98,7 +98,8 @@ static void put_recomputed_modules(struct text *line, const struct choices *c)
     name_set_put(line, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, "+");
 }
 
-/* Appends the choices for weights, activations, optimizer states and micro-batches. */
+/* Appends the choices beyond the strategy and its degrees: weights, activations, optimizer, micro-batches, number
+ * formats and, where they are not the default, others. */
 static void put_choices(struct text *line, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

@@ -13,7 +13,7 @@
 /* Appends the line to a file, which is created if it does not exist. The report must be of a whole step. */
 enum status record_append(const char *path, const struct report *report, struct diag *diag);
 
-/* Appends the record of a prediction.json whose step took measured_s seconds. */
+/* Appends to the file the record of a prediction.json whose step took measured_s seconds. */
 enum status record_append_compared(const char *path, struct json_node prediction, double measured_s,
                                    struct diag *diag);
 

@@ -49,7 +49,8 @@ static const char *module_name_end(const char *name, size_t size)
     return name;
 }
 
-/* Returns where the part of a path begins in which it first differs from another. */
+/* Returns the beginning of the first part of a module's path, between two dots, that differs from the same part of
+ * another path. */
 static const char *path_difference(const char *name, const char *other)
 {
     const char *part = name;

@@ -186,8 +186,8 @@ static void check_fields(struct row_checker *c, const struct external_run *row)
 
 /* ---- the file ---- */
 
-/* Reads one row by itself. The reader of files is given a text with the line of columns and this row only; empty lines
- * keep the number of the row. */
+/* Reads one row by itself. The reader of files gets a text with only the line of columns and this row; empty lines
+ * between them make the row's line number that in the file. */
 static enum status read_single_row(struct row_checker *c, const struct record *record,
                                    struct diag *diag)
 {
