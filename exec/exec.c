@@ -196,9 +196,9 @@ struct clock_settling {
     uint32_t steady_windows; /* consecutive windows whose clock was within 1 % of the one before */
 };
 
-/* Sets *steady once the clock, as a mean over all processes, has changed by less than 1 % in three consecutive windows,
- * or after 30 s; at once if the clock is unknown. A window is 0.2 s of steps or more. All processes must call it
- * together; all get the same answer. */
+/* Sets *steady once the clock, as a mean over all processes, has changed by less than 1 % from each of three
+ * consecutive windows to the next, or after 30 s; at once if the clock is unknown. A window is 0.2 s of steps or more.
+ * All processes must call it together; all get the same answer. */
 static enum status check_clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
                                        struct diag *diag)
 {

@@ -351,8 +351,8 @@ static void cpu_close(struct exec_run *run)
     if (cpu == NULL)
         return;
     wake_all(run, true);
-    for (uint32_t r = 0; r < cpu->rank_count;
-         r++) /* all threads first: they read each other's memory */
+    /* all threads end before any memory is freed: they read each other's */
+    for (uint32_t r = 0; r < cpu->rank_count; r++)
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
             if (cpu->rank_states[r].workers[s].is_started)
                 pthread_join(cpu->rank_states[r].workers[s].thread, NULL);

@@ -21,8 +21,7 @@ static float tanh_for_gelu(float x)
     return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
 }
 
-/* Returns f(x), where f is a function that models have in place of the activation's own; sets *slope to its derivative
- * f'(x). */
+/* Returns f(x) and sets *slope to f'(x), where f is max(x, 0)^2 for FUNCTION_RELU2, and else GELU's tanh form. */
 static float apply_activation(int64_t function, float x, float *slope)
 {
     if (function == FUNCTION_RELU2) {

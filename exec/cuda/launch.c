@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MARK_EVERY = 16
-    /* of as many consecutive ops of a stream, at least one has an event, so that the watcher sees progress */
-};
+/* Of as many consecutive ops of a stream, at least one has an event, so that the watcher sees progress. */
+enum { MARK_EVERY = 16 };
 
 /* ---- lists and events ---- */
 

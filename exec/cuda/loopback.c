@@ -22,7 +22,7 @@ struct collective_part {
 
 /* A collective of a group instance, or a message between two ranks. */
 struct rendezvous {
-    struct collective_part *parts; /* (size) */
+    struct collective_part *parts; /* (member_count) */
     uint32_t member_count, arrived_members;
 };
 
@@ -34,7 +34,7 @@ struct loopback_meetings {
     uint32_t rendezvous_count;
     /* (assignment.message_count) rendezvous of a sender and a receiver */
     struct rendezvous *message_rendezvous;
-    /* (most members of a group) scratch for the addresses of send buffers */
+    /* (CUDA_REDUCE_MEMBERS) scratch for the addresses of send buffers */
     const void **send_addresses;
 };
 
@@ -357,7 +357,8 @@ static bool exchange_message(const struct rendezvous *m)
            cuda_record_end(sender->stream, sender->op);
 }
 
-/* True if all members call the same kind of collective with equal counts of the same type. */
+/* True if all members call the same kind of collective with elements of the same type, and equally many of them, unless
+ * they are rows of experts; else it records a failure of the run. */
 static bool members_agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->member_count; k++) {

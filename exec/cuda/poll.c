@@ -23,7 +23,8 @@ bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
     return cuda_record_event(stream, op, cuda_events_of(stream->rank, op)->end);
 }
 
-/* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
+/* Returns the index, in the stream's list, of the first op with an event among those launched and not known to have
+ * ended; IR_NONE: there is none. */
 static uint32_t next_event_mark(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)

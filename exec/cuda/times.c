@@ -42,9 +42,8 @@ static void read_event_times(struct cuda_rank *rank)
         }
         struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
-        if (cuda_of(run)
-                ->prepared_ops[first + k]
-                .is_computed_by_previous_op) /* all of its time is that op's */
+        /* all of its time is that of the op before */
+        if (cuda_of(run)->prepared_ops[first + k].is_computed_by_previous_op)
             time->start_s = time->end_s = time[-1].end_s;
     }
 }
