@@ -35,7 +35,7 @@ struct document_lateness {
     uint32_t latest_rank;
     /* the number of micro-batches in which the rank is the slowest, and the number of all micro-batches */
     uint32_t late_unit_count, unit_count;
-    /* the seconds of attention of each micro-batch's slowest rank, summed, divided by the mean over ranks, summed */
+    /* the attention of the slowest rank, divided by the mean over ranks; both in seconds, summed over micro-batches */
     double slowest_over_mean;
 };
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);

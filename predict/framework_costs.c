@@ -5,9 +5,10 @@
 
 #include <stdlib.h>
 
-/* By enum router: the number of operators of Megatron-Core 0.17.1's router and of its dispatcher's counts, forward and
- * backward, without the router's product and the permutation. They run one after another (moe_router_fusion is off by
- * default). They were counted as PyTorch dispatched them, without views (docs/costs.md). */
+/* By enum router: the number of operators, forward and backward, of Megatron-Core 0.17.1's router, and of its
+ * dispatcher where that counts the tokens of each expert; the router's product and the permutation are not among them.
+ * They run one after another (moe_router_fusion is off by default). They were counted as PyTorch dispatched them,
+ * without views (docs/costs.md). */
 static const struct {
     int forward, backward;
 } router_operators[ROUTER_COUNT] = {

@@ -68,8 +68,8 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
     m->kernel_s += seconds;
 }
 
-/* The seconds of the longest kernel so far: of those of which only the bytes are known, and of those whose time was not
- * measured. */
+/* The seconds of the longest kernel so far. unknown_s: of the kernels of which only the bytes are known; guessed_s: of
+ * those whose time was not measured. */
 struct longest_kernels {
     double unknown_s, guessed_s;
 };

@@ -34,7 +34,7 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
                              const struct packed_batch *batch, size_t count, struct diag *diag);
 void batch_times_release(struct batch_times *times);
 
-/* Summarises the seconds of `count` steps, 1 or more. */
+/* Returns the median, the 90th percentile and the maximum of `count` >= 1 step times. */
 struct step_spread step_spread_of(const double *step_s, size_t count);
 
 #endif

@@ -110,7 +110,8 @@ static enum status read_length_file(struct lengths *l, const char *path, struct 
 
 /* ---- distributions ---- */
 
-/* Reads a number and a count of tokens: with tokens_first "MEDIAN,SIGMA", else "S,MAX". */
+/* Reads a number and a count of tokens: with tokens_first "MEDIAN,SIGMA", else "S,MAX". Returns false if the text is
+ * not of that form. */
 static bool parse_number_and_tokens(const char *text, bool tokens_first, double *number,
                                     int64_t *tokens)
 {

@@ -35,8 +35,8 @@ const struct launch_format *launch_format_engine(const struct launch *launch,
                                                  const struct launch_format *format,
                                                  const struct settings *settings);
 
-/* Returns the format of the program that a command starts: its first word, a module, or the last of its first `words`
- * words. Returns NULL if it is a program without a known format. */
+/* Returns the format of the program that a command starts. Its name is the command's first word, the module after -m or
+ * --module, or the last of the command's first `words` words. Returns NULL if no format is known for it. */
 const struct launch_format *launch_format_of_command(const struct launch *launch,
                                                      const struct shell_command *command,
                                                      size_t words);

@@ -8,7 +8,7 @@
 static bool entry_matches(const char *entry, size_t size, const char *name)
 {
     if (size == 0)
-        return false; /* of two blanks, or of "=value" */
+        return false; /* the list has two blanks in a row, or an entry "=value" */
     bool star = entry[size - 1] == '*', open = star || entry[size - 1] == '.';
     size_t same = size - star;
     return strncmp(entry, name, same) == 0 && (open || name[same] == '\0');

@@ -157,7 +157,7 @@ static const char *field_value_text(const struct launch *l, enum launch_kind kin
 static void add_settings_of_table_file(struct printed_settings *items, struct launch *l,
                                        const struct launch_table_file *file)
 {
-    bool done[LAUNCH_OPTIONS_MAX] = {false}; /* options */
+    bool done[LAUNCH_OPTIONS_MAX] = {false}; /* done[k]: option k was written */
     for (size_t i = 0; i < file->row_count; i++) {
         const struct table_row *row = &file->row[i];
         const char *means = NULL;
@@ -249,8 +249,8 @@ static void print_trl(struct text *out, const struct launch *l)
         add_printed_setting(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
     add_settings_of_table(&items, l, LAUNCH_TRAINER);
     add_printed_setting(&items, "packing_strategy", "wrapped");
-    add_printed_setting(&items, "loss_type",
-                        "nll"); /* else in pieces of 256 tokens, but for Liger's */
+    /* by default TRL computes the loss in pieces of 256 tokens, unless it is Liger's */
+    add_printed_setting(&items, "loss_type", "nll");
     print_command(out, &items);
 }
 

@@ -203,7 +203,8 @@ static void add_run_train(struct settings *settings, const char *name,
 static void add_subcommand(struct settings *settings, const char *name,
                            const struct shell_command *command, size_t first)
 {
-    static const char *const rows[][2] = {{"trl", "sft"}, {"nemo", "pretrain"}}; /* the usual one */
+    /* each program with its usual subcommand */
+    static const char *const rows[][2] = {{"trl", "sft"}, {"nemo", "pretrain"}};
     for (size_t k = 0; k < ARRAY_LEN(rows) && first > 1; k++)
         if (strcmp(command->word[0].text, rows[k][0]) == 0 &&
             strcmp(command->word[first - 1].text, rows[k][1]) != 0)
@@ -321,7 +322,7 @@ static void add_visible_gpus(struct settings *settings, const char *name,
         for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
             each = each || strcmp(command->word[i].text, launchers[k]) == 0;
     struct loc at = {.name = name, .line = command->line};
-    bool starts = false; /* as many ranks as NPROC_PER_NODE says */
+    bool starts = false; /* the command starts as many ranks as NPROC_PER_NODE says */
     for (size_t k = 0; k < ARRAY_LEN(starters); k++)
         starts = starts || strcmp(command->word[0].text, starters[k]) == 0;
     if (starts && command->processes_per_node != NULL)
@@ -513,7 +514,8 @@ static enum status read_json_then_arguments(struct launch *launch, const char *n
         return read_json(launch, name, text, size, diag);
     end += 2;
     struct text json = {0};
-    for (const char *c = text; c < object; c++) /* comments, of which lines stay */
+    /* comments before the object become empty lines, so that line numbers stay right */
+    for (const char *c = text; c < object; c++)
         if (*c == '\n')
             text_putc(&json, '\n');
     text_append(&json, object, (size_t)(end - object));

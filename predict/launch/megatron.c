@@ -364,7 +364,7 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     int weights = launch_is_on(l, LAUNCH_SHARDED_OPTIMIZER) ? CHOICE_WEIGHTS_ZERO1
                                                             : CHOICE_WEIGHTS_REPLICATED;
     if (launch_is_on(l, LAUNCH_FSDP)) {
-        weights = CHOICE_WEIGHTS_ZERO3; /* of --use-torch-fsdp2 */
+        weights = CHOICE_WEIGHTS_ZERO3; /* what --use-torch-fsdp2 does */
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
             if (launch_text_is(l, LAUNCH_SHARDING, names[i]))
                 weights = CHOICE_WEIGHTS_REPLICATED + (int)i;

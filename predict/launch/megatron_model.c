@@ -89,8 +89,8 @@ static enum status check_field_given(const struct launch *l, enum launch_field f
                       "the arguments give no %s; give it, or the model with --model", name);
 }
 
-/* Reads a list of layers as in Megatron's recipes: "([0]*3+[1]*58)" means 3 layers without experts, then 58 with
- * them. */
+/* Reads a list of layers as in Megatron's recipes: "([0]*3+[1]*58)" means 3 layers without experts, then 58 with them.
+ * Returns false if the text is not of that form. */
 static bool parse_layer_list(const char *text, int64_t *dense, int64_t *sparse)
 {
     static const char first[] = "([0]*", second[] = "+[1]*";

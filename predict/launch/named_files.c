@@ -26,7 +26,8 @@ bool launch_remark_missing_file(struct launch *launch, const char *path, struct 
     return true;
 }
 
-/* Notes a file, to be read after the one that names it. */
+/* Adds a file to those that are read after the one that names it, unless it is among them. Returns false if it is not
+ * to be read: see launch_note_named_file(). */
 static bool note_named_file(struct launch *launch, const char *path, struct loc at)
 {
     if (launch->script_folder == NULL)
@@ -79,7 +80,7 @@ void launch_note_files_of_arguments(struct launch *launch, struct settings *sett
                          strcmp(setting->name, "--deepspeed_config") == 0;
         bool named = argument_names_file(setting->name) &&
                      launch_note_named_file(launch, setting->value, setting->place);
-        if (!named || deepspeed) /* which tell programs apart */
+        if (!named || deepspeed) /* arguments of DeepSpeed stay: they tell programs apart */
             settings->row[kept++] = *setting;
     }
     settings->setting_count = kept;

@@ -46,7 +46,8 @@ struct settings {
 
 void settings_release(struct settings *settings);
 
-/* Adds a setting; name and value are copied, at.name is borrowed. value may be NULL. */
+/* Adds a setting and returns it; the pointer is valid until the next one is added. name and value are copied, at.name
+ * is borrowed. value may be NULL. */
 struct setting *settings_add(struct settings *settings, const char *name, const char *value,
                              struct loc at);
 

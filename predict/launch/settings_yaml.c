@@ -249,7 +249,7 @@ enum status settings_read_yaml(struct settings *settings, const char *name, cons
     text_puts(&y.path, "");
     enum status status = next_event(&y); /* the start of the stream */
     if (status == STATUS_OK)
-        status = next_event(&y); /* of the document */
+        status = next_event(&y); /* the start of the document */
     if (status == STATUS_OK && y.event.type == YAML_DOCUMENT_START_EVENT)
         status = next_event(&y);
     if (status == STATUS_OK && y.event.type != YAML_MAPPING_START_EVENT)

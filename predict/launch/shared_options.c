@@ -24,8 +24,8 @@ void launch_add_degree_options(struct launch *launch, struct launch_degrees d)
 
 void launch_remark_unread_config(struct launch *launch)
 {
-    bool implied =
-        launch->field_value[LAUNCH_ZERO].is_implied; /* by the file's name, which is said */
+    /* the name of the file implies the stage, and another remark says so */
+    bool implied = launch->field_value[LAUNCH_ZERO].is_implied;
     if (launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) &&
         !launch->has_framework[LAUNCH_DEEPSPEED_JSON] && !implied &&
         launch_field_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')

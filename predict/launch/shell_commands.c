@@ -286,7 +286,7 @@ static enum status keep_or_run_command(struct shell_reader *s, struct shell_word
         .line = words->word[0].line,
         .may_not_run = s->present_commands_run == ANSWER_OPEN,
     };
-    *words = (struct shell_words){0}; /* the script's now */
+    *words = (struct shell_words){0}; /* the script owns them now */
     return STATUS_OK;
 }
 

@@ -460,7 +460,8 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
         } else if (!document && *text == '"') {
             const char *behind = double_quoted_end(text + 1, end);
             sink->has_word = true;
-            if (quoted || behind == NULL) { /* a quote within a default's word */
+            /* a quote inside another quote, in the word of a default: ${A:-"b"} */
+            if (quoted || behind == NULL) {
                 text++;
                 continue;
             }

@@ -32,8 +32,8 @@ struct longest_reached {
     bool is_skipped;        /* a repair was not searched: it reaches no longer length than known */
     bool has_ladder_end;    /* the ladder ends at known lengths: other repairs are not tried */
     int64_t tokens;         /* the longest sequence that fits; 0: none */
-    struct request request; /* of that sequence */
-    struct verdict verdict; /* of that sequence */
+    struct request request; /* the request with `tokens` */
+    struct verdict verdict; /* the verdict of `request` */
     bool open_ended;        /* longer sequences may fit than that */
     /* the verdict on the shortest length with the last repair, if that length does not fit */
     struct verdict next_verdict;

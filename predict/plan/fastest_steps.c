@@ -162,7 +162,8 @@ static void predict_whole_step(const struct rate_search *s, const struct search_
     prediction_release(&p);
 }
 
-/* Resizes the child's own copy of the cluster to fewer GPUs. */
+/* Resizes the cluster, of which this child process has its own copy. Returns false if it cannot have that number of
+ * GPUs. */
 static bool resize_cluster(struct setup *setup, int64_t gpus)
 {
     return setup->cluster.gpus == gpus ||

@@ -30,7 +30,8 @@ struct expression_gaps {
     const struct expression_gap *row;
     size_t count;
 };
-extern const struct expression_gaps gaps_of_sequence, gaps_of_weights, gaps_of_work; /* choices */
+/* ---- rows about choices; gaps_of_models: about models ---- */
+extern const struct expression_gaps gaps_of_sequence, gaps_of_weights, gaps_of_work;
 extern const struct expression_gaps gaps_of_models;
 
 /* ---- what rows of several subjects depend on ---- */

@@ -61,7 +61,8 @@ int64_t longest_divisible_length(int64_t ranks)
     return 1024 * STEP_TOKENS * 2 * ranks;
 }
 
-/* Returns the tokens of a sequence that has a token on every rank for each of the requested pieces. */
+/* Returns the fewest tokens that a sequence can have if each of the requested pieces (of the loss, or of the
+ * feed-forward part) has a token on every rank. */
 static int64_t least_tokens(const struct request *request, const struct choices *c)
 {
     int64_t ranks = (int64_t)c->cp * c->hp, loss = request->loss_chunks * ranks,
@@ -88,7 +89,8 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
         steps++;
     /* if no multiple of up to STEPS_MAX steps is allowed, the prediction of that length fails with the reason */
     int64_t step = steps * STEP_TOKENS;
-    bool chunked = choices.chunk_count > 1; /* whose ops grow with the square of their number */
+    /* the number of ops grows with the square of the number of chunks */
+    bool chunked = choices.chunk_count > 1;
     uint32_t below = chunked ? (uint32_t)((choices.chunk_tokens - 1) / step) : 0;
     int64_t least = least_tokens(request, &choices);
     if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)
@@ -113,8 +115,8 @@ struct length_search {
     struct progress *progress;
 };
 
-/* Reports progress. Bisection needs one more length for each time that it halves the range between the last length that
- * fits and the first that does not. */
+/* Reports progress: the lengths that were tried, and how many will be in all, since bisection tries one more each time
+ * that it halves the range between the last length that fits and the first that does not. */
 static void show_progress(const struct length_search *s)
 {
     const struct longest *l = s->longest;

@@ -65,8 +65,9 @@ static uint64_t add_documents_to_digest(uint64_t digest, const struct documents 
                       documents->sequence_count * sizeof documents->list_of_sequence[0]);
 }
 
-/* Adds a request to the digest: first the members that are options in the table of choices; then, one by one, those
- * that it reads by functions and those that are no options. Padding between members is never read. */
+/* Returns the digest with a request added: first the members that are options in the table of choices; then, one by
+ * one, those that the table's options read by functions and those that are no options. Padding between members is never
+ * read. */
 static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
@@ -104,8 +105,8 @@ static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
     return digest_add(digest, r->list_of_layer, r->layer_count * sizeof *r->list_of_layer);
 }
 
-/* Adds the request's lists to the digest, each after a number that says whether there is such a list. The list of
- * hidden bytes is left out while the number of subsequences is open, since it then follows from the rest. */
+/* Returns the digest with the request's lists added, each after a number that says whether there is such a list. The
+ * list of hidden bytes is left out while the number of subsequences is open, since it then follows from the rest. */
 static uint64_t add_lists_to_digest(uint64_t digest, const struct request *r)
 {
     const size_t count = r->subsequences > 0 ? (size_t)r->subsequences : 0;

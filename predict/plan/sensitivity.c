@@ -77,8 +77,8 @@ struct sensitivity_trial {
     const struct request *request;
 };
 
-/* Resizes the cluster to the ranks of the request. It is called only in child processes, which have their own copy of
- * the setup. */
+/* Resizes the cluster to the ranks of the request; false if it cannot have that number. It is called only in child
+ * processes, which have their own copy of the setup. */
 static bool trial_resizes(const struct sensitivity_trial *trial)
 {
     struct setup *setup = trial->setup;

@@ -113,8 +113,8 @@ static double step_of_layers_s(const struct setup *setup, const struct request *
     return less_s > 0 && few_s > less_s ? few_s + more * (few_s - less_s) : 0;
 }
 
-/* Extrapolates seconds or bytes to a step of all layers: `less` are those of shape->layers[0] layers, `few` those of
- * shape->layers[1] layers. */
+/* Returns the seconds or bytes of a step of all layers, extrapolated from `less`, those of shape->layers[0] layers, and
+ * `few`, those of shape->layers[1] layers. */
 static double extrapolate_step(const struct short_shape *shape, const struct choices *c,
                                double less, double few)
 {

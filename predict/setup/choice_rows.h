@@ -77,7 +77,7 @@ struct choice_row {
     /* the value is known even if the choice does not matter */
     bool is_always_known;
     struct {
-        /* NULL: `matters` is used */
+        /* true if the value has an effect, so that the note is left out; NULL: `matters` says so */
         bool (*is_used)(const struct request *r, const struct choices *c);
         const char *text;
     } note[CHOICE_NOTES_MAX];

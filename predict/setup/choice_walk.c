@@ -8,7 +8,7 @@
 
 /* ---- members of structs ---- */
 
-/* Reads a row's member of a request. These members are signed, since -1 stands for an open choice. */
+/* Returns the value of a row's member of a request. These members are signed, since -1 stands for an open choice. */
 static int64_t get_of_request(const struct choice_row *row, const struct request *r)
 {
     const char *at = (const char *)r + row->request.offset;
@@ -29,7 +29,7 @@ static int64_t get_of_request(const struct choice_row *row, const struct request
     }
 }
 
-/* Reads a row's member of the choices. These members are unsigned. */
+/* Returns the value of a row's member of the choices. These members are unsigned. */
 static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
 {
     const char *at = (const char *)c + row->chosen_member.offset;

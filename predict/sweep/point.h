@@ -30,7 +30,7 @@ struct point_options {
     const char *recording;
 };
 
-/* Predicts the setup's request and appends the point's row, without its line end. */
+/* Predicts the setup's request, appends the point's row, without its line end, and returns the status in that row. */
 enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *axes, size_t point,
                                       const struct setup *setup, struct point_options options);
 

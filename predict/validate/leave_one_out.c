@@ -192,7 +192,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
                                struct diag *diag)
 {
     size_t all = v->rows->row_count + 1;
-    /* a row for each row of r->counted_rows, a column for each number */
+    /* a row for each row of r->counted_rows, a column for each fitted number */
     double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian);
     *r = (struct leave_one_out){.load_setup = v->load_setup, .counted_rows = *v->rows};
     r->counted_rows.row_count = 0;

@@ -21,8 +21,8 @@ bool subsequence_is_metric(enum measurement_metric metric)
     }
 }
 
-/* Finds the bytes that a layer saves of `tokens` for its backward, on one rank. The published figures (SPPO) are of
- * Megatron-LM on A100s without recomputation, which gives the profile and the compute capability. */
+/* Sets *bytes to what one rank saves for the backward of one layer if it has `tokens`. The published figures (SPPO) are
+ * of Megatron-LM on A100s without recomputation, which gives the profile and the compute capability. */
 static enum status saved_layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
                                      struct diag *diag)
 {

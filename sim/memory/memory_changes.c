@@ -10,7 +10,7 @@
 
 /* ---- the buffers of a role ---- */
 
-/* Returns the first writer of each buffer, as a row of the role; IR_NONE: none. */
+/* Returns on the heap the first op that writes each buffer, as a row of the role; IR_NONE: none does. */
 static uint32_t *first_writers(const struct ir *ir, const struct role *role)
 {
     uint32_t *writer = ir_new_empty_ids(ir->buffer.count);

@@ -153,10 +153,10 @@ static double any_own_expert_probability(int64_t experts, int64_t copies, double
     return 1 - missed;
 }
 
-/* Adds the flows of an exchange that sends a token once to each rank which has some of its experts. A token goes to
- * another domain once, over the sender's NIC, and a rank there forwards it to the other ranks of its domain. So the
- * links inside a domain also carry all rows that its ranks receive from outside, except those that the first receiver
- * keeps. Both kinds of flows run at once (docs/simulation.md, "Dispatchers"). */
+/* Adds the flows of an exchange that sends a token once to each rank which has some of its experts, and returns the
+ * latency in seconds. A token goes to another domain once, over the sender's NIC, and a rank there forwards it to the
+ * other ranks of its domain. So the links inside a domain also carry all rows that its ranks receive from outside,
+ * except those that the first receiver keeps. Both kinds of flows run at once (docs/simulation.md, "Dispatchers"). */
 static double add_sends_once_per_rank(const struct collective_call *f)
 {
     const struct members *m = f->members;

@@ -30,11 +30,11 @@ void message_add_flow_between_domains(struct platform *platform, struct flow_tab
                                       uint32_t from, uint32_t to, double bytes, uint32_t key,
                                       uint32_t number);
 
-/* Adds a message between ranks that share a GPU: its receiver fetches it (loopback.c). */
+/* Adds a message between ranks that share a GPU: the receiver, rank `to`, fetches it (loopback.c). */
 double loopback_add_message_flows(struct platform *platform, struct flow_table *flows, uint32_t to,
                                   double bytes);
-/* Flows over processors and device memory carry time instead of bytes: one second of uncontended use is this many
- * units. */
+/* Flows over processors and device memory move time instead of bytes: one second of uncontended use counts as this many
+ * bytes. */
 extern const double device_time_per_s;
 
 #endif

@@ -180,8 +180,8 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
     }
 }
 
-/* Adds links of both directions, but the link between sockets only towards the peer: the peer's own call adds the other
- * direction. */
+/* Adds the links that the rank's bytes to and from the peer cross, but the link between sockets only towards the peer:
+ * the peer's own call adds the other direction. */
 void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                         uint32_t peer)
 {

@@ -54,7 +54,7 @@ struct sim_counts {
     /* number of ranks and ops of the schedule that the result represents, an op counted once for each rank that runs
      * it */
     uint64_t op_instances;
-    uint64_t simulated_op_instances; /* how many of those the simulation executed */
+    uint64_t simulated_op_instances; /* how many of op_instances the simulation executed */
     /* number of flows that were started in SimGrid; with `exact` these are all flows (sim/scheduler/uncontended.h) */
     uint64_t flows_started;
     uint64_t timers_set;
@@ -82,7 +82,7 @@ struct sim_result {
     struct sim_peak (*peak)[MEMORY_COUNT];        /* [class_count] */
     struct sim_node_peak host_peak[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
 
-    /* rows of links that carried something; a row counts once for each replica */
+    /* the links of the simulated replica that carried something; those of the other replicas carried the same */
     struct sim_link_load *link_load;
     size_t link_load_count, busiest_load_row; /* row of the busiest */
     /* number of parts of the machine that do the same as the simulated one, itself included (sim/traffic/replicas.h) */

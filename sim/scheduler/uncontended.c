@@ -74,7 +74,8 @@ void uncontended_init(struct scheduler *s)
 
 /* ---- events ---- */
 
-/* Rows of fold->link that the flows of an event cross, one flow after the other. */
+/* Where next_link() is on its way through the links that the flows of an event cross, one flow after the other. flow:
+ * row of fold->flow; link: row of fold->link. */
 struct crossed_links {
     uint32_t flow, flow_end, link, link_end;
 };

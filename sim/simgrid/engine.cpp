@@ -60,8 +60,8 @@ engine_done_fn done_fn;
 engine_before_advance_fn ahead_fn;
 void *done_context;
 
-const double *bytes_per_s;                  /* of the links */
-std::vector<lmm::Constraint *> constraints; /* of the links that flows have crossed; else null */
+const double *bytes_per_s;                  /* [links] */
+std::vector<lmm::Constraint *> constraints; /* [links] null until a flow crosses the link */
 
 /* ---- flows ---- */
 

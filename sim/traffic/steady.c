@@ -266,9 +266,9 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
     return same_times(c->steady, start_s, need_s);
 }
 
-/* Checks copy number `copy` of the run's last iteration before the gap. Each op must start at the end of the same
- * dependency in the first and in the last copy; as dates change linearly from copy to copy, it then does so in every
- * copy between them. */
+/* True if, in copy number `copy` of the run's last iteration before the gap, each op starts when the last of its
+ * dependencies ends, and this is the same dependency as in the copies that were checked before. If that is true of the
+ * first and of the last copy, it is true of every copy between them, as dates change linearly from copy to copy. */
 static bool copy_is_right(struct start_check *c, const struct repeat_run *run, uint32_t copy)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;

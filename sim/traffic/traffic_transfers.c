@@ -23,7 +23,8 @@ static bool is_planned(const struct traffic *traffic, uint32_t rank)
     return traffic->schedule_rank[replicas_planned_row(all, &traffic->mesh, rank)] == rank;
 }
 
-/* Returns all members of a collective in the order of their index, with those of replicas that are not planned. */
+/* Returns on the heap the ranks of all members of a collective in the order of their index, replicas that are not
+ * planned included, and fills *members with them. */
 static uint32_t *find_members(const struct traffic *traffic, const struct channel *channel,
                               struct members *members)
 {

@@ -78,8 +78,8 @@ bool uniform_takes_fullest(const struct ir *ir, uint32_t above)
            visible_why_unfit(ir) == NULL;
 }
 
-/* Marks the guards of a schedule with documents, with the index of the fullest rank in their groups. Groups whose
- * guards also guard communication, or name one rank, are not marked. */
+/* For a schedule with documents: sets uniform[g] to 1 + the index of the fullest rank in the group of guard g. It stays
+ * 0 for groups without that rank, and for those whose guards also guard communication or name one rank. */
 static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
 {
     struct guard_ops *guarded = guarded_work(ir);
@@ -95,7 +95,8 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
     free(guarded);
 }
 
-/* Marks the guards of groups in which every rank computes nearly the same. */
+/* Sets uniform[g] to the size of guard g's group if every rank of the group computes nearly the same. All stay 0 if
+ * guards then distinguish at most `above` ranks. */
 static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
 {
     bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);
