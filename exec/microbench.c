@@ -166,7 +166,8 @@ static op_id add_square_product(struct bench *b, int64_t size)
     return add_unmeasured_op(b, work, read, 2, &write, 1);
 }
 
-/* Returns the side of a square product that keeps the stream busy for some 5 ms on a GPU of any size. */
+/* Returns the side of a square product that keeps the stream busy: for some 10 ms on a core, for some 5 ms on a GPU of
+ * any size. */
 static int64_t holding_product_side(const struct bench *b)
 {
     double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLD_SMS;

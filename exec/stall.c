@@ -43,7 +43,7 @@ static bool op_has_ended(struct exec_run *run, uint32_t rank, uint32_t op)
 }
 
 /* Returns the op of a rank's list that is number `call` of the group's collectives, or, with `barrier`, of its
- * barriers. */
+ * barriers; IR_NONE: there is none. */
 static uint32_t find_nth_call(const struct exec_run *run, uint32_t rank, uint32_t group,
                               uint32_t call, bool barrier)
 {
@@ -111,7 +111,7 @@ static struct wait_node explain_missing_peer(struct stall_report *story, struct 
     return (struct wait_node){peer, op};
 }
 
-/* Returns the first op of the stream, before `before`, that has not ended. */
+/* Returns the first op of the stream, before `before`, that has not ended; IR_NONE: all have ended. */
 static uint32_t first_pending_on_stream(struct exec_run *run, uint32_t rank, uint8_t stream,
                                         uint32_t before)
 {
@@ -123,7 +123,7 @@ static uint32_t first_pending_on_stream(struct exec_run *run, uint32_t rank, uin
     return IR_NONE;
 }
 
-/* Returns the first op that the op waits for and that has not ended. */
+/* Returns the first op that the op waits for and that has not ended; IR_NONE: there is none. */
 static uint32_t first_unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;

@@ -28,8 +28,9 @@ bool cluster_is_one_line(const char *what)
     return !cluster_ends_in_json(what) && (c_is_digit(what[0]) || options_in(what) != NULL);
 }
 
-bool cluster_is_file(const char *what) /* units may hold a '/' */
+bool cluster_is_file(const char *what)
 {
+    /* the unit of an option may have a '/': "nic.bandwidth=400 Gb/s" */
     return cluster_ends_in_json(what) || (!cluster_is_one_line(what) && strchr(what, '/') != NULL);
 }
 

@@ -114,8 +114,8 @@ static double chain_elements(const struct work *work)
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
         return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
-    case WORK_SWIGLU:
     /* with `touches`, the work itself says how often its kernels read or write an element, and no chain applies */
+    case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.touches > 0
                    ? 0

@@ -245,8 +245,9 @@ static enum status read_head_norms(const struct hf_reader *r, const struct exper
     return status;
 }
 
-/* Sets which layers of Llama 4 rotate: those with chunks do, and the others do not. Call it after hf_read_windows(),
- * which sets the layers with chunks. A list no_rope_layers that says otherwise is refused. */
+/* Sets which layers of Llama 4 rotate: those with chunks do, and the others do not; if no layer has chunks, all but
+ * every N-th do, where N is no_rope_layer_interval. Call it after hf_read_windows(), which sets the layers with chunks.
+ * A list no_rope_layers that says otherwise is refused. */
 static enum status read_llama4(const struct hf_reader *r)
 {
     struct transformer *t = r->t;

@@ -78,7 +78,7 @@ void evidence_find_explained_runs(struct evidence *evidence)
 /* The measured runs of one figure. */
 struct measured_rows {
     const struct residuals *runs;
-    const bool *is_explained;        /* [rows] the row measures the figure */
+    const bool *is_explained;        /* [rows] as evidence.is_explained */
     const char *left_out_laboratory; /* a laboratory that is left out, or NULL */
 };
 

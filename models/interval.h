@@ -36,7 +36,8 @@ enum mechanism {
  * intervals. */
 struct evidence {
     struct residuals runs;
-    /* [runs] the run measures the figure; evidence_find_explained_runs() finds this */
+    /* [runs] the run measures the figure, and the model explains the figures of its source: the root mean square of
+     * their errors is small. evidence_find_explained_runs() finds this */
     bool *is_explained[RESIDUAL_COUNT];
     struct deviations deviations;
     struct residuals own_runs;

@@ -375,8 +375,9 @@ int64_t transformer_count_windowed_layers(const struct transformer *t);
 
 /* Returns the forward flops of one layer's causal attention over one sequence of s = seq_len tokens, a mean over the
  * layers. Only pairs that the window or the block-sparse pattern leaves visible count. Under a window of w < s tokens a
- * sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention a token attends to all earlier
- * tokens of its own chunk, and to the kept tokens of every earlier chunk. */
+ * sequence has s w - w^2 / 2 pairs, in the convention above; if the window is a chunk, half the sum of the squares of
+ * the chunks' lengths. In block-sparse attention a token attends to all earlier tokens of its own chunk, and to the
+ * kept tokens of every earlier chunk. */
 double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len);
 
 #endif
