@@ -186,15 +186,17 @@ struct prediction_op {
 };
 struct prediction_op prediction_op(const struct prediction *prediction, uint32_t op);
 
-/* Return the sequences and the tokens of one step, over all ranks; padding of packed documents is not counted. */
+/* These two return the sequences and the tokens of one step, over all ranks; padding of packed documents is not
+ * counted. */
 int64_t prediction_sequences(const struct prediction *prediction);
 double prediction_tokens(const struct prediction *prediction);
 /* Returns the number of devices: 1 if all ranks share one, otherwise the number of ranks. */
 double prediction_gpus(const struct prediction *prediction);
 bool prediction_recomputes(const struct prediction *prediction);
 
-/* Return the utilisation of a simulated step as a fraction. prediction_mfu() counts the model's flops and needs a
- * prediction that has choices; prediction_hfu() counts the flops that all ranks execute. */
+/* prediction_mfu() and prediction_hfu() return the utilisation of a simulated step as a fraction. prediction_mfu()
+ * counts the model's flops and needs a prediction that has choices; prediction_hfu() counts the flops that all ranks
+ * execute. */
 double prediction_mfu(const struct prediction *prediction, enum mfu_convention convention);
 double prediction_hfu(const struct prediction *prediction);
 

@@ -36,8 +36,9 @@ static void add_context_part(struct similarity *like, const char *part)
     (void)size;
 }
 
-/* Sets like->context. Each of these is a part of its own, since no measured run has been compared that has it: products
- * in 8 or 4 bits, experts, adapters, and rows that move by a core plan or by --rotate needed. */
+/* Sets like->context to the kind of attention over several ranks, and to those of these that the configuration has:
+ * products in 8 or 4 bits, experts, adapters, and rows that move by a core plan or by --rotate needed. Each is named
+ * apart, since no measured run that has it has been compared. */
 static void add_context(struct similarity *like, const struct cluster *cluster,
                         const struct choices *c)
 {

@@ -34,7 +34,7 @@ struct spread_trial {
     double step_s; /* the step on the unchanged machine, simulated like the trials */
 };
 
-/* Simulates the schedule of a prediction on another machine, that of `setup`. */
+/* Sets *step_s to the seconds of the prediction's step on another machine, that of `setup`. */
 static enum status simulate_step_on(double *step_s, const struct spread_trial *trial,
                                     const struct setup *setup)
 {

@@ -17,7 +17,7 @@ struct workers_run_state {
     char *results;
 };
 
-/* Does one job, in a child process. */
+/* Does one job in a child process, and appends the bytes of its result to *answer. */
 static void do_job_in_child(void *context, uint64_t job, struct text *answer)
 {
     const struct workers_run_state *w = context;

@@ -100,11 +100,9 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
         packed_set_free(packed_set);
         return status;
     }
-    packed_sets->packed_set =
-        heap_realloc(packed_sets->packed_set, packed_sets->set_count + 1,
-                     /* an array that grows by one is fast enough, since there are few packed
-                                            * sets */
-                     sizeof(struct packed_set *));
+    /* an array that grows by one is fast enough, since there are few packed sets */
+    packed_sets->packed_set = heap_realloc(packed_sets->packed_set, packed_sets->set_count + 1,
+                                           sizeof(struct packed_set *));
     packed_sets->packed_set[packed_sets->set_count++] = packed_set;
     *found = packed_set;
     return STATUS_OK;

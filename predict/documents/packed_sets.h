@@ -50,7 +50,8 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
                              struct diag *diag);
 void packed_sets_release(struct packed_sets *packed_sets);
 
-/* Return the tokens that belong to documents: of batch number `batch`, and as a mean over the first `count` batches. */
+/* packed_set_tokens() returns the tokens that belong to documents in batch number `batch`, packed_set_mean_tokens()
+ * their mean over the first `count` batches. */
 double packed_set_tokens(const struct packed_set *packed_set, size_t batch);
 double packed_set_mean_tokens(const struct packed_set *packed_set, size_t count);
 

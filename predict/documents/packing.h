@@ -81,7 +81,7 @@ struct packed_batch {
     int64_t dropped_tokens;  /* tokens of the ends that documents lost */
     /* causal_pairs: as many as would be visible if each sequence were one document */
     double visible_pairs, causal_pairs;
-    /* the sum of the squares of documents' lengths, divided by that of sequences' lengths */
+    /* the sum of the squares of documents' lengths, divided by the sum of the squares of sequences' lengths */
     double squared_length_ratio;
     /* the data-parallel rank with the most visible pairs; of several, the first */
     uint32_t fullest_rank;

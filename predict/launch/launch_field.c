@@ -29,8 +29,8 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
 {
     struct launch_value *value = &launch->field_value[row->field], before = *value;
     struct launch_value read = {.is_given = true, .place = setting->place};
+    /* "gpu" of torchrun means as many ranks as a node has GPUs */
     bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
-                      /* "gpu" of torchrun means as many ranks as a node has GPUs */
                       strcmp(setting->value, "gpu") == 0;
     if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
         launch_add_remark(launch,

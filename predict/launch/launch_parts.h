@@ -21,7 +21,7 @@ bool launch_text_is(const struct launch *launch, enum launch_field field, const 
 void launch_set_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_set_number(struct launch *launch, enum launch_field field, double number);
 void launch_set_text(struct launch *launch, enum launch_field field, const char *text);
-/* Do what launch_set_count() and launch_set_text() do, unless the field is set already. */
+/* These two do what launch_set_count() and launch_set_text() do, unless the field is set already. */
 void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_imply_text(struct launch *launch, enum launch_field field, const char *text);
 
@@ -121,11 +121,12 @@ enum status launch_foundry_options(struct launch *launch, struct launch_given gi
 /* Fails if torchtitan has no flavor of a model. */
 enum status launch_torchtitan_check_model(const struct transformer *model, struct diag *diag);
 
-/* Each function sets the fields by which its framework expresses the choices. */
+/* Each of these functions sets the fields by which its framework expresses the choices. */
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);
 void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);
-/* Do the same for Axolotl, LLaMA-Factory and TRL, and set the options that rows of table files give without a field. */
+/* These three do the same for Axolotl, LLaMA-Factory and TRL, and set the options that rows of table files give without
+ * a field. */
 void launch_axolotl_fields(struct launch *launch, const struct choices *choices);
 void launch_factory_fields(struct launch *launch, const struct choices *choices);
 void launch_trl_fields(struct launch *launch, const struct choices *choices);

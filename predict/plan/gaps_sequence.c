@@ -132,7 +132,8 @@ static bool has_inner_stage_placement(const struct choices *c)
            (int64_t)c->ranks > c->gpus_per_node;
 }
 
-/* True for stages of a Qwen3 of torchtitan, which norms of heads show: no other of its models has them. */
+/* True if a Qwen3 is divided into stages, which torchtitan cannot do. Norms of q and k show that it is a Qwen3: no
+ * other of torchtitan's models has them. */
 static bool has_stages_of_qwen3(const struct choices *c)
 {
     return c->pp > 1 && c->model->qk_norm;

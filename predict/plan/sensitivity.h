@@ -12,7 +12,8 @@ struct machine_step {
     double step_s; /* 0: the prediction failed */
 };
 
-/* Return the name of change i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" as JSON key. */
+/* sensitivity_name() returns the name of change i of SENSITIVITIES in text ("NICs twice as fast"), sensitivity_key()
+ * its key in JSON ("nic_2x"). */
 const char *sensitivity_name(int i);
 const char *sensitivity_key(int i);
 

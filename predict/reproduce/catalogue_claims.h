@@ -4,7 +4,7 @@
 
 #include "predict/reproduce/catalogue.h"
 
-/* Read a text or a flag into *out; an absent member leaves *out as it is. */
+/* These two read a text or a flag into *out; if the object has no such member, *out stays as it is. */
 enum status catalogue_read_text(struct json_node object, const char *key, const char **out,
                                 struct diag *diag);
 enum status catalogue_read_flag(struct json_node object, const char *key, bool *out,

@@ -15,7 +15,8 @@ struct point_place {
     const char *panel, *series, *x; /* never NULL */
 };
 
-/* Fill *at for a row, and for a cell of case number `which` of a grid. The texts are in *arena. */
+/* placement_of_row() fills *at for a row of measurements, placement_of_cell() for a cell of case number `which` of a
+ * grid. The texts are in *arena. */
 void placement_of_row(struct point_place *at, const struct placement_pattern *pattern,
                       const struct external_run *row, struct arena *arena);
 void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,

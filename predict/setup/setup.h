@@ -57,9 +57,9 @@ enum status setup_fill_open_fields(struct setup *setup, struct diag *diag);
 /* Loads the costs of device `name` in place of those that the cluster file names; NULL keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
-/* Load the parts of a setup. setup_load_model(): a model by its name; ignore: keys of its file to leave unread; fields:
- * fields to set. setup_load_cluster(): a cluster with its costs; with 0 nodes or 0 GPUs it has as many as its file
- * says. setup_open_request(): a request with all choices open. */
+/* These functions load the parts of a setup. setup_load_model(): a model by its name; ignore: keys of its file to leave
+ * unread; fields: fields to set. setup_load_cluster(): a cluster with its costs; with 0 nodes or 0 GPUs it has as many
+ * as its file says. setup_open_request(): a request with all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

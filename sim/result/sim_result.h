@@ -98,8 +98,8 @@ struct sim_result {
 
 void sim_result_release(struct sim_result *result);
 
-/* Return the start or end times of one rank's ops, in seconds: element k is op k of its role. They are the times of its
- * class. */
+/* sim_start_s() and sim_end_s() return the start and end times of one rank's ops, in seconds: element k is op k of its
+ * role. They are the times of its class. */
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 

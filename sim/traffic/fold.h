@@ -50,7 +50,8 @@ struct fold {
  * class of its own, and all flows are started. */
 void fold_make(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                bool exact);
-/* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
+/* Returns the transfer that stands for `transfer` in the simulation: the same variant, on the lowest channel of the
+ * class of its channel. */
 static inline uint32_t fold_representative_transfer(const struct fold *fold,
                                                     const struct traffic *traffic,
                                                     uint32_t transfer)
