@@ -128,15 +128,15 @@ static enum status read_quantity_option(const struct options *options, const cha
                                         struct diag *diag)
 {
     const char *text = options_text(options, name);
-    char option[40], key[40];
-    snprintf(option, sizeof option, "--%s", name);
+    const struct option_label option = options_label(name);
+    char key[40];
     snprintf(key, sizeof key, "%s", name);
     if (text == NULL)
         return STATUS_OK;
     enum status status =
-        units_parse(text, strlen(text), unit, value, (struct loc){.name = option}, diag);
+        units_parse(text, strlen(text), unit, value, (struct loc){.name = option.text}, diag);
     if (status == STATUS_OK && *value < 0)
-        return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = option.text}, STATUS_BAD_INPUT,
                           "'%s': expected 0 or more", text);
     if (status == STATUS_OK)
         points_add_header_line(points, (struct loc){0}, key, text);

@@ -129,11 +129,10 @@ static enum status refuse_schedule_options(const struct options *options, struct
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
         for (size_t k = 0; k < sets[i]->option_count; k++) {
             const char *name = sets[i]->option[k].name;
-            char shown[40] = "--";
             if (!options_given(options, name) || strcmp(name, "cluster") == 0)
                 continue;
-            strncat(shown, name, sizeof shown - 3);
-            return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+            return diag_error(diag, (struct loc){.name = options_label(name).text},
+                              STATUS_BAD_INPUT,
                               "is for recordings of steps, whose schedule it describes, and none "
                               "of the given files is a recording");
         }

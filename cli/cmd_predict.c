@@ -115,13 +115,11 @@ static enum status check_option_conflicts(const struct options *options, struct 
     if (options_given(options, "kernel-times") && options->argument_count == 0)
         return diag_error(diag, (struct loc){.name = "--kernel-times"}, STATUS_BAD_INPUT,
                           "needs the file of a recorded step, whose kernels it gives their times");
-    static const char *const emits[][2] = {{"emit-ir", "--emit-ir"},
-                                           {"emit-snapshot", "--emit-snapshot"},
-                                           {"emit-chakra", "--emit-chakra"}};
+    static const char *const emits[] = {"emit-ir", "emit-snapshot", "emit-chakra"};
     for (size_t i = 0; i < ARRAY_LEN(emits); i++)
-        if (options_given(options, emits[i][0]) && !options_given(options, "o"))
-            return diag_error(diag, (struct loc){.name = emits[i][1]}, STATUS_BAD_INPUT,
-                              "needs -o, the folder to write into");
+        if (options_given(options, emits[i]) && !options_given(options, "o"))
+            return diag_error(diag, (struct loc){.name = options_label(emits[i]).text},
+                              STATUS_BAD_INPUT, "needs -o, the folder to write into");
     return STATUS_OK;
 }
 
@@ -130,10 +128,11 @@ static enum status check_option_conflicts(const struct options *options, struct 
 static enum status check_scope_options(const struct options *options, const struct prediction *p,
                                        struct diag *diag)
 {
-    static const char *const of_steps[][2] = {{"tokens", "--tokens"}, {"record", "--record"}};
+    static const char *const of_steps[] = {"tokens", "record"};
     for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_STEP; i++)
-        if (options_given(options, of_steps[i][0]))
-            return diag_error(diag, (struct loc){.name = of_steps[i][1]}, STATUS_BAD_INPUT,
+        if (options_given(options, of_steps[i]))
+            return diag_error(diag, (struct loc){.name = options_label(of_steps[i]).text},
+                              STATUS_BAD_INPUT,
                               "is for the step of the whole model, not of --scope %s",
                               scope_names[p->choices.scope]);
     if (options_given(options, "tokens") && !(prediction_tokens(p) > 0))

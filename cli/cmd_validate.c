@@ -147,10 +147,9 @@ static void add_distinct_value(const char **value, size_t *count, const char *ot
 static enum status report_no_rows_left(const struct row_filter *filter, const char *want,
                                        const char *const *value, size_t count, struct diag *diag)
 {
-    char shown[16] = "--";
+    const struct option_label shown = options_label(filter->option);
     struct text values = {0};
-    strncat(shown, filter->option, sizeof shown - 3);
-    struct loc at = {.name = shown};
+    struct loc at = {.name = shown.text};
     for (size_t i = 0; i < count; i++)
         text_printf(&values, "%s%s", i > 0 ? ", " : "", value[i]);
     enum status status =
@@ -334,37 +333,35 @@ static enum status print_results(const struct validation *v,
 static enum status check_option_fit(const struct options *options,
                                     const struct measurement_sets *data, struct diag *diag)
 {
-    static const char *const of_figures[][2] = {{"baseline", "--baseline"},
-                                                {"sensitivity", "--sensitivity"},
-                                                {"leave-one-out", "--leave-one-out"}};
+    static const char *const of_figures[] = {"baseline", "sensitivity", "leave-one-out"};
     for (size_t i = 0; i < ARRAY_LEN(of_figures); i++) {
-        struct loc at = {.name = of_figures[i][1]};
-        if (!options_given(options, of_figures[i][0]))
+        if (!options_given(options, of_figures[i]))
             continue;
         if (options_given(options, "json"))
             return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
                               "cannot be combined with --baseline, --sensitivity or "
                               "--leave-one-out");
         if (data->figures.row_count == 0 && data->steps.row_count > 0)
-            return diag_error(diag, at, STATUS_BAD_INPUT,
+            return diag_error(diag, (struct loc){.name = options_label(of_figures[i]).text},
+                              STATUS_BAD_INPUT,
                               "is for published figures, and there are no such rows");
     }
     return STATUS_OK;
 }
 
 /* The options with which a file is read and nothing is predicted. */
-static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
-                                              {"records", "--records"}};
+static const char *const file_options[] = {"check-rows", "records"};
 
 static enum status print_file_report(const struct options *options, size_t which, struct diag *diag)
 {
     struct text out = {0};
-    const char *path = options_text(options, file_options[which][0]);
+    const char *path = options_text(options, file_options[which]);
     size_t given = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         given += options_given(options, rows[i].name);
     if (given > 1)
-        return diag_error(diag, (struct loc){.name = file_options[which][1]}, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = options_label(file_options[which]).text},
+                          STATUS_BAD_INPUT,
                           "cannot be combined with other options, since it predicts nothing");
     enum status status = which == 0 ? validation_check_rows(&out, path, diag)
                                     : validation_print_records(&out, path, diag);
@@ -388,7 +385,7 @@ static enum status check_pages_folder(const char *folder, struct diag *diag)
 enum status cmd_validate(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
-        if (options_given(options, file_options[i][0]))
+        if (options_given(options, file_options[i]))
             return print_file_report(options, i, diag);
     struct measurement_sets data = {0};
     struct validation figures = {.load_setup = external_setup_read_args};

@@ -54,11 +54,10 @@ void idle_options_add_notes(const struct idle_options *idle, struct diag *note)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
         for (size_t k = 0; k < CHOICE_NOTES_MAX; k++) {
             const char *text = choice_rows[i].note[k].text;
-            char name[32];
             if (text == NULL || ((idle->given_bits & ~idle->used_bits) & note_bit(i, k)) == 0)
                 continue;
-            snprintf(name, sizeof name, "--%s", choice_rows[i].option->name);
-            diag_note(note, (struct loc){.name = name}, "%s", text);
+            const struct option_label name = options_label(choice_rows[i].option->name);
+            diag_note(note, (struct loc){.name = name.text}, "%s", text);
         }
 }
 

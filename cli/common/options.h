@@ -46,6 +46,12 @@ struct options {
     struct arena arena; /* holds the texts that were given to options_supply() */
 };
 
+/* The name of an option as messages show it: "--seq", "-o". */
+struct option_label {
+    char text[40];
+};
+struct option_label options_label(const char *name);
+
 /* Parses argv[0..argc), which starts after the command's name. sets must outlive *options. */
 enum status options_parse(struct options *options, const struct option_set *const *sets, int argc,
                           char **argv, struct diag *diag);

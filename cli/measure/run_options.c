@@ -122,15 +122,16 @@ static const struct option rows[] = {
 const struct option_set run_options = {"run", rows, ARRAY_LEN(rows)};
 
 static enum status read_link(struct exec_link *link, const struct options *options,
-                             const char *name, const char *shown, struct diag *diag)
+                             const char *name, struct diag *diag)
 {
+    const struct option_label shown = options_label(name);
     const char *text = options_text(options, name);
     if (text == NULL)
         return STATUS_OK;
     enum status status = units_parse(text, strlen(text), UNIT_BYTES_PER_S, &link->bytes_per_s,
-                                     (struct loc){.name = shown}, diag);
+                                     (struct loc){.name = shown.text}, diag);
     if (status == STATUS_OK && !(link->bytes_per_s > 0 && isfinite(link->bytes_per_s)))
-        status = diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+        status = diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                             "'%s' is no rate that a link can have", text);
     return status;
 }
@@ -216,8 +217,8 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
     if (status == STATUS_OK)
         status = read_attention(&wanted->exec.attention, options_text(o, "attention-by"), diag);
     if (status == STATUS_OK)
-        status = read_link(&wanted->exec.copy_link, o, "copy-rate", "--copy-rate", diag);
+        status = read_link(&wanted->exec.copy_link, o, "copy-rate", diag);
     if (status == STATUS_OK)
-        status = read_link(&wanted->exec.message_link, o, "message-rate", "--message-rate", diag);
+        status = read_link(&wanted->exec.message_link, o, "message-rate", diag);
     return status;
 }

@@ -56,12 +56,10 @@ void packed_documents_release(struct packed_documents *packed)
 static enum status refuse_without_documents(const struct options *options, struct diag *diag)
 {
     for (size_t i = 1; i < ARRAY_LEN(rows); i++)
-        if (options_given(options, rows[i].name)) {
-            char shown[40] = "--";
-            strncat(shown, rows[i].name, sizeof shown - 3);
-            return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+        if (options_given(options, rows[i].name))
+            return diag_error(diag, (struct loc){.name = options_label(rows[i].name).text},
+                              STATUS_BAD_INPUT,
                               "needs --documents, which gives the lengths of the documents");
-        }
     return STATUS_OK;
 }
 

@@ -37,13 +37,12 @@ static enum status refuse_options_of_set(const struct options *options,
         for (size_t k = 0; k < excepted; k++)
             taken |= strcmp(name, except[k]) == 0;
         if (options_given(options, name) && !taken) {
-            char shown[40] = "--";
-            strncat(shown, name, sizeof shown - 3);
+            const struct option_label shown = options_label(name);
             if (strcmp(options->argument[0], "-") == 0)
-                return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                                   "applies to schedules that longhaul builds; the choices of one "
                                   "that is read, or of a recorded step, are already made");
-            return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+            return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                               "applies to schedules that longhaul builds; the choices of the "
                               "schedule file '%s' are already made",
                               options->argument[0]);
@@ -57,9 +56,8 @@ static enum status need_option(const struct options *options, const char *name, 
 {
     if (options_given(options, name))
         return STATUS_OK;
-    char shown[40] = "--";
-    strncat(shown, name, sizeof shown - 3);
-    return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
+    return diag_error(diag, (struct loc){.name = options_label(name).text}, STATUS_BAD_INPUT,
+                      "is missing: %s", what);
 }
 
 /* Returns the row of the option for which an alias is another name: both store their value in the same member of the

@@ -104,25 +104,27 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
     return cost_load(&cost, arena, value, diag);
 }
 
-/* Checks a value that names a strategy, profile, model, cluster or cost file. The option accepts any text, so the name
- * is looked up here; otherwise an unknown name would fail at every point of the sweep. */
+/* The options whose values are names: of a strategy, profile, model, cluster or cost file. Each accepts any text. */
+static const struct {
+    const char *option;
+    enum status (*check)(const char *value, struct arena *arena, struct diag *diag);
+} named[] = {{"strategy", check_strategy},
+             {"profile", check_profile},
+             {"model", check_model},
+             {"cluster", check_cluster},
+             {"costs", check_costs}};
+
+/* Checks a value of an option whose values are names. An unknown name would otherwise fail at every point of the
+ * sweep. */
 static enum status check_name_exists(const char *key, const char *value, struct diag *diag)
 {
-    static const struct {
-        const char *key, *option;
-        enum status (*check)(const char *value, struct arena *arena, struct diag *diag);
-    } names[] = {
-        {"strategy", "--strategy", check_strategy}, {"profile", "--profile", check_profile},
-        {"model", "--model", check_model},          {"cluster", "--cluster", check_cluster},
-        {"costs", "--costs", check_costs},
-    };
     struct arena arena = {0};
     enum status status = STATUS_OK;
     size_t before = diag->size;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i].key, key) == 0) {
-            status = names[i].check(value, &arena, diag);
-            diag_set_place(diag, before, names[i].option);
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
+        if (strcmp(named[i].option, key) == 0) {
+            status = named[i].check(value, &arena, diag);
+            diag_set_place(diag, before, options_label(key).text);
         }
     arena_release(&arena);
     return status;
@@ -170,15 +172,14 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
     return status;
 }
 
-/* Refuses lists for options whose values are names. The options accept any text, and no name has a comma. */
+/* Refuses lists for options whose values are names. No name has a comma. */
 static enum status refuse_lists_of_names(const struct options *options, struct diag *diag)
 {
-    static const char *const names[] = {"strategy", "profile", "model", "cluster", "costs"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const char *text = options_text(options, names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(named); i++) {
+        const char *text = options_text(options, named[i].option);
         if (text != NULL && strchr(text, ',') != NULL && strchr(text, ':') == NULL &&
             access(text, R_OK) != 0)
-            return options_refuse_list(names[i], text, diag);
+            return options_refuse_list(named[i].option, text, diag);
     }
     return STATUS_OK;
 }

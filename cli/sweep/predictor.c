@@ -230,14 +230,12 @@ static enum status check_readable_again(const struct options *options, const cha
                                         bool folder, struct diag *diag)
 {
     const char *path = options_text(options, option);
-    char name[32];
     if (path == NULL)
         return STATUS_OK;
     if (strcmp(path, "-") != 0 &&
         (!path_exists(path) || path_is_file(path) || (folder && path_is_folder(path))))
         return STATUS_OK; /* setup_load() reports what does not exist */
-    snprintf(name, sizeof name, "--%s", option);
-    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = options_label(option).text}, STATUS_BAD_INPUT,
                       "each point of a sweep reads '%s': give a regular file", path);
 }
 
