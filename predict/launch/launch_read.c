@@ -213,8 +213,8 @@ static void add_subcommand(struct settings *settings, const char *name,
                 ->kind = SETTING_PROGRAM;
 }
 
-/* Notes the scripts that commands start (`bash train.sh`), which are read after this one, because it has no command of
- * its own that starts a training. Returns a script that does not exist; NULL if all do. */
+/* Adds the scripts that commands start (`bash train.sh`) to the files that are read after this one, because this one
+ * has no command of its own that starts a training. Returns a script that does not exist; NULL if all do. */
 static const char *note_started_scripts(struct launch *launch, const char *name,
                                         const struct shell_script *script)
 {

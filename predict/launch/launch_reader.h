@@ -5,14 +5,15 @@
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/shell.h"
 
-/* Reads the here-documents of a script, after the command that starts the training: JSON with DeepSpeed's keys is its
- * configuration, unless the command names another file. A document that is not read becomes a remark. */
+/* Reads the here-documents of a script whose command that starts the training has been read. One that is JSON with
+ * DeepSpeed's keys is DeepSpeed's configuration, unless the command names another file. A document that is not read
+ * becomes a remark. */
 enum status launch_read_documents(struct launch *launch, const char *name,
                                   const struct shell_script *script, struct diag *diag);
 
-/* Notes a settings file (.yaml, .yml, .json, .toml) that a command names, to be read after the present file. Returns
- * false if the reading did not begin with launch_read(), if the path ends otherwise, if too many files are named, or if
- * there is no such file, neither at that path nor in the folder of the script. */
+/* Adds a settings file (.yaml, .yml, .json, .toml) that a command names to the files that are read after the present
+ * one. Returns false if the reading did not begin with launch_read(), if the path ends otherwise, if too many files are
+ * named, or if there is no such file, neither at that path nor in the folder of the script. */
 bool launch_note_named_file(struct launch *launch, const char *path, struct loc at);
 /* Does the same for a script that a command starts. */
 bool launch_note_named_script(struct launch *launch, const char *path, struct loc at);

@@ -121,7 +121,8 @@ static enum status read_expert_layers(struct launch *l, struct transformer *m, s
 }
 
 /* Reads how the router scores experts (Megatron-LM, moe/moe_utils.py, topk_routing_with_score_function()): by default
- * a softmax over the chosen ones, which is that over all, divided by their sum. */
+ * by a softmax over the chosen ones. That equals the softmax over all experts if the chosen scores are divided by their
+ * sum, which router_norm says. */
 static enum status read_router(struct launch *l, struct transformer *m, struct diag *diag)
 {
     bool sigmoid = launch_text_is(l, LAUNCH_ROUTER_SCORE, "sigmoid");

@@ -190,8 +190,8 @@ static void begin_search(struct rate_search *s)
     find_other_placements(s);
 }
 
-/* Notes the best outcome so far, and the rate that others must exceed. Over packed documents that rate is below the
- * best one's, since the fastest few are compared on other batches later. */
+/* Makes the outcome the best one so far if it is better, and sets the rate that others must exceed. Over packed
+ * documents that rate is below the best one's, since the fastest few are compared on other batches later. */
 static void note_best_outcome(struct rate_search *s, const struct outcome *o)
 {
     double rate = o->rate_bound;

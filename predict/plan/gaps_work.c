@@ -182,8 +182,8 @@ static bool has_attention_unlike_trainer(const struct choices *c)
            c->attention_impl != ATTENTION_FA3 && c->attention_impl != usual;
 }
 
-/* True if the profile is not that of Trainer: under DDP in mixed precision it runs under autocast, unless the
- * parameters are bf16 themselves (narrow). */
+/* True if the profile is not the one by which Trainer runs the choices: under DDP in mixed precision the profile with
+ * autocast, unless the parameters are bf16 themselves (narrow). */
 static bool is_not_trainer(const struct choices *c, bool narrow)
 {
     bool autocast = expressible_is_ddp(c) && c->dtype != DTYPE_F32 && !narrow;

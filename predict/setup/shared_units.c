@@ -291,8 +291,8 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return replay_s(&c, &costs);
 }
 
-/* Returns whether stages can share subsequences in this way. For example, a shared length needs a token for each
- * stage. */
+/* Returns whether the choices meet the conditions of sharing subsequences between stages. For example, a shared length
+ * needs a token for each stage. */
 static bool can_share(const struct choices *c)
 {
     struct text needs = {0};

@@ -21,7 +21,7 @@ struct sim_costs {
     const double *issue_s;
     /* [shape_count] seconds from the end of an op that blocks the host until the host issues the next op; NULL: none */
     const double *host_return_s;
-    /* [shape_count] bytes that an op on a host stream moves through host memory, which copies use at the same time;
+    /* [shape_count] bytes that an op on a host stream moves through host memory, whose bandwidth it shares with copies;
      * NULL: none */
     const double *host_memory_bytes;
     /* seconds from the start of a communication op until its first bytes move */

@@ -57,7 +57,7 @@ struct comm_class {
     uint32_t *variant_shape;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the comm class in each role */
-    /* [role_count] where they begin in traffic.comm_op[], which has their ids, ascending */
+    /* [role_count] the row of traffic.comm_op[] at which the ids of these ops begin, ascending */
     uint32_t *op_begin;
 };
 
