@@ -119,7 +119,7 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 /* ---- copies and messages that no compute stream hides ---- */
 
 /* Adds the busy and exposed times of each measured rank, and those of its predicted rank or of the predicted rank that
- * represents all, to the means in c->exposed. */
+ * represents all, to the means in c->exposed_by_role. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {

@@ -353,9 +353,8 @@ static enum status parse_table(struct trace *trace, const struct csv_columns *ta
                                const char *name, const char *data, size_t size, struct diag *diag)
 {
     assert(table->column_count <= COLUMN_LIMIT);
-    trace_label_id(trace,
-                   /* label 0 must be the empty text, since reader.last_label[] begins with it */
-                   "");
+    /* label 0 must be the empty text, since reader.last_label[] begins with it */
+    trace_label_id(trace, "");
     struct reader reader = {.trace = trace, .table = table};
     struct record_handler handler = {&reader, read_record, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);

@@ -20,7 +20,7 @@ struct reader {
     struct diag *diag;
     struct record record;
     struct text row_text; /* the fields read so far, each ending in NUL */
-    /* offsets of the fields in `row`, whose data moves when it grows */
+    /* offsets of the fields in row_text, whose data moves when it grows */
     size_t field_offsets[RECORD_FIELD_LIMIT];
     enum status status; /* the first fault */
     /* the last line end ended a row: it was not part of a quoted field */

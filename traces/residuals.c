@@ -248,7 +248,7 @@ void residuals_print(const struct residuals *residuals, struct text *out)
 
 /* ---- features as JSON ---- */
 
-/* The first and the last column that is a feature. */
+/* The features are the columns [FEATURES_BEGIN..FEATURES_END). */
 enum { FEATURES_BEGIN = 4, FEATURES_END = COLUMN_COUNT - 3 };
 
 void residual_put_json(struct json_out *json, const struct residual *row)
