@@ -6,7 +6,7 @@ extern const struct backend cpu_backend; /* exec/cpu/ */
 /* exec/cuda/; without CUDA in the build, one that refuses to run */
 extern const struct backend cuda_backend;
 
-/* All backends; the first is the default. */
+/* The first is the default. */
 static const struct backend *const backends[] = {&cpu_backend, &cuda_backend};
 
 const struct backend *const *backend_all(size_t *count)

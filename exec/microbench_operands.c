@@ -10,8 +10,7 @@ static bool divides_over_members(const struct work *work, enum dtype dtype, uint
     return elements > 0 && elements % members == 0;
 }
 
-/* Lists the reads or the writes of an op. most: the largest number of operands; 0: the usual number. Returns false if
- * an operand has no elements, too many, or a number of them that a group cannot divide equally. */
+/* Lists the reads or the writes of an op. most: the largest number of operands; 0: the usual number. */
 static bool list_side(const struct work *work, enum work_side side, enum dtype dtype, uint32_t most,
                       struct bench_operand *operand, uint32_t *operands)
 {

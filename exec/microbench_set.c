@@ -85,6 +85,8 @@ void microbench_add_memory_bound_cases(struct microbench_list *set, int64_t coun
         {.kind = WORK_UNPERMUTE,
          .permute = {.rows = rows / copies, .cols = COLS, .copies = copies, .weights = 1}},
         {.kind = WORK_UNPERMUTE_BACKWARD, .permute = {rows / copies, COLS, copies}},
+        {.kind = WORK_PERMUTE_WEIGHTS, .permute = {rows / copies, 1, copies}},
+        {.kind = WORK_PERMUTE_WEIGHTS_BACKWARD, .permute = {rows / copies, 1, copies}},
         {.kind = WORK_EMBEDDING, .embedding = {rows, COLS, VOCAB, 0}},
         {.kind = WORK_EMBEDDING_BACKWARD, .embedding = {rows, COLS, VOCAB, 0}, .reads = 3},
         {.kind = WORK_CROSS_ENTROPY, .cross_entropy = {count / VOCAB, VOCAB, count, 0}},

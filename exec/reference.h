@@ -58,6 +58,9 @@ struct reference {
     struct transformer transformer;
     struct reference_eight_bit_products eight_bit_products; /* the caller's to set; none at first */
     struct reference_rounding rounding;                     /* the caller's to set; none at first */
+    /* the activation of experts multiplies its results by the weights of copies, which products of 8 bits then read;
+     * false: the results of experts are multiplied. The caller's to set; false at first */
+    bool activation_weights_copies;
     size_t tensor_count; /* tensors, in the order of transformer_*_tensors() */
     struct reference_tensor *tensors;
     struct reference_memory *memory;

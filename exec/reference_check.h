@@ -94,8 +94,8 @@ struct reference_check_error {
 
 struct reference_check_row {
     const char *tensor; /* the name that the ir has */
-    /* Each error, divided by the quantity by which the tolerance is multiplied. The difference is NAN if the schedule
-     * binds no such tensor. */
+    /* Errors over the quantity by which the tolerance is multiplied. The difference is NAN if the schedule binds no
+     * such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
 /* Returns the difference of a part in the step in which it is larger. */

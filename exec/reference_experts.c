@@ -162,16 +162,31 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         }
 }
 
-/* Return the factor of the input of copy i's expert, and that of its output. One is the router's weight of the copy:
- * the input's with router_on_input, else the output's. The other is 1. */
-static double input_weight(const struct transformer *t, const double *weights, size_t i)
+/* Where the router's weight of a copy multiplies: what its expert reads, what its activation computes, or what the
+ * expert writes. */
+enum weighted_value { WEIGHTED_INPUT, WEIGHTED_ACTIVATION, WEIGHTED_OUTPUT };
+
+static enum weighted_value weighted_value_of(const struct transformer *t,
+                                             const struct reference_pass_sequence *sequence)
 {
-    return t->router_on_input ? weights[i] : 1;
+    return t->router_on_input                    ? WEIGHTED_INPUT
+           : sequence->activation_weights_copies ? WEIGHTED_ACTIVATION
+                                                 : WEIGHTED_OUTPUT;
 }
 
-static double output_weight(const struct transformer *t, const double *weights, size_t i)
+/* Multiplies the rows of x, (copies of all tokens, cols), by their weights. */
+static void multiply_rows(double *x, const double *weights, size_t rows, size_t cols)
 {
-    return t->router_on_input ? 1 : weights[i];
+    for (size_t i = 0; i < rows * cols; i++)
+        x[i] *= weights[i / cols];
+}
+
+/* Adds to dweights[i], the gradient of the weight of row i, the dot product of the rows i of dy and y, (rows, cols). */
+static void weight_gradients(double *dweights, const double *dy, const double *y, size_t rows,
+                             size_t cols)
+{
+    for (size_t i = 0; i < rows * cols; i++)
+        dweights[i / cols] += dy[i] * y[i];
 }
 
 /* Returns the chosen expert of each copy, also of dropped ones, for which expert[i] is -1 - the chosen expert. */
@@ -192,26 +207,32 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
     const int32_t *chosen = chosen_experts(arena, expert, all);
+    const enum weighted_value weighted = weighted_value_of(t, sequence);
     v->logits = reference_linear(arena, &p->router, x, s);
     v->weights = route_weights(arena, t, v->logits, chosen, s);
     v->up_output = reference_zeros(arena, all, 2 * f);
     v->output = reference_zeros(arena, all, h);
     v->input = reference_zeros(arena, all, h);
     for (size_t i = 0; i < all * h; i++)
-        v->input[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
-    if (t->router_on_input)
+        v->input[i] = x[i / h / copies * h + i % h];
+    if (weighted == WEIGHTED_INPUT) {
+        multiply_rows(v->input, v->weights, all, h);
         reference_round_stored(to, v->input, all * h);
+    }
     experts_linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->up_output);
     reference_round_stored(to, v->up_output, all * 2 * f);
-    v->activated = reference_round_stored(
-        to, reference_activation(arena, t->activation, v->up_output, all, f), all * f);
+    v->activated = reference_activation(arena, t->activation, v->up_output, all, f);
+    if (weighted == WEIGHTED_ACTIVATION)
+        multiply_rows(v->activated, v->weights, all, f);
+    reference_round_stored(to, v->activated, all * f);
     experts_linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated},
                    v->output);
     reference_round_stored(to, v->output, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++)
-            y[i / copies * h + c] += output_weight(t, v->weights, i) * v->output[i * h + c];
+            y[i / copies * h + c] +=
+                (weighted == WEIGHTED_OUTPUT ? v->weights[i] : 1) * v->output[i * h + c];
     reference_round_stored(to, y, s * h);
     if (t->shared_ffn == 0)
         return y;
@@ -234,18 +255,26 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
     const int32_t *chosen = chosen_experts(arena, expert, all);
+    const enum weighted_value weighted = weighted_value_of(t, sequence);
     double *doutput = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
     for (size_t i = 0; i < all; i++)
-        for (size_t c = 0; c < h && expert[i] >= 0; c++) {
-            doutput[i * h + c] = output_weight(t, v->weights, i) * dy[i / copies * h + c];
-            dweights[i] += t->router_on_input ? 0 : v->output[i * h + c] * dy[i / copies * h + c];
-        }
+        for (size_t c = 0; c < h && expert[i] >= 0; c++)
+            doutput[i * h + c] = dy[i / copies * h + c];
+    if (weighted == WEIGHTED_OUTPUT) {
+        weight_gradients(dweights, doutput, v->output, all, h);
+        multiply_rows(doutput, v->weights, all, h);
+    }
     reference_round_stored(to, doutput, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dinput = reference_zeros(arena, all, h);
     experts_linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated},
                             dacted, doutput);
     reference_round_stored(to, dacted, all * f);
+    if (weighted == WEIGHTED_ACTIVATION) {
+        const double *plain = reference_activation(arena, t->activation, v->up_output, all, f);
+        weight_gradients(dweights, dacted, plain, all, f);
+        multiply_rows(dacted, v->weights, all, f);
+    }
     reference_activation_backward(t->activation, draised, dacted, v->up_output, all, f);
     reference_round_stored(to, draised, all * 2 * f);
     experts_linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->input},
@@ -254,8 +283,10 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++) {
-            dx[i / copies * h + c] += input_weight(t, v->weights, i) * dinput[i * h + c];
-            dweights[i] += t->router_on_input ? x[i / copies * h + c] * dinput[i * h + c] : 0;
+            const double weight = weighted == WEIGHTED_INPUT ? v->weights[i] : 1;
+            dx[i / copies * h + c] += weight * dinput[i * h + c];
+            if (weighted == WEIGHTED_INPUT)
+                dweights[i] += x[i / copies * h + c] * dinput[i * h + c];
         }
     route_backward(t, dlogits, dweights, v->logits, chosen, s);
     reference_round_stored(to, dlogits, s * (size_t)t->experts);

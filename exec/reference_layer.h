@@ -62,7 +62,8 @@ struct reference_pass_sequence {
     /* the first token of each token's document (struct reference_heads) */
     const int64_t *document_begin;
     const int32_t *const
-        *experts_of_layer; /* [layers] (tokens, experts_per_token); NULL: it has none */
+        *experts_of_layer;          /* [layers] (tokens, experts_per_token); NULL: it has none */
+    bool activation_weights_copies; /* struct reference */
 };
 
 /* Returns (rows, cols) zeros. */

@@ -335,7 +335,7 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
     struct arena arena = {0};
     struct reference_storage ends = new_storage(r, number, 2 * layers);
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),
-                                                     expert};
+                                                     expert, r->activation_weights_copies};
 
     /* Only the input of every layer is kept; the backward computes the layer's forward again. */
     double **x = arena_array(&arena, layers + 1, sizeof *x);

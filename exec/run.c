@@ -101,9 +101,10 @@ static void set_routed_counts(struct call *call)
     for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k].element_count = want[k].count;
     if (work_permutes(work)) { /* work_operands() takes a `to` of 0, no row, for even routing */
-        struct operand *copies = work->kind == WORK_PERMUTE     ? &call->write[0]
-                                 : work->kind == WORK_UNPERMUTE ? &call->read[0]
-                                                                : &call->read[1];
+        const bool writes = work->kind == WORK_PERMUTE || work->kind == WORK_PERMUTE_WEIGHTS;
+        struct operand *copies = writes                                  ? &call->write[0]
+                                 : work->kind == WORK_UNPERMUTE_BACKWARD ? &call->read[1]
+                                                                         : &call->read[0];
         copies->element_count = (uint64_t)(work->permute.to * work->permute.cols);
         if (work->kind == WORK_UNPERMUTE_BACKWARD)
             call->write[0].element_count = copies->element_count;

@@ -100,8 +100,8 @@ static void set_initial_values(const struct training *t, struct reference *r)
 
 /* ---- the schedule's tensors in the model ---- */
 
-/* Returns the length of a tensor's name up to its ':', which the name of a block of rows follows: for
- * "w13.weight:gate", the length of "w13.weight". */
+/* Returns the length of a tensor's name without the ':' and the name of a block of its rows: of "w13.weight:gate" it is
+ * that of "w13.weight". */
 static size_t base_name_length(const char *name)
 {
     return strcspn(name, ":");
@@ -246,6 +246,14 @@ enum training_products training_find_products(const struct ir *ir,
                    : TRAINING_PRODUCTS_DIFFERENT;
 }
 
+static bool has_work_kind(const struct ir *ir, enum work_kind kind)
+{
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.kind[op] == kind)
+            return true;
+    return false;
+}
+
 enum status training_init(struct training *t, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag)
@@ -262,6 +270,7 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
         return status;
     }
     t->reference = reference_new(model);
+    t->reference->activation_weights_copies = has_work_kind(ir, WORK_PERMUTE_WEIGHTS);
     struct reference_eight_bit_products products;
     if (training_find_products(ir, &products) == TRAINING_PRODUCTS_SAME)
         t->reference->eight_bit_products = products;
@@ -398,14 +407,6 @@ enum status training_run(struct training *t, const struct exec_options *options,
     t->bindings.next_step = 0;
     t->bindings.differing_replica_elements = 0;
     return exec_run(t->ir, t->name, &run, &io, result, diag);
-}
-
-static bool has_work_kind(const struct ir *ir, enum work_kind kind)
-{
-    for (uint32_t op = 0; op < ir->op.count; op++)
-        if (ir->op.kind[op] == kind)
-            return true;
-    return false;
 }
 
 bool training_clips_gradients(const struct ir *ir)

@@ -24,8 +24,8 @@
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
-/* The standard deviation, about 0, of all weights with options.flat_weights, also of norms' weights: that of numbers
- * uniform within 0.05. Scores of attention are then nearly 0, and operands draw less power than a model's. */
+/* The standard deviation of all weights about 0, norms' too, with options.flat_weights: that of numbers uniform
+ * within 0.05. Scores of attention are then nearly 0, and operands draw less power than a model's. */
 #define TRAINING_FLAT 0.0289
 
 struct training_options {

@@ -49,8 +49,8 @@ struct calibrated_link {
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
-    /* The classes whose first fit was refused. A printed cluster file takes the numbers of those with
-     * keeps_base_numbers from its own base. */
+    /* The classes whose first fit was refused. A class that keeps the base's numbers has those of the cluster `base` in
+     * a cluster file. */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };

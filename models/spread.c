@@ -24,8 +24,7 @@ const char *spread_part_name(enum spread_part part)
 }
 
 /* Finds the part of the spread to which a field of struct device_cost belongs. Returns false for the fields that belong
- * to none: sizes of tiles, and numbers of the device itself (data sheet, power, jitter), except the start of a
- * kernel. */
+ * to none: sizes of tiles, and what the device itself is (data sheet, power, jitter) except the start of a kernel. */
 static bool find_part_of_param(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};

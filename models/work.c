@@ -381,6 +381,8 @@ int64_t work_route_list(const struct work *work)
     case WORK_PERMUTE:
     case WORK_UNPERMUTE:
     case WORK_UNPERMUTE_BACKWARD:
+    case WORK_PERMUTE_WEIGHTS:
+    case WORK_PERMUTE_WEIGHTS_BACKWARD:
         return work->permute.route - 1;
     case WORK_ALL_TO_ALL:
         return work->all_to_all.route - 1;
@@ -410,6 +412,8 @@ int64_t work_dealt_copies(const struct work *work)
     case WORK_PERMUTE:
     case WORK_UNPERMUTE:
     case WORK_UNPERMUTE_BACKWARD:
+    case WORK_PERMUTE_WEIGHTS:
+    case WORK_PERMUTE_WEIGHTS_BACKWARD:
         return work->permute.dealt;
     case WORK_ALL_TO_ALL:
         if (work->all_to_all.dealt > 0)
@@ -434,7 +438,8 @@ double work_used_row_share(const struct work *work)
 bool work_permutes(const struct work *work)
 {
     return work->kind == WORK_PERMUTE || work->kind == WORK_UNPERMUTE ||
-           work->kind == WORK_UNPERMUTE_BACKWARD;
+           work->kind == WORK_UNPERMUTE_BACKWARD || work->kind == WORK_PERMUTE_WEIGHTS ||
+           work->kind == WORK_PERMUTE_WEIGHTS_BACKWARD;
 }
 
 /* ---- operators of recorded programs ---- */

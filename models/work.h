@@ -189,7 +189,8 @@ struct work {
         struct {
             int64_t rows, cols, touches, function; /* enum activation_function */
             int64_t route, dealt;                  /* of swiglu and its backward */
-        } activation;                              /* swiglu, gelu, and their backward */
+            int64_t weights; /* of the same: results are multiplied by a weight for each row */
+        } activation;        /* swiglu, gelu, and their backward */
         struct {
             int64_t rows, heads, dim, stride;
             /* the number of columns of a head, the last ones, that are rotated; 0: all are */
@@ -207,7 +208,7 @@ struct work {
             /* with a route: the tokens of `of` (enum permute_source) are copied to `to` rows in the order of experts */
             int64_t route, dealt, to, of;
             int64_t weights; /* of permute and unpermute: copies are multiplied by their weights */
-        } permute;           /* unpermute, unpermute_backward */
+        } permute; /* unpermute, unpermute_backward; permute_weights and its backward, whose cols is 1 */
         struct {
             int64_t rows, cols, vocab, first, part;
             /* of embedding_backward: the rows of the whole table; the rank makes the gradient of all of them before it

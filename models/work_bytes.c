@@ -136,11 +136,12 @@ static double activation_bytes(const struct work *work, struct element_sizes e)
     double count = (double)work->activation.rows * (double)work->activation.cols;
     if (work->activation.touches > 0) /* a chain of kernels, which all use one dtype */
         return count * (double)work->activation.touches * e.read_element_bytes;
+    const double weights = work->activation.weights ? (double)work->activation.rows * F32 : 0;
     switch ((enum work_kind)work->kind) {
     case WORK_SWIGLU:
-        return count * (2 * e.read_element_bytes + e.written_element_bytes);
+        return count * (2 * e.read_element_bytes + e.written_element_bytes) + weights;
     case WORK_SWIGLU_BACKWARD: /* reads dy, gate and up, writes the gradients of gate and up */
-        return count * (3 * e.read_element_bytes + 2 * e.written_element_bytes);
+        return count * (3 * e.read_element_bytes + 2 * e.written_element_bytes) + 2 * weights;
     case WORK_GELU:
         return count * (e.read_element_bytes + e.written_element_bytes);
     default: /* it is GELU_BACKWARD */
@@ -164,6 +165,9 @@ static double permute_bytes(const struct work *work, struct element_sizes e)
         work->permute.to > 0 ? (double)work->permute.to * cols : one * (double)work->permute.copies;
     double used = copies < one ? copies : one; /* rows of x without a copy are not read */
     switch ((enum work_kind)work->kind) {
+    case WORK_PERMUTE_WEIGHTS:
+    case WORK_PERMUTE_WEIGHTS_BACKWARD:
+        return weights + (work->permute.to > 0 ? (double)work->permute.to * F32 : weights);
     case WORK_PERMUTE:
         return used * e.read_element_bytes + copies * e.written_element_bytes +
                (work->permute.weights ? weights : 0);
@@ -346,6 +350,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_PERMUTE] = permute_bytes,
     [WORK_UNPERMUTE] = permute_bytes,
     [WORK_UNPERMUTE_BACKWARD] = permute_bytes,
+    [WORK_PERMUTE_WEIGHTS] = permute_bytes,
+    [WORK_PERMUTE_WEIGHTS_BACKWARD] = permute_bytes,
     [WORK_EMBEDDING] = embedding_bytes,
     [WORK_EMBEDDING_BACKWARD] = embedding_bytes,
     [WORK_CROSS_ENTROPY] = cross_entropy_bytes,

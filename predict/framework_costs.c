@@ -17,9 +17,15 @@ static const struct {
     [ROUTER_SIGMOID] = {51, 42},
 };
 
-/* The number of exchanges of a router besides those of rows: in the forward, of counts and of weights; in the backward,
- * of the gradients of weights. */
-enum { ROUTER_EXCHANGES = 2, ROUTER_EXCHANGES_BACKWARD = 1 };
+/* The exchanges of the router besides those that are ops of the schedule: forward, that of counts. Where the results of
+ * experts are summed with weights, those of weights and, backward, of their gradients are none of its ops. */
+static int router_exchanges(const struct prediction *p, bool back)
+{
+    bool sends_weights = false;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        sends_weights |= p->ir.shape[i].kind == WORK_PERMUTE_WEIGHTS;
+    return (back ? 0 : 1) + (sends_weights ? 0 : 1);
+}
 
 /* Sets issue_s[shape] of routers that run operator by operator: the host's time for their operators and, if experts are
  * spread over ranks, for their exchanges. */
@@ -34,7 +40,7 @@ static void add_router_issue_s(const struct prediction *p, const struct device_c
             continue;
         const int operators = back ? router_operators[work->route.score].backward
                                    : router_operators[work->route.score].forward;
-        const int exchanges = back ? ROUTER_EXCHANGES_BACKWARD : ROUTER_EXCHANGES;
+        const int exchanges = router_exchanges(p, back);
         issue_s[i] =
             operators * call_s + (p->choices.ep > 1 ? exchanges * cost->host_collective_s : 0);
     }
@@ -131,6 +137,18 @@ static bool is_expert_work(const struct work *work)
     }
 }
 
+/* Makes the permutation of weights cost nothing: the kernel that permutes rows permutes their weights, too
+ * (TransformerEngine, moe_permute_with_probs()). */
+static void subtract_weight_permutations(const struct prediction *p, double *work_s,
+                                         double *issue_s)
+{
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const uint8_t kind = p->ir.shape[i].kind;
+        if (kind == WORK_PERMUTE_WEIGHTS || kind == WORK_PERMUTE_WEIGHTS_BACKWARD)
+            work_s[i] = issue_s[i] = 0;
+    }
+}
+
 /* Sets of_layer[shape] of each shape of which an op belongs to a layer. Embedding, loss and optimizer have shapes of
  * their own; only the last norm may share that of the layers' norms. */
 static void mark_layer_shapes(const struct ir *ir, bool *of_layer)
@@ -178,5 +196,7 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
         add_bias_operators(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
         subtract_sink_passes(p, work_s, issue_s);
+    if (profile->activation_weights_copies)
+        subtract_weight_permutations(p, work_s, issue_s);
     subtract_graph_launches(p, cost, issue_s);
 }

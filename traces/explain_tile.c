@@ -152,9 +152,8 @@ static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t p
     return 2;
 }
 
-/* Adds the seconds of an interval to the parts of the rows that run in it. Kernels that run at the same time get equal
- * shares. If no kernel runs, all of the seconds go to messages if one runs, else to copies, else to waits, else to idle
- * time. */
+/* Adds an interval to the parts of the rows that run in it. Kernels that run at the same time get equal shares.
+ * Without a kernel messages get all of it, else copies, else waits, else idle time. */
 static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};

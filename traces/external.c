@@ -54,7 +54,7 @@ static const struct {
 #undef METRIC
 };
 
-/* Words in cells: the columns `as_run` and `counts` may be "yes"; counts of a max_seq_len may be "least": the length
+/* Words in cells: the columns as_run and counts may be "yes"; counts of a max_seq_len may be "least": the length
  * fits, and longer ones may fit, too. */
 static const char yes[] = "yes", least[] = "least";
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A prediction and the recording with which it is compared. Borrows both traces. */
+/* Borrows both traces. */
 struct foreign_sides {
     const struct trace *predicted, *measured;
     /* [labels of the trace] the class of the kernels with that name */

@@ -28,7 +28,7 @@ enum step_event_kind {
     STEP_FILL,
     STEP_COLLECTIVE, /* "comm" */
     STEP_OPAQUE,     /* a kernel of which only the bytes are known */
-    /* events without "k", by the member "op" */
+    /* what has no "k", by the member "op" */
     STEP_RECORD,    /* stream `s` records event `e` */
     STEP_WAIT,      /* stream `s` waits for event `e` */
     STEP_HOST_WAIT, /* the host waits for event `e`, or for stream `s` */

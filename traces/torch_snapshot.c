@@ -314,7 +314,7 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
     for (const struct pickle_item *i = list_items(pickle_find(segment, "blocks")); i != NULL;
          i = i->next, address += size) {
         const char *state = pickle_text_or(pickle_find(i->value, "state"), "");
-        /* the states of a block in use are active_allocated and active_pending_free */
+        /* active_allocated or active_pending_free */
         bool active = strncmp(state, "active", 6) == 0;
         size = bytes_member(i->value, "size");
         if (active && find_change(since->taken, since->taken_count, address) == NULL)

@@ -250,3 +250,47 @@ const char *cpu_unpermute_backward(const struct call *call, float *scratch)
         }
     return NULL;
 }
+
+/* Returns the element of the weights [rows, copies] that belongs to row i of the copies; -1: none, the row pads. */
+static int64_t weight_of_row(const struct call *call, int64_t i)
+{
+    const int64_t rows = call->work->permute.rows, copies = call->work->permute.copies;
+    if (call->routed_rows == NULL)
+        return i % rows * copies + i / rows;
+    const int64_t t = call->routed_rows->source_row[i];
+    return t < 0 ? -1 : t * copies + call->routed_rows->source_copy[i];
+}
+
+/* Returns the number of rows that copies of tokens fill, padding included. */
+static int64_t copied_rows(const struct call *call)
+{
+    return call->routed_rows != NULL ? call->routed_rows->row_count
+                                     : call->work->permute.rows * call->work->permute.copies;
+}
+
+const char *cpu_permute_weights(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const float *weights = call->read[0].data; /* (rows, copies) */
+    float *y = call->write[0].data;            /* (to) */
+    for (int64_t i = 0; i < copied_rows(call); i++) {
+        const int64_t from = weight_of_row(call, i);
+        y[i] = from < 0 ? 0 : weights[from];
+    }
+    return NULL;
+}
+
+const char *cpu_permute_weights_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const float *dy = call->read[0].data;
+    float *d_weights = call->write[0].data;
+    memset(d_weights, 0, (size_t)(work->permute.rows * work->permute.copies) * sizeof *d_weights);
+    for (int64_t i = 0; i < copied_rows(call); i++) {
+        const int64_t to = weight_of_row(call, i);
+        if (to >= 0)
+            d_weights[to] = dy[i];
+    }
+    return NULL;
+}

@@ -70,7 +70,8 @@ cpu_math cpu_rope, cpu_rope_backward, cpu_latent_keys, cpu_latent_keys_backward;
 size_t cpu_rope_scratch_floats(const struct work *work);
 
 /* exec/cpu/experts.c */
-cpu_math cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward;
+cpu_math cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward,
+    cpu_permute_weights, cpu_permute_weights_backward;
 size_t cpu_route_scratch_floats(const struct work *work);
 
 /* exec/cpu/loss.c */

@@ -47,56 +47,36 @@ static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
     return (u + 1) * x * s;
 }
 
-/* Computes the forward of gated activations whose function is not SiLU; gated_backward() computes their backward. */
-static void gated_activation(const struct call *call)
+/* Returns the result of a gated activation for gate and up, and the slopes by both. */
+static float apply_gated(int64_t function, float gate, float up, float *by_gate, float *by_up)
 {
-    const int64_t cols = call->work->activation.cols;
-    const bool clamps = call->work->activation.function == FUNCTION_CLAMPED;
-    float slope, other;
-    for (int64_t i = 0; i < call->work->activation.rows; i++) {
-        const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
-        float *y = (float *)call->write[0].data + i * cols;
-        for (int64_t j = 0; j < cols; j++)
-            y[j] = clamps
-                       ? clamped_swiglu(gate[j], up[j], &slope, &other)
-                       : apply_activation(call->work->activation.function, gate[j], &slope) * up[j];
+    if (function == FUNCTION_CLAMPED)
+        return clamped_swiglu(gate, up, by_gate, by_up);
+    if (function == FUNCTION_OF_KIND) { /* silu, whose derivative is s (1 + x (1 - s)) */
+        const float s = sigmoid(gate);
+        *by_up = gate * s;
+        *by_gate = up * s * (1 + gate * (1 - s));
+        return gate * s * up;
     }
-}
-
-static void gated_backward(const struct call *call)
-{
-    const int64_t cols = call->work->activation.cols;
-    for (int64_t i = 0; i < call->work->activation.rows; i++) {
-        const float *dy = (const float *)call->read[0].data + i * cols;
-        const float *gate = (const float *)call->read[1].data + 2 * i * cols, *up = gate + cols;
-        float *d_gate = (float *)call->write[0].data + 2 * i * cols, *d_up = d_gate + cols;
-        for (int64_t j = 0; j < cols; j++) {
-            float by_gate, by_up;
-            if (call->work->activation.function == FUNCTION_CLAMPED) {
-                clamped_swiglu(gate[j], up[j], &by_gate, &by_up);
-            } else {
-                by_up = apply_activation(call->work->activation.function, gate[j], &by_gate);
-                by_gate *= up[j];
-            }
-            d_gate[j] = dy[j] * by_gate;
-            d_up[j] = dy[j] * by_up;
-        }
-    }
+    *by_up = apply_activation(function, gate, by_gate);
+    *by_gate *= up;
+    return *by_up * up;
 }
 
 const char *cpu_swiglu(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    if (call->work->activation.function != FUNCTION_OF_KIND) {
-        gated_activation(call);
-        return NULL;
-    }
-    for (int64_t i = 0; i < rows; i++) {
+    const struct work *work = call->work;
+    const int64_t cols = work->activation.cols;
+    const float *weights = work->activation.weights ? call->read[1].data : NULL; /* (rows) */
+    float by_gate, by_up;
+    for (int64_t i = 0; i < work->activation.rows; i++) {
         const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
         float *y = (float *)call->write[0].data + i * cols;
         for (int64_t j = 0; j < cols; j++)
-            y[j] = gate[j] * sigmoid(gate[j]) * up[j];
+            y[j] = apply_gated(work->activation.function, gate[j], up[j], &by_gate, &by_up);
+        for (int64_t j = 0; weights != NULL && j < cols; j++)
+            y[j] *= weights[i];
     }
     return NULL;
 }
@@ -104,20 +84,25 @@ const char *cpu_swiglu(const struct call *call, float *scratch)
 const char *cpu_swiglu_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    if (call->work->activation.function != FUNCTION_OF_KIND) {
-        gated_backward(call);
-        return NULL;
-    }
-    for (int64_t i = 0; i < rows; i++) {
+    const struct work *work = call->work;
+    const int64_t cols = work->activation.cols;
+    const float *weights = work->activation.weights ? call->read[2].data : NULL; /* (rows) */
+    for (int64_t i = 0; i < work->activation.rows; i++) {
         const float *dy = (const float *)call->read[0].data + i * cols;
         const float *gate = (const float *)call->read[1].data + 2 * i * cols, *up = gate + cols;
         float *d_gate = (float *)call->write[0].data + 2 * i * cols, *d_up = d_gate + cols;
-        for (int64_t j = 0; j < cols; j++) { /* silu' = s (1 + x (1 - s)) */
-            float x = gate[j], s = sigmoid(x), dup = dy[j] * x * s;
-            d_gate[j] = dy[j] * up[j] * s * (1 + x * (1 - s));
-            d_up[j] = dup;
+        const float weight = weights != NULL ? weights[i] : 1;
+        double dot = 0;
+        for (int64_t j = 0; j < cols; j++) {
+            float by_gate, by_up;
+            const float y =
+                apply_gated(work->activation.function, gate[j], up[j], &by_gate, &by_up);
+            dot += (double)dy[j] * (double)y;
+            d_gate[j] = weight * dy[j] * by_gate;
+            d_up[j] = weight * dy[j] * by_up;
         }
+        if (weights != NULL)
+            ((float *)call->write[1].data)[i] = (float)dot;
     }
     return NULL;
 }

@@ -40,8 +40,7 @@ static float write_block_scale(const struct call *call, void *scales, int64_t wh
     return factor;
 }
 
-/* Writes a narrow copy of x, row after row, and its scales, block after block; scales are f32 or bytes. which: the
- * index of the first scale to write. */
+/* Writes a narrow copy of x, row after row, and its scales, block after block; scales are f32 or bytes. */
 static void quantise_copy(const struct call *call, struct strided_matrix x, void *to, void *scales,
                           int64_t which)
 {

@@ -466,7 +466,7 @@ static bool has_workspace(const struct call *call, const struct fused *fused)
            (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
 }
 
-/* Sets rows [begin..end) of a tensor (rows, heads, dim) to zero. */
+/* Sets rows begin .. end of a tensor (rows, heads, dim) to zero. */
 static int zero_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
                      int64_t dim, cudaStream_t stream)
 {

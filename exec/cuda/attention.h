@@ -69,7 +69,7 @@ struct attention_part {
     int64_t window; /* the most keys that a query sees; 0: all that the mask allows */
     uint8_t mask;   /* enum fused_mask */
 };
-/* Sets *part to the part that a fused kernel can compute. Returns false if no fused mask equals this op's. */
+/* Finds the part that a fused kernel can compute. False: no fused mask equals this op's. */
 bool attention_find_fused_part(const struct work *work, struct attention_part *part);
 
 /* ---- attention_tiles.c ---- */

@@ -168,12 +168,19 @@ static enum cuda_function activation_function_of(const struct call *call)
 
 static int swiglu(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_swiglu(write_array(call, 0), read_array(call, 0), call->work->rows.rows,
-                       call->work->rows.cols, activation_function_of(call), place->stream);
+    return cuda_swiglu(write_array(call, 0), read_array(call, 0),
+                       call->work->activation.weights ? call->read[1].data : NULL,
+                       call->work->activation.rows, call->work->activation.cols,
+                       activation_function_of(call), place->stream);
 }
 
 static int swiglu_backward(const struct call *call, const struct cuda_launch_context *place)
 {
+    if (call->work->activation.weights)
+        return cuda_weighted_swiglu_backward(
+            write_array(call, 0), call->write[1].data, read_array(call, 0), read_array(call, 1),
+            call->read[2].data, call->work->activation.rows, call->work->activation.cols,
+            activation_function_of(call), place->stream);
     return cuda_swiglu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
                                 call->work->rows.rows, call->work->rows.cols,
                                 activation_function_of(call), place->stream);
@@ -466,6 +473,20 @@ static int unpermute_backward(const struct call *call, const struct cuda_launch_
                                    w->permute.cols, w->permute.copies, place->stream);
 }
 
+static int permute_weights(const struct call *call, const struct cuda_launch_context *place)
+{
+    return cuda_permute_weights(call->write[0].data, call->read[0].data, call->work->permute.rows,
+                                call->work->permute.copies, place->stream);
+}
+
+static int permute_weights_backward(const struct call *call,
+                                    const struct cuda_launch_context *place)
+{
+    return cuda_permute_weights_backward(call->write[0].data, call->read[0].data,
+                                         call->work->permute.rows, call->work->permute.copies,
+                                         place->stream);
+}
+
 /* ---- layout ---- */
 
 static struct cuda_pack pack_of(const struct work *work, const struct operand *whole,
@@ -684,6 +705,8 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_PERMUTE] = {permute, NULL},
     [WORK_UNPERMUTE] = {unpermute, NULL},
     [WORK_UNPERMUTE_BACKWARD] = {unpermute_backward, NULL},
+    [WORK_PERMUTE_WEIGHTS] = {permute_weights, NULL},
+    [WORK_PERMUTE_WEIGHTS_BACKWARD] = {permute_weights_backward, NULL},
     [WORK_EMBEDDING] = {embedding, NULL},
     [WORK_EMBEDDING_BACKWARD] = {embedding_backward, embedding_backward_scratch_bytes},
     [WORK_CROSS_ENTROPY] = {cross_entropy, loss_scratch_bytes},

@@ -20,8 +20,7 @@
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
     LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
-/* Lets a kernel be launched with `bytes` of dynamic shared memory. A launch needs it if its shared memory, static
- * variables included, is more than SHARED_FREE bytes. */
+/* Needed before a launch with more than SHARED_FREE bytes of shared memory, static variables included. */
 #define ALLOW_SHARED(kernel, bytes)                                                                \
     (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 

@@ -138,8 +138,7 @@ static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces,
     }
 }
 
-/* Writes the table of an attention to host memory, and sets *documents to the addresses that its arrays will have on
- * the device. */
+/* Writes the table of an attention to host memory, and says where its arrays are on the device. */
 static void put_table(char *host, char *device, const struct assignment_pieces *pieces,
                       const struct work *work, struct fused_documents *documents)
 {

@@ -37,7 +37,7 @@ enum { CUDA_SCRATCH_ALIGNMENT = 256 };
 
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream);
-/* Sets y to a + b + bias, where bias (cols) is added to every row. */
+/* y = a + b + bias, where bias (cols) is added to every row. */
 int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
                   struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream);
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
@@ -50,11 +50,16 @@ struct cuda_stored {
     float value[16], scale_value[256];
 };
 int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t stream);
-int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
-                enum cuda_function function, cudaStream_t stream);
+/* weights [rows] multiply the rows of y; NULL: all are 1. */
+int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                int64_t cols, enum cuda_function function, cudaStream_t stream);
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
                          int64_t rows, int64_t cols, enum cuda_function function,
                          cudaStream_t stream);
+/* The same with weights, whose gradients d_weights [rows] it sets. dx may be x. */
+int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
+                                  struct cuda_array x, const float *weights, int64_t rows,
+                                  int64_t cols, enum cuda_function function, cudaStream_t stream);
 int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda_function function,
               cudaStream_t stream);
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
@@ -226,6 +231,11 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
 int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                             struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
                             int64_t copies, cudaStream_t stream);
+/* Transposes weights [rows, copies] to y [copies, rows], the order of experts; the backward does the reverse. */
+int cuda_permute_weights(float *y, const float *weights, int64_t rows, int64_t copies,
+                         cudaStream_t stream);
+int cuda_permute_weights_backward(float *d_weights, const float *dy, int64_t rows, int64_t copies,
+                                  cudaStream_t stream);
 /* Copies rows of `row_bytes` bytes from the order [ranks, experts, copies], by the ranks that sent them, to the order
  * [experts, ranks, copies]; with to_rank_order in the other direction. expert_begins [experts + 1]: the first copy of
  * each expert among the copies that every rank sends. */

@@ -239,3 +239,26 @@ int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_
                   threads_for_row(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
                   rows_of(dy, cols), rows_of(x, cols), weights, rows, cols, copies);
 }
+
+static __global__ void transpose_weights_kernel(float *y, const float *x, int64_t rows,
+                                                int64_t cols)
+{
+    FOR_EACH(k, rows * cols)
+    {
+        y[(k % cols) * rows + k / cols] = x[k];
+    }
+}
+
+int cuda_permute_weights(float *y, const float *weights, int64_t rows, int64_t copies,
+                         cudaStream_t stream)
+{
+    return LAUNCH_APART(transpose_weights_kernel, blocks_for(rows * copies, THREADS), THREADS,
+                        stream, y, weights, rows, copies);
+}
+
+int cuda_permute_weights_backward(float *d_weights, const float *dy, int64_t rows, int64_t copies,
+                                  cudaStream_t stream)
+{
+    return LAUNCH_APART(transpose_weights_kernel, blocks_for(rows * copies, THREADS), THREADS,
+                        stream, d_weights, dy, copies, rows);
+}

@@ -89,8 +89,7 @@ static __device__ __forceinline__ float scale_of(const struct cuda_stored &w, ui
 
 enum { TOO_MANY_ELEMENTS = 1 }; /* cudaErrorInvalidValue */
 
-/* Sets y to the numbers that the weight stands for. It divides in 32 bits, which is several times as fast as in 64:
- * cuda_dequantise() refuses weights of more elements. */
+/* Divides in 32 bits, which is several times as fast: cuda_dequantise() refuses weights of more elements. */
 static __global__ void dequantise_kernel(struct array y, struct cuda_stored w)
 {
     const uint32_t scale_elements = (uint32_t)w.scale_elements;
@@ -179,8 +178,8 @@ static __device__ __forceinline__ float apply_gated(enum cuda_function function,
     return *by_up * up;
 }
 
-static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols,
-                                     enum cuda_function function)
+static __global__ void swiglu_kernel(struct array y, struct array x, const float *weights,
+                                     int64_t rows, int64_t cols, enum cuda_function function)
 {
     FOR_GROUPS(w, rows, column_groups(cols))
     {
@@ -189,20 +188,21 @@ static __global__ void swiglu_kernel(struct array y, struct array x, int64_t row
         struct stored8 sg = fetch8(x, 2 * row * cols + c, n);
         struct stored8 su = fetch8(x, (2 * row + 1) * cols + c, n);
         struct eight_floats gate = unpack8(sg, x.dtype), up = unpack8(su, x.dtype);
+        float weight = weights != NULL ? weights[row] : 1;
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
             float by_gate, by_up;
-            up.x[j] = apply_gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
+            up.x[j] = weight * apply_gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
         }
         store8(y, row * cols + c, n, up);
     }
 }
 
-int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
-                enum cuda_function function, cudaStream_t stream)
+int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                int64_t cols, enum cuda_function function, cudaStream_t stream)
 {
     return LAUNCH_APART(swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
-                        stream, rows_of(y, cols), rows_of(x, cols), rows, cols, function);
+                        stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols, function);
 }
 
 static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
@@ -237,6 +237,46 @@ int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda
     return LAUNCH_APART(swiglu_backward_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
                         THREADS, stream, rows_of(dx, cols), rows_of(dy, cols), rows_of(x, cols),
                         rows, cols, function);
+}
+
+/* A block for each row. */
+static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d_weights,
+                                                       struct array dy, struct array x,
+                                                       const float *weights, int64_t rows,
+                                                       int64_t cols, enum cuda_function function)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        float weight = weights[row], dot = 0;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct eight_floats gate = load8(x, 2 * row * cols + c, (int)n);
+            struct eight_floats up = load8(x, (2 * row + 1) * cols + c, (int)n);
+            struct eight_floats d = load8(dy, row * cols + c, (int)n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++) {
+                float by_gate, by_up;
+                float y = apply_gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
+                if (j < n) /* the function need not be 0 behind the row */
+                    dot += d.x[j] * y;
+                gate.x[j] = weight * d.x[j] * by_gate;
+                up.x[j] = weight * d.x[j] * by_up;
+            }
+            store8(dx, 2 * row * cols + c, (int)n, gate);
+            store8(dx, (2 * row + 1) * cols + c, (int)n, up);
+        }
+        dot = block_sum(dot);
+        if (threadIdx.x == 0)
+            d_weights[row] = dot;
+    }
+}
+
+int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
+                                  struct cuda_array x, const float *weights, int64_t rows,
+                                  int64_t cols, enum cuda_function function, cudaStream_t stream)
+{
+    return LAUNCH(weighted_swiglu_backward_kernel, blocks_for(rows, 1),
+                  threads_for_row(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
+                  rows_of(dy, cols), rows_of(x, cols), weights, rows, cols, function);
 }
 
 static __global__ void gelu_kernel(struct array y, struct array x, int64_t count,

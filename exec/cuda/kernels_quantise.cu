@@ -41,8 +41,7 @@ int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, v
                           (int64_t)blocks);
 }
 
-/* Returns the bits of the number nearest to x, ties to even; what exceeds the largest number becomes that number
- * (exec/number.c). */
+/* Rounds to nearest, ties to even; what exceeds the largest number becomes that number (exec/number.c). */
 static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits type, float x)
 {
     const uint32_t bits = __float_as_uint(x);

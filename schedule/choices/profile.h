@@ -138,6 +138,9 @@ struct profile {
     bool host_waits_for_expert_counts;
     /* the router's scores, weights and counts are operators of their own */
     bool router_by_operators;
+    /* the activation of experts multiplies its results by the weights of copies, so that nothing keeps what experts
+     * write; false: the sum of a token's results multiplies them */
+    bool activation_weights_copies;
     bool call_per_expert; /* a grouped product is one call of cuBLAS for each expert */
     /* An expert's second bias is not part of its product: separate operators add it, expert by expert, times the
      * weights of copies in fp32 (docs/costs.md, "Biases of experts"). The gradient of the first bias is part of a

@@ -67,6 +67,7 @@ static const struct strategy strategies[] = {
      .reduces_in_place = true,          /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */         \
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
      .reuse_within_elements = 1,               /* the head, which is read next, stays gathered, as in torchtitan */      \
+     .activation_weights_copies = true, /* nothing keeps what experts write */                                         \
      .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
      .loss = LOSS_TE,                   /* one kernel, which writes the gradient over the logits */                    \
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
@@ -268,6 +269,7 @@ static const struct profile profiles[] = {
      .first_tile_waits_for_gather = true,             /* cp_comm_type=all_gather: keys and values before any tile */
      .pipeline_messages_sync = true,             /* as megatron */
      .host_waits_for_expert_counts = true,              /* as megatron */
+     .activation_weights_copies = true, /* Megatron-Core from 0.13 on: experts.py, weighted_bias_swiglu_impl() */
      .router_by_operators = true,       /* moe_router_fusion is off by default; docs/costs.md */
      .call_per_expert = true,              /* TransformerEngine, multi_stream_cublas_gemm() */
      .expert_bias_by_operators = true,         /* experts.py, TEGroupedMLP._apply_bias(): fc2 has skip_bias_add */

@@ -172,6 +172,8 @@ enum { FFN_PARTS = 2 };
 struct expert_saved {
     buffer_id logits, weights;      /* [rows, experts], [rows, copies], f32 */
     buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute and write */
+    /* [copies rows] f32: the weights of what experts read, if the activation multiplies its results by them */
+    buffer_id row_weights;
     buffer_id shared_up, shared_act;
 };
 

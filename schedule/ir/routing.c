@@ -281,6 +281,8 @@ static int64_t row_capacity_of(const struct work *work)
     case WORK_PERMUTE:
     case WORK_UNPERMUTE:
     case WORK_UNPERMUTE_BACKWARD:
+    case WORK_PERMUTE_WEIGHTS:
+    case WORK_PERMUTE_WEIGHTS_BACKWARD:
         return work->permute.to;
     default:
         return 0;

@@ -10,7 +10,10 @@
  * Other dispatchers send tokens first and copy them then: each rank gets the tokens of all ranks
  * (MoEAllGatherTokenDispatcher), or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP), with
  * their weights. It copies the rows of its own experts, sums a token's weighted results, and the sums of ranks are
- * added on the way back. */
+ * added on the way back.
+ *
+ * Where the activation multiplies by the weights of copies, these weights take the way of the rows, and the sums have
+ * no weights. */
 #include "schedule/step/experts.h"
 #include "schedule/attention/project.h"
 #include "schedule/choices/profile.h"
@@ -35,11 +38,19 @@ static struct work route_work(const struct emit *e, enum work_kind kind, struct 
 }
 
 static struct work activation_work(const struct emit *e, enum work_kind kind,
-                                   struct expert_rows rows, int64_t cols)
+                                   struct expert_rows rows, int64_t cols, bool weights)
 {
     return (struct work){.kind = (uint8_t)kind,
                          .activation = {rows.capacity_rows, cols, 0, emit_activation_function(e),
-                                        rows.route, rows.dealt}};
+                                        rows.route, rows.dealt, weights}};
+}
+
+/* True if the activation of experts multiplies its results by the weights of copies; false: the sum of a token's
+ * results does. An expert's second bias, which is to be multiplied as well, is added after the activation. */
+static bool activation_weights_copies(const struct emit *e)
+{
+    const struct transformer *m = e->choices->model;
+    return e->choices->profile->activation_weights_copies && !m->router_on_input && !m->bias_ffn;
 }
 
 static void emit_compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
@@ -118,6 +129,16 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
     return work;
 }
 
+/* Returns the work that puts the weights [rows, copies] of tokens in the order of the rows that permute_work() makes,
+ * or, backward, the gradients of these rows in that of the weights. */
+static struct work permute_weights_work(const struct emit *e, enum work_kind kind,
+                                        const struct route_rows *rows)
+{
+    struct work work = permute_work(e, kind, rows, false);
+    work.permute.cols = 1;
+    return work;
+}
+
 /* Returns the rows that permute_work() makes of tokens. */
 static int64_t permuted_rows(const struct route_rows *rows)
 {
@@ -133,26 +154,40 @@ static struct view emit_exchange(struct emit *e, struct work work, const char *s
     return y;
 }
 
+/* What is sent for each copy of a token. */
+struct copy_format {
+    int64_t cols;
+    enum dtype dtype;
+};
+
+static struct copy_format hidden_format(const struct emit *e)
+{
+    return (struct copy_format){e->choices->model->hidden, e->ir->dtype};
+}
+
+static const struct copy_format weight_format = {1, DTYPE_F32};
+
 /* Emits an all-to-all of copies of tokens: to the ranks of their experts if `ahead` is set, else back. */
 static struct view all_to_all(struct emit *e, const char *stem, enum category category,
-                              struct view x, const struct route_rows *rows, bool ahead)
+                              struct view x, struct copy_format format,
+                              const struct route_rows *rows, bool ahead)
 {
-    const int64_t h = e->choices->model->hidden, sent = rows->expert_copies * h;
+    const int64_t sent = rows->expert_copies * format.cols;
     const struct expert_rows own = rows->own_experts;
-    const enum dtype dtype = e->ir->dtype;
+    const int64_t copy_bytes = format.cols * (int64_t)dtype_bytes(format.dtype);
     struct work work = {.kind = WORK_ALL_TO_ALL,
                         .all_to_all = {.group = e->group.ep,
-                                       .bytes = own.capacity_rows * h * (int64_t)dtype_bytes(dtype),
+                                       .bytes = own.capacity_rows * copy_bytes,
                                        .algorithm = ALGORITHM_AUTO}};
     if (own.route > 0) {
         work.all_to_all.route = own.route;
-        work.all_to_all.cols = h;
+        work.all_to_all.cols = format.cols;
         work.all_to_all.ahead = ahead ? sent : 0;
         work.all_to_all.back = ahead ? 0 : sent;
         work.all_to_all.dealt = own.kept > 0 ? own.dealt : 0;
     }
-    return emit_exchange(e, work, stem, category, dtype, x,
-                         ahead ? own.capacity_rows : rows->expert_copies, h);
+    return emit_exchange(e, work, stem, category, format.dtype, x,
+                         ahead ? own.capacity_rows : rows->expert_copies, format.cols);
 }
 
 /* Returns the exchange of rows of `cols` elements between ranks with different experts. ahead: it brings a rank the
@@ -202,60 +237,67 @@ static void combine_tokens(struct emit *e, struct view x, struct view y, enum dt
 /* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
  * kernel knows how many rows each expert has. */
 static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                              struct expert_rows rows)
+                              int64_t cols, struct expert_rows rows)
 {
-    const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
+    const int64_t ranks = e->choices->ep;
     struct work work = {.kind = (uint8_t)kind,
                         .pack = {ranks,
                                  own_experts(e),
-                                 {rows.capacity_rows / e->choices->model->experts * h, 0, 0},
+                                 {rows.capacity_rows / e->choices->model->experts * cols, 0, 0},
                                  0,
                                  0}};
     if (rows.route > 0)
-        work.pack = (struct pack_size){rows.capacity_rows, 1, {h, 0, 0}, rows.route, rows.dealt};
+        work.pack = (struct pack_size){rows.capacity_rows, 1, {cols, 0, 0}, rows.route, rows.dealt};
     emit_compute(e, work, &x, 1, &y, 1);
+}
+
+/* True if copies, not tokens, go to the ranks of their experts. */
+static bool sends_copies(const struct emit *e, const struct route_rows *rows)
+{
+    return e->choices->ep > 1 && !sends_tokens_not_copies(rows);
 }
 
 /* Sends copies to the ranks of their experts. What arrives is to be passed to arrange_rows(). Without other ranks,
  * or if tokens were sent, it returns x. */
-static struct view dispatch(struct emit *e, struct view x, const struct route_rows *rows)
+static struct view dispatch(struct emit *e, struct view x, struct copy_format format,
+                            const struct route_rows *rows)
 {
-    return e->choices->ep == 1 || sends_tokens_not_copies(rows)
-               ? x
-               : all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows, true);
+    return sends_copies(e, rows)
+               ? all_to_all(e, "received", CATEGORY_COMMUNICATION, x, format, rows, true)
+               : x;
 }
 
 /* Returns what dispatch() returned in the order of the rank's experts. */
 static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
-                                const struct route_rows *rows)
+                                struct copy_format format, const struct route_rows *rows)
 {
-    if (e->choices->ep == 1 || sends_tokens_not_copies(rows))
+    if (!sends_copies(e, rows))
         return x;
-    const struct view y = view_whole(
-        e, emit_activation(e, stem, rows->own_experts.capacity_rows, e->choices->model->hidden));
-    reorder_rank_rows(e, WORK_PACK, x, y, rows->own_experts);
+    const struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, format.dtype,
+                                      rows->own_experts.capacity_rows, format.cols);
+    reorder_rank_rows(e, WORK_PACK, x, y, format.cols, rows->own_experts);
     return y;
 }
 
 /* Does the reverse of arrange_rows(). */
-static struct view arrange_for_ranks(struct emit *e, struct view x, const struct route_rows *rows)
+static struct view arrange_for_ranks(struct emit *e, struct view x, struct copy_format format,
+                                     const struct route_rows *rows)
 {
-    if (e->choices->ep == 1 || sends_tokens_not_copies(rows))
+    if (!sends_copies(e, rows))
         return x;
-    const struct view sent =
-        emit_compute_tensor(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.capacity_rows,
-                            e->choices->model->hidden);
-    reorder_rank_rows(e, WORK_UNPACK, x, sent, rows->own_experts);
+    const struct view sent = emit_tensor(e, "sent", CATEGORY_COMMUNICATION, format.dtype,
+                                         rows->own_experts.capacity_rows, format.cols);
+    reorder_rank_rows(e, WORK_UNPACK, x, sent, format.cols, rows->own_experts);
     return sent;
 }
 
 /* Does the reverse of dispatch(). */
 static struct view combine_rows(struct emit *e, const char *stem, struct view sent,
-                                const struct route_rows *rows)
+                                struct copy_format format, const struct route_rows *rows)
 {
-    return e->choices->ep == 1 || sends_tokens_not_copies(rows)
-               ? sent
-               : all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
+    return sends_copies(e, rows)
+               ? all_to_all(e, stem, CATEGORY_ACTIVATION, sent, format, rows, false)
+               : sent;
 }
 
 /* The host waits for the numbers of rows before it launches more, where the profile does so. Padded rows are known. */
@@ -280,8 +322,9 @@ static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, 
     const struct view up = view_whole(e, saved->shared_up), act = view_whole(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
-    emit_compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f),
-                 &up, 1, &act, 1);
+    emit_compute(
+        e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f, false),
+        &up, 1, &act, 1);
     emit_discard(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
     emit_discard(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
 }
@@ -304,7 +347,7 @@ static void sum_results(struct emit *e, struct view made, struct view weights, s
                         const struct route_rows *rows)
 {
     const struct view read[2] = {made, weights};
-    const bool weighted = !e->choices->model->router_on_input;
+    const bool weighted = !e->choices->model->router_on_input && !activation_weights_copies(e);
     if (!sends_tokens_not_copies(rows)) {
         emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &y,
                      1);
@@ -313,7 +356,8 @@ static void sum_results(struct emit *e, struct view made, struct view weights, s
     const int64_t h = e->choices->model->hidden;
     const struct view sum =
         emit_compute_tensor(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
-    emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, true), read, 2, &sum, 1);
+    emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &sum,
+                 1);
     combine_tokens(e, sum, y, e->ir->dtype, h, rows);
 }
 
@@ -324,6 +368,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct transformer *m = c->model;
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool shares = m->shared_ffn > 0, whole = y.count > 0;
+    const bool inside = activation_weights_copies(e);
     const struct route_rows own = route_rows(e, layer, rows);
     struct view shared = view_none(), read = x;
     if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
@@ -356,27 +401,42 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
     emit_compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
                  (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
+    struct view row_weights = view_none();
+    if (inside) {
+        row_weights = new_f32_tensor(e, "row_weights", permuted_rows(&own), 1);
+        emit_compute(e, permute_weights_work(e, WORK_PERMUTE_WEIGHTS, &own), &weights, 1,
+                     &row_weights, 1);
+    }
     if (!sends_tokens_not_copies(&own)) {
         wait_for_counts(e, &own);
         combined_begin_part(e, FORWARD_EXCHANGE);
     }
-    const struct view sent = dispatch(e, dealt, &own);
+    const struct view sent = dispatch(e, dealt, hidden_format(e), &own);
+    if (inside)
+        row_weights = dispatch(e, row_weights, weight_format, &own);
     combined_begin_part(e, FORWARD_EXPERTS);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
         shared_experts_first(e, layer, x, rows, saved);
-    const struct view permuted = arrange_rows(e, "dispatched", sent, &own);
+    const struct view permuted = arrange_rows(e, "dispatched", sent, hidden_format(e), &own);
     saved->permuted = permuted.buffer;
+    if (inside) {
+        row_weights = arrange_rows(e, "dispatched_weights", row_weights, weight_format, &own);
+        saved->row_weights = row_weights.buffer;
+    }
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
                         optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
                         2 * f, h);
-    emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f), &up, 1, &act, 1);
+    emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f, inside),
+                 (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
     emit_discard(e, RECOMPUTE_MOE_ACT, act.buffer);
     const struct view written =
         view_whole(e, emit_activation(e, "expert_y", own.own_experts.capacity_rows, h));
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
                         own.own_experts, h, f);
-    const struct view made = combine_rows(e, "returned", arrange_for_ranks(e, written, &own), &own);
+    const struct view made =
+        combine_rows(e, "returned", arrange_for_ranks(e, written, hidden_format(e), &own),
+                     hidden_format(e), &own);
     saved->y = made.buffer;
     const struct view routed =
         shares && whole ? emit_compute_tensor(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
@@ -409,9 +469,10 @@ static struct view shared_experts_second_backward(struct emit *e, uint32_t layer
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), d_act,
                 rows, f, h);
     emit_weight_grad(e, layer, WEIGHT_SHARED_DOWN, dy, act, h, f, rows);
-    emit_compute(
-        e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){.capacity_rows = rows}, f),
-        (struct view[]){d_act, up}, 2, &d_up, 1);
+    emit_compute(e,
+                 activation_work(e, WORK_SWIGLU_BACKWARD,
+                                 (struct expert_rows){.capacity_rows = rows}, f, false),
+                 (struct view[]){d_act, up}, 2, &d_up, 1);
     return d_up;
 }
 
@@ -434,6 +495,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
+    const bool inside = activation_weights_copies(e);
     const struct route_rows own = route_rows(e, layer, rows);
     const struct view logits = view_whole(e, saved->logits),
                       weights = view_whole(e, saved->weights);
@@ -448,7 +510,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute_tensor(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
     struct view d_weights = new_f32_tensor(e, "d_expert_weights", own.read_rows, copies),
                 d_shared = view_none();
-    if (m->router_on_input)
+    if (m->router_on_input || inside)
         emit_compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
     else
         emit_compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
@@ -462,32 +524,45 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute_tensor(e, "d_expert_up", CATEGORY_ACTIVATION, all.capacity_rows, 2 * f);
     const struct view d_read =
         emit_compute_tensor(e, "d_permuted", CATEGORY_ACTIVATION, all.capacity_rows, h);
-    const struct view d_sent = dispatch(e, d_made, &own);
+    const struct view d_sent = dispatch(e, d_made, hidden_format(e), &own);
     combined_begin_part(e, BACKWARD_EXPERTS);
     if (both)
         d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
-    const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, &own);
+    const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, hidden_format(e), &own);
     emit_grouped_matmul(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         view_none(), d_act, all, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, all, h);
-    emit_compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
-                 &d_up, 1);
+    struct view d_row_weights = view_none(), row_weights = view_none();
+    if (inside) {
+        row_weights = view_whole(e, saved->row_weights);
+        d_row_weights = new_f32_tensor(e, "d_row_weights", all.capacity_rows, 1);
+    }
+    emit_compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f, inside),
+                 (struct view[]){d_act, up, row_weights}, inside ? 3 : 2,
+                 (struct view[]){d_up, d_row_weights}, inside ? 2 : 1);
     emit_grouped_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(),
                         d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
-    const struct view d_ranks = arrange_for_ranks(e, d_read, &own);
+    const struct view d_ranks = arrange_for_ranks(e, d_read, hidden_format(e), &own);
     const bool sums = sends_tokens_not_copies(&own);
     const struct view sum =
         sums ? emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h)
              : view_none();
     if (sums)
         emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_ranks, 1, &sum, 1);
+    const struct work weights_back = permute_weights_work(e, WORK_PERMUTE_WEIGHTS_BACKWARD, &own);
+    if (inside)
+        d_row_weights = arrange_for_ranks(e, d_row_weights, weight_format, &own);
+    if (inside && sums)
+        emit_compute(e, weights_back, &d_row_weights, 1, &d_weights, 1);
     combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
     emit_delayed(e);
     combined_begin_part(e, BACKWARD_EXCHANGE);
-    const struct view d_permuted = combine_rows(e, "d_returned", d_ranks, &own);
+    const struct view d_permuted = combine_rows(e, "d_returned", d_ranks, hidden_format(e), &own);
+    if (inside)
+        d_row_weights = combine_rows(e, "d_returned_weights", d_row_weights, weight_format, &own);
     if (both)
         d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
 
@@ -502,6 +577,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         d_weights = total;
     }
     combined_begin_part(e, BACKWARD_LAST);
+    if (inside && !sums)
+        emit_compute(e, weights_back, &d_row_weights, 1, &d_weights, 1);
     if (!sums)
         emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
                      (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);

@@ -211,6 +211,9 @@ static const struct {
     {"rope in wider rows", {WORK_ROPE_BACKWARD, BF, BF, 0, 0, {{2, 1, 4, 6}}}, 0, 56},
     {"swiglu", {WORK_SWIGLU, BF, BF, 0, 0, {{2, 8}}}, 0, 96},
     {"swiglu_backward", {WORK_SWIGLU_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 160},
+    /* a weight of 4 bytes for each of 2 rows; backward its gradient, too */
+    {"and weights", {WORK_SWIGLU, BF, BF, 0, 0, {{2, 8, 0, 0, 0, 0, 1}}}, 0, 104},
+    {"and weights", {WORK_SWIGLU_BACKWARD, BF, BF, 0, 0, {{2, 8, 0, 0, 0, 0, 1}}}, 0, 176},
     {"gelu", {WORK_GELU, BF, BF, 0, 0, {{2, 8}}}, 0, 64},
     {"gelu_backward", {WORK_GELU_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 96},
     {"gelu_backward, 27 touches of 16 elements",
@@ -224,6 +227,9 @@ static const struct {
     {"unpermute", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 256},
     {"weighted", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3, 0, 0, 0, 0, 1}}}, 0, 304},
     {"unpermute_backward", {WORK_UNPERMUTE_BACKWARD, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 544},
+    /* 12 weights of 4 bytes, read and written; or read, and 5 rows written */
+    {"permute_weights", {WORK_PERMUTE_WEIGHTS, F4, F4, 0, 0, {{4, 1, 3}}}, 0, 96},
+    {"back", {WORK_PERMUTE_WEIGHTS_BACKWARD, F4, F4, 0, 0, {{4, 1, 3, 1, 12, 5}}}, 0, 68},
     /* three matrices of 5 x 2 for 7 rows; of the gradient three results */
     {"grouped", {WORK_MATMUL, BF, BF, 0, 0, {{7, 5, 2, MATMUL_NT, 0, 0, 3}}}, 140, 158},
     {"and its gradient", {WORK_MATMUL, BF, F4, 0, 0, {{5, 2, 7, MATMUL_TN, 0, 0, 3}}}, 140, 218},

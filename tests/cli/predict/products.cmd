@@ -36,7 +36,7 @@ for p in fp8-tensor fp8-row fp8-block mxfp8; do
     checked --strategy local --gpus 1 --activations keep --products $p
 done
 checked --strategy local --gpus 1 --activations full --products fp8-block --routing dirichlet:1
-checked --strategy local --gpus 2 --ep 2 --batch 4 --products mxfp8 --routing dirichlet:1
+checked --strategy local --gpus 2 --ep 2 --batch 4 --products mxfp8 --routing dirichlet:1 --seed 2
 for p in fp8-delayed nvfp4; do
     longhaul schedule $R --strategy local --gpus 2 --ep 2 --batch 4 --products $p --routing dirichlet:1 > $T/$p.ir
     longhaul check $T/$p.ir | tail -1
