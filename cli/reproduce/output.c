@@ -4,16 +4,11 @@
 #include "cli/common/rows.h"
 #include "cli/page/draw.h"
 #include "cli/reproduce/picture.h"
+#include "cli/reproduce/run.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-void output_put_name(struct text *out, const char *name)
-{
-    for (const char *c = name; *c != '\0'; c++)
-        text_putc(out, *c == ':' || *c == '/' ? '-' : *c);
-}
 
 /* ---- rows ---- */
 
@@ -69,7 +64,7 @@ static enum status add_file(struct file_set *files, const char *name, const char
                             const struct text *text, struct diag *diag)
 {
     struct text path = {0};
-    output_put_name(&path, name);
+    reproduce_put_name(&path, name);
     text_puts(&path, ending);
     enum status status = file_set_add(files, path.data, text->data, text->size, diag);
     text_release(&path);

@@ -16,7 +16,4 @@ enum status output_entry(const struct reproduction *r, size_t entry, const char 
 enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
                         struct diag *diag);
 
-/* Appends the name of an entry as a file name: "fpdt-fig11". */
-void output_put_name(struct text *out, const char *name);
-
 #endif

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends a name as a part of a path: "fpdt-fig7" for "fpdt:fig7". */
-static void put_name(struct text *out, const char *name)
+void reproduce_put_name(struct text *out, const char *name)
 {
     for (const char *c = name; *c != '\0'; c++)
         text_putc(out, *c == ':' || *c == '/' ? '-' : *c);
@@ -23,7 +22,7 @@ void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, 
                                 const char *folder)
 {
     text_printf(out, "%s/", folder);
-    put_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
+    reproduce_put_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
     text_printf(out, "-trace-%zu", r->job[job].index_in_kind + 1);
 }
 

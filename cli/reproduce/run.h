@@ -11,6 +11,9 @@
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);
 
+/* Appends the name of an entry as a part of a path: "fpdt-fig7" for "fpdt:fig7". */
+void reproduce_put_name(struct text *out, const char *name);
+
 /* Appends the path of the folder with the trace of a timeline. */
 void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, size_t job,
                                 const char *folder);
