@@ -207,8 +207,8 @@ static enum status check_output_options(const struct session *s, struct diag *di
     return STATUS_OK;
 }
 
-/* Finds in the cluster of --cluster, if it is given, whether a reduce-scatter moves as many bytes as an all-reduce: the
- * fit of the links depends on that. */
+/* Sets the option of the fit that depends on the cluster, if --cluster is given: whether a reduce-scatter moves as many
+ * bytes as an all-reduce. */
 static enum status read_cluster_of_links(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;

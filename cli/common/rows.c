@@ -34,7 +34,7 @@ static size_t last_line_length(const struct text *out)
     return at;
 }
 
-/* Appends a cell of text. */
+/* Appends a cell to the text: padded to the width of its column or, in a COLUMN_TEXT, wrapped. */
 static void put_cell(struct rows *rows, const struct column *column, const char *cell)
 {
     put_column_gap(rows, column);

@@ -9,7 +9,7 @@
 /* Returns the number of sections of the member "sheet" of an answer; 0: it has none. */
 size_t sheet_page_section_count(struct json_node answer);
 
-/* Returns which section number `number` of the answer is. An unknown name counts as SHEET_ANSWER. */
+/* Returns the kind of section number `number`, from 0, of the answer. An unknown name counts as SHEET_ANSWER. */
 enum sheet_section sheet_page_section(struct json_node answer, size_t number);
 
 /* Returns the text of the answer's line with a label; "": there is none. */
