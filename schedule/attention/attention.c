@@ -42,7 +42,14 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     /* x may be the buffer into which all units are gathered, which is longer than this unit */
     struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
     buffer_id qkv;
-    if (e->choices->model->kv_latent > 0) {
+    struct qkv *const apart = &e->layer_saved[layer].projected;
+    *apart = (struct qkv){0};
+    if (project_is_apart(e)) {
+        *apart = project_apart(e, layer, normed, rows);
+        emit_mark_saved_product(e, apart->q.buffer);
+        emit_mark_saved_product(e, apart->v.buffer);
+        qkv = apart->q.buffer; /* exchange_qkv() finds the other two */
+    } else if (e->choices->model->kv_latent > 0) {
         qkv = latent_project(e, layer, view_whole(e, x), rows, view_none(),
                              &e->layer_saved[layer].attention->latent)
                   .buffer;

@@ -212,14 +212,23 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
     scatter_rows(e, d_shared, to.v);
 }
 
-/* Splits qkv[rank_tokens, projection_width] into q, k and v, applies the norms and the rotation that come before the
+/* Returns k or v, of `width` columns, of the sequence that has the rows of `q`. */
+static struct view rows_beside(struct view q, int64_t q_width, struct view all, int64_t width,
+                               int64_t rows)
+{
+    return view_rows(all.buffer, (int64_t)q.begin / q_width, rows, width);
+}
+
+/* Splits qkv[rank_tokens, projection_width] into q, k and v; if these are products of their own, qkv is q, and nothing
+ * is to be split. Applies the norms and the rotation that come before the
  * exchange, and packs each as [head_ranks, rank_tokens, columns of a head rank]. With one head rank nothing is packed,
  * and results are written to those views of `to` that are not empty. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {
     struct view none = view_none(), positions = z->rank_positions;
-    if (!z->is_split) {
+    const struct qkv *apart = &e->layer_saved[layer].projected;
+    if (!z->is_split && apart->q.count == 0) {
         if (z->rope_before_exchange) {
             struct view rotated = emit_compute_tensor(e, "rotated", CATEGORY_ACTIVATION,
                                                       z->rank_tokens, z->projection_width);
@@ -228,9 +237,18 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
         return split_qkv(e, qkv, z->rank_tokens, z->head_ranks, to);
     }
     bool expands = z->core_kv_heads != z->kv_heads;
-    struct qkv parts = z->is_latent ? latent_qkv_views(e, z, qkv)
-                                    : split_qkv(e, qkv, z->rank_tokens, 1,
-                                                (struct qkv){none, none, expands ? none : to.v});
+    struct qkv parts;
+    if (z->is_latent)
+        parts = latent_qkv_views(e, z, qkv);
+    else if (apart->q.count > 0)
+        parts = (struct qkv){qkv,
+                             rows_beside(qkv, z->q_width, apart->k,
+                                         transformer_kv_width(e->choices->model), z->rank_tokens),
+                             rows_beside(qkv, z->q_width, apart->v,
+                                         transformer_v_width(e->choices->model), z->rank_tokens)};
+    else
+        parts =
+            split_qkv(e, qkv, z->rank_tokens, 1, (struct qkv){none, none, expands ? none : to.v});
     if (z->norms_heads)
         head_norms(e, layer, &parts, saved, z->rank_tokens);
     if (z->rope_before_exchange) {

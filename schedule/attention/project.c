@@ -1,6 +1,7 @@
 #include "schedule/attention/project.h"
 
 #include "schedule/attention/latent.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
@@ -31,6 +32,38 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
                   qkv, rows, width, e->choices->model->hidden);
     adapters_forward(e, layer, ADAPTER_Q, 3, x, qkv, rows, adapters);
     return qkv;
+}
+
+bool project_is_apart(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    const struct kept_products keeps = kept_products_of(c);
+    return keeps.q && !keeps.k && c->model->kv_latent == 0 && c->products == PRODUCTS_BF16;
+}
+
+/* Emits the product with `width` rows of wqkv from `first` on, and moves `first` past them. */
+static struct view project_part(struct emit *e, uint32_t layer, const char *stem, struct view x,
+                                int64_t rows, int64_t width, int64_t *first)
+{
+    const int64_t h = e->choices->model->hidden;
+    struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, width);
+    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
+                  view_part(weight_view(e, layer, WEIGHT_QKV), *first * h, width * h), view_none(),
+                  y, rows, width, h);
+    *first += width;
+    return y;
+}
+
+struct qkv project_apart(struct emit *e, uint32_t layer, struct view x, int64_t rows)
+{
+    const struct transformer *model = e->choices->model;
+    struct qkv y;
+    int64_t first = 0;
+    e->tags.region = REGION_LINEAR;
+    y.q = project_part(e, layer, "q", x, rows, transformer_q_width(model), &first);
+    y.k = project_part(e, layer, "k", x, rows, transformer_kv_width(model), &first);
+    y.v = project_part(e, layer, "v", x, rows, transformer_v_width(model), &first);
+    return y;
 }
 
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
@@ -143,16 +176,22 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
             write, workspace > 0 ? 4 : 3);
 }
 
-void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
-                           int64_t tokens, int64_t heads)
+int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t heads)
 {
-    /* what the layer keeps beside: schedule/choices/kept.def */
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
     const struct transformer *model = e->choices->model;
     const int64_t q = heads * model->head_dim, kv = q * model->kv_heads / model->heads,
-                  beside = tokens * (q * kept->joint_q + kv * kept->joint_kv) +
-                           (int64_t)o.count * kept->again,
-                  more = (beside + 3) / 4;
+                  o = heads * transformer_v_head_dim(model);
+    return tokens * (q * kept->joint_q + kv * kept->joint_kv + o * kept->again);
+}
+
+void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
+                           int64_t tokens, int64_t heads)
+{
+    /* where the rest of the layer is recomputed, these bytes are with its first norm's, which is */
+    const int64_t beside =
+        kept_core_alone(e->choices) ? 0 : attention_extra_kept_bytes(e, tokens, heads);
+    const int64_t more = (beside + 3) / 4;
     saved->o = o;
     saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32,
                              more > 0 ? tokens * heads + more : tokens, more > 0 ? 0 : heads);

@@ -19,6 +19,11 @@ struct view optional_weight(const struct emit *e, uint32_t part, enum weight wei
  * *adapters is set to what the adapters' backward reads. */
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct adapters_saved *adapters);
+/* True if the layer projects q, k and v by a product each, since selective checkpointing keeps some of them and computes
+ * the others again. Products in 8 bits are one. */
+bool project_is_apart(const struct emit *e);
+/* Returns q, k and v of x[rows, hidden], of all sequences. */
+struct qkv project_apart(struct emit *e, uint32_t layer, struct view x, int64_t rows);
 /* Writes dx = dqkv wqkv for the rows of x, and the gradients of wqkv and its bias. With tensor parallelism the rows
  * of x and dx are this rank's own, and `rows` those of all tensor ranks. */
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
@@ -62,6 +67,9 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t sequence,
                                   struct work causal, int64_t first);
 
+/* Returns the bytes that implementations keep of a layer's attention beside what its ops read
+ * (schedule/choices/kept.def). */
+int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t heads);
 /* Saves o[tokens, heads, head_dim], which the core is to write, and makes its statistics; selective checkpointing keeps
  * both. */
 void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,

@@ -42,6 +42,51 @@ bool kept_under_autocast(const struct choices *c)
            (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
 }
 
+/* True if the code of the layer computes q, k and v as one product, and gate and up as another. */
+static bool products_are_joint(const struct choices *c)
+{
+    return c->model->fused_products && layer_code_of(c) == CODE_LLAMA;
+}
+
+struct kept_products kept_products_of(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    const bool joint = products_are_joint(c), gated = transformer_has_gate(m);
+    struct kept_products keeps = {0};
+    /* by call: its results, whether it has a bias, and whether the layer calls it */
+    const struct {
+        bool *result[3], biased, called;
+    } calls[] = {
+        {{&keeps.q, &keeps.k, &keeps.v}, m->bias_qkv, joint},
+        {{&keeps.q}, m->bias_qkv, !joint},
+        {{&keeps.k}, m->bias_qkv, !joint},
+        {{&keeps.v}, m->bias_qkv, !joint},
+        {{&keeps.o}, m->bias_o, true},
+        {{&keeps.gate, &keeps.up}, m->bias_ffn, joint && gated},
+        {{&keeps.gate}, m->bias_ffn, !joint && gated},
+        {{&keeps.up}, m->bias_ffn, !joint || !gated},
+        {{&keeps.down}, m->bias_ffn, true},
+    };
+    bool last = false; /* whether the last product without a bias is kept */
+    if (c->activations != CHOICE_ACTIVATIONS_SELECTIVE_OP)
+        return keeps;
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        if (!calls[i].called)
+            continue;
+        if (!calls[i].biased)
+            last = !last;
+        for (size_t k = 0; k < ARRAY_LEN(calls[i].result) && calls[i].result[k] != NULL; k++)
+            *calls[i].result[k] = calls[i].biased || last;
+    }
+    return keeps;
+}
+
+bool kept_core_alone(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+           c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
+}
+
 /* Leaves the fp32 copy of what a norm reads, 2 bytes above the 16 bits that the schedule's norm reads, and drops the
  * normalised tensor, which only the gradient of the norm's weight reads, and which the norm's backward then does not
  * free. */
@@ -84,7 +129,7 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
             kept = rows[i];
     if (c->model->adapter_rank > 0)
         drop_normalised(&kept);
-    if (code == CODE_LLAMA && c->model->fused_products)
+    if (products_are_joint(c))
         add_fused_products(&kept, kernels);
     if (kept.code == CODE_NANOTRON && c->model->kv_heads < c->model->heads)
         kept.joint_kv = 0;

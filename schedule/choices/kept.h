@@ -23,6 +23,18 @@ struct kept_bytes_row {
 /* True if layers run under torch.autocast over fp32 parameters: Hugging Face's Trainer without FSDP, and torchtitan
  * where FSDP shards no weights (maybe_enable_amp()). */
 bool kept_under_autocast(const struct choices *choices);
+/* The products of a layer whose results --activations selective-op keeps. Products that the layer's code computes as one
+ * have one answer. */
+struct kept_products {
+    bool q, k, v, o, gate, up, down;
+};
+
+/* Returns the answer for a layer without experts and without latent attention; all are false unless activations are
+ * selective-op. torchtitan's policy counts the products without a bias (aten.mm) of a layer in the order in which they
+ * are called, and keeps the first, third and so on; a product with a bias is aten.addmm, which it always keeps. */
+struct kept_products kept_products_of(const struct choices *choices);
+/* True if activations keep what attention's core made, while the rest of the layer is recomputed. */
+bool kept_core_alone(const struct choices *choices);
 /* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, and if activations are
  * offloaded, since only what ops wrote is copied to the host. */
 struct kept_bytes_row kept_bytes_of(const struct choices *choices);

@@ -181,6 +181,8 @@ struct expert_saved {
 struct layer_saved {
     buffer_id ffn_out; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
+    /* the results of the products of q, k and v, [N, width] each; empty: they are one product */
+    struct qkv projected;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection, which only a norm after it reads */

@@ -77,12 +77,12 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
 }
 
 /* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
- * checkpointing saves every second product, and so one of w1 and w3. Here these are one product, so half of its rows is
- * saved instead, which takes the same bytes and flops. */
+ * checkpointing may save one of w1 and w3. Here these are one product, so half of its rows is saved instead, which takes
+ * the same bytes and flops. */
 static uint32_t up_product_parts(const struct emit *e, int64_t rows)
 {
-    bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && is_gated(e) &&
-                  !recomputes_pieces(e) && rows > 1;
+    const struct kept_products keeps = kept_products_of(e->choices);
+    bool halves = is_gated(e) && keeps.gate != keeps.up && !recomputes_pieces(e) && rows > 1;
     return halves ? FFN_PARTS : 1;
 }
 
@@ -94,10 +94,10 @@ static int64_t extra_kept_rows(const struct emit *e, int64_t rows)
 }
 
 /* True if selective checkpointing keeps the whole first product. The additional bytes of extra_kept_rows(), which are
- * recomputed, are then added to the activation's result. */
+ * recomputed, are then added to the gradient of the activation's result, which exists when most does. */
 static bool keeps_up_product(const struct emit *e, uint32_t parts)
 {
-    return e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && parts == 1;
+    return kept_products_of(e->choices).up && parts == 1;
 }
 
 /* Returns the targets of the adapters of the first product. */
@@ -137,7 +137,7 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
-    if (!recomputes_pieces(e))
+    if (!recomputes_pieces(e) && (parts > 1 || keeps_up_product(e, parts)))
         emit_mark_saved_product(e, up[0]);
 }
 
@@ -169,9 +169,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
-        int64_t more =
-            keeps_up_product(e, up_product_parts(e, rows)) ? extra_kept_rows(e, rows) : 0;
-        buffer_id act = saved->act[i] = emit_activation(e, "act", rows + more, f);
+        buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
@@ -205,6 +203,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
         int64_t more = recomputes_pieces(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
+        if (keeps_up_product(e, up_product_parts(e, rows)))
+            more += extra_kept_rows(e, rows);
         buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
@@ -286,12 +286,21 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* ---- norms, attention and the feed-forward part of one layer ---- */
 
+/* Returns the bytes per element of the layer's input, which checkpointing keeps, while the recomputed layer has an fp32
+ * copy of it. Without checkpointing only the copy stays. */
+static int64_t bytes_of_input_beside_copy(const struct emit *e)
+{
+    const bool repeats =
+        e->choices->activations == CHOICE_ACTIVATIONS_FULL || kept_core_alone(e->choices);
+    return repeats && e->kept_extra_bytes.input == 0 && e->kept_extra_bytes.first >= 2 ? 2 : 0;
+}
+
 /* Returns the bytes per element that an implementation keeps of a norm besides its input and its result, which have as
  * many elements. */
 static int64_t kept_extra_bytes_of_norm(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
-    return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1
+    return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1 + bytes_of_input_beside_copy(e)
            : weight == WEIGHT_NORM2 ? kept->second + kept->inputs2
                                     : kept->after;
 }
@@ -302,7 +311,10 @@ static buffer_id emit_norm_of_layer(struct emit *e, uint32_t layer, enum weight 
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
-    *stats = emit_norm_stats(e, weight, rows, rows * h * kept_extra_bytes_of_norm(e, weight));
+    int64_t beside = rows * h * kept_extra_bytes_of_norm(e, weight);
+    if (weight == WEIGHT_NORM1 && kept_core_alone(e->choices))
+        beside += attention_extra_kept_bytes(e, e->unit.rows, e->choices->model->heads);
+    *stats = emit_norm_stats(e, weight, rows, beside);
     emit_norm(e, layer, weight, view_of_residual(e, x), view_whole(e, y), *stats, rows, h);
     return y;
 }
@@ -415,8 +427,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     adapters_forward(e, layer, ADAPTER_O, 1, view_whole(e, saved->attention_out), product,
                      e->unit.rows, &saved->o_adapters);
     tensor_reduce_scatter(e, product, projected, TENSOR_SEQUENCES);
-    /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
-    if (has_weight(e, WEIGHT_O_BIAS))
+    if (kept_products_of(e->choices).o)
         emit_mark_saved_product(e, saved->attention_projected);
     saved->x2 = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
                                        saved->attention_projected, &saved->norm1_after_stats);
@@ -455,14 +466,11 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         emit_delayed(e);
         combined_begin_part(e, BACKWARD_LAST);
     }
-    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
+    if (kept_products_of(e->choices).down)
         emit_extend_lifetime(e, saved->ffn_out,
                              e->last_compute); /* the product is kept, whether it is read or not */
     buffer_id dx2 =
         norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
-
-    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && has_weight(e, WEIGHT_O_BIAS))
-        emit_extend_lifetime(e, saved->attention_projected, e->last_compute);
 
     e->tags.region = REGION_LINEAR;
     e->last_before_wo_backward = e->last_compute;

@@ -155,8 +155,9 @@ static void what_the_backward_does_not_read_is_not_repeated(void)
     ir_release(&ir);
 }
 
-/* Recomputed flops by hand. If every second product is recomputed, it is the output projection, unless it has a bias,
- * and, with SwiGLU, half of the product of w1 and w3. If every second layer is recomputed, each takes the flops that it
+/* Recomputed flops by hand. Of the products without a bias every second one is recomputed: of keys, the output projection,
+ * and, with SwiGLU, half of the product of w1 and w3; if q, k and v have biases, the output projection is the first
+ * without one, which is kept. If every second layer is recomputed, each takes the flops that it
  * takes with full recomputation, which leaves out what no backward reads. */
 static void every_second_product_or_layer_is_repeated(void)
 {
@@ -167,7 +168,8 @@ static void every_second_product_or_layer_is_repeated(void)
         struct choices c;
         int64_t recomputed = m->layers / 2;
         double rows = 64, h = (double)m->hidden, f = (double)m->ffn;
-        double wo = m->bias_o ? 0 : 2 * rows * h * (double)transformer_q_width(m);
+        double wk = m->bias_qkv ? 0 : 2 * rows * h * (double)transformer_kv_width(m);
+        double wo = m->bias_o || m->bias_qkv ? 0 : 2 * rows * h * (double)transformer_q_width(m);
         double w3 = transformer_has_gate(m) ? 2 * rows * h * f : 0;
         request.strategy = "local";
         request.profile = "torchtitan";
@@ -177,7 +179,7 @@ static void every_second_product_or_layer_is_repeated(void)
         build(&layer, &c, &request, "layer");
         request.activations = CHOICE_ACTIVATIONS_FULL;
         build(&full, &c, &request, "full");
-        CHECK_CLOSE(m->name, phase_flops(&op, PHASE_RECOMPUTE), (double)m->layers * (wo + w3),
+        CHECK_CLOSE(m->name, phase_flops(&op, PHASE_RECOMPUTE), (double)m->layers * (wk + wo + w3),
                     1e-12);
         CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_RECOMPUTE) * (double)m->layers,
                     phase_flops(&full, PHASE_RECOMPUTE) * (double)recomputed, 1e-12);
@@ -217,8 +219,8 @@ static void all_to_alls_move_what_ulysses_says(void)
 static void fewer_activations_take_less_memory(void)
 {
     static const int order[] = {CHOICE_ACTIVATIONS_KEEP,
-                                CHOICE_ACTIVATIONS_SELECTIVE_OP,
                                 CHOICE_ACTIVATIONS_SELECTIVE_LAYER,
+                                CHOICE_ACTIVATIONS_SELECTIVE_OP,
                                 CHOICE_ACTIVATIONS_SELECTIVE,
                                 CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
                                 CHOICE_ACTIVATIONS_FULL,

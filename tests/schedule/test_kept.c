@@ -117,22 +117,9 @@ static const struct exception {
     const char *row;   /* how the line of the file begins */
     double kept, peak; /* more bytes kept; the tolerance of the peak */
 } exceptions[] = {
-    /* a schedule has one product for q, k and v, which is saved whole; PyTorch recomputes k: 2kv */
-    {"titan,bf16,eager,selective-op", 2 * 128, 0.03},
-    {"titan,autocast,eager,selective-op", 2 * 128, 0.03},
-    {"llama,bf16,eager,selective-op", 2 * 128, 0.03},
-    {"llama,autocast,eager,selective-op", 2 * 128, 0.03},
-    {"qwen3,bf16,eager,selective-op", 2 * 128, 0.03},
-    {"qwen3,autocast,eager,selective-op", 2 * 128, 0.03},
-    {"gemma3,bf16,eager,selective-op", 2 * 128, 0.03},
-    {"gemma3,autocast,eager,selective-op", 2 * 128, 0.03},
     /* compiled code recomputes the residual sum after a norm at the end of a branch: 2h */
     {"gemma3,bf16,compiled", 2 * 640, 0.03},
     {"gemma3,autocast,compiled", 2 * 640, 0.03},
-    /* the output of attention's projection is held a little longer than PyTorch holds it: 2h */
-    {"gpt2,bf16,eager,selective-op", 0, 0.04},
-    {"phi3,bf16,eager,selective-op", 0, 0.04},
-    {"phi3,autocast,eager,selective-op", 0, 0.04},
     /* of LayerNorm one statistic less for each norm */
     {"gpt2,bf16,compiled", 8, 0.03},
 };

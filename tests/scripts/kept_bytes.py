@@ -8,7 +8,7 @@ CUDA's dispatch and lists of autocast apply. Backward passes and compiled layers
 operators of CUDA called by name, since autograd refuses fake CUDA tensors without a GPU. Each width is its own number, so
 that a tensor's bytes name its shape. `kept` and `peak` are bytes a token; `peak` lies above what is kept and the gradient of
 the layer's output. The layer's input counts as kept. On fake CPU tensors norms are decomposed, and casts of weights are
-alive: what they keep more than fake CUDA tensors is subtracted from the peak of what is recomputed.
+alive: what they keep more than fake CUDA tensors, without the layer's input, is subtracted from the peak of what is recomputed.
 """
 import csv
 import os
@@ -162,7 +162,9 @@ def run(device):
 
             with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t), Autocast(dtype == torch.float32):
                 m(x, angles)
-            return sum(n for n, _ in kept.values()) / T
+            own = x.untyped_storage()
+            total = sum(n for n, _ in kept.values())
+            return total / T, (total - (own.nbytes() if own._cdata in kept else 0)) / T
 
     def policy():
         from torch._functorch.partitioners import get_default_op_list
@@ -194,7 +196,7 @@ def run(device):
                 g = torch.empty_like(y)
                 track.most = before = track.now
                 y.backward(g)
-            return kept / T + h * dtype.itemsize, (track.most - before) / T
+            return kept / T, (track.most - before) / T
 
     def compiled_of(name, dtype):
         from functorch.compile import aot_function, min_cut_rematerialization_partition
@@ -229,7 +231,8 @@ def run(device):
     for name in LAYERS:
         for mode, dtype in (("bf16", torch.bfloat16), ("autocast", torch.float32)):
             if device == "cuda":
-                write([name, mode, "eager", "keep", f"{kept_of(name, dtype):g}", ""])
+                kept, made = kept_of(name, dtype)
+                write([name, mode, "eager", "keep", f"{kept:g}", "", f"{made:g}"])
                 continue
             for recompute in ("keep", "selective-op", "full"):
                 try:
@@ -240,6 +243,7 @@ def run(device):
                 if recompute == "keep":
                     beside = kept - float(os.environ[f"KEPT_{name}_{mode}"])
                 else:
+                    kept += h * dtype.itemsize
                     peak -= beside
                 write([name, mode, "eager", recompute, "" if recompute == "keep" else f"{kept:g}", f"{peak:g}"])
             try:
@@ -255,6 +259,6 @@ else:
     known = dict(os.environ)
     for where in ("cuda", "cpu"):
         rows = subprocess.run([sys.executable, __file__, where], check=True, env=known, stdout=subprocess.PIPE, text=True).stdout
-        print(rows, end="")
         for row in csv.reader(rows.splitlines()):
-            known[f"KEPT_{row[0]}_{row[1]}"] = row[4]
+            print(*row[:6], sep=",")
+            known[f"KEPT_{row[0]}_{row[1]}"] = row[-1]
