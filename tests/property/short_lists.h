@@ -217,23 +217,33 @@ static inline bool make_long_world(struct property_world *w, struct check_random
                        with_small_buckets(&profile, request.profile, request.model, random));
 }
 
+/* Checks a short list of the world's schedule, if there is one. Returns whether there is; *tells: its times are those
+ * of the whole list. */
+static inline bool check_short_list(struct property_world *w, uint32_t length, double factor,
+                                    bool *tells)
+{
+    struct ir short_list = {0};
+    const bool made = step_build_short(&short_list, &w->choices, length, OFFSETS_ALL_MEMORIES);
+    if (made) {
+        CHECK(w->label, same_list(&short_list, &w->ir));
+        check_memory_of_short_list(w, &short_list);
+    }
+    *tells = made && check_times_of_short_list(w, &short_list, factor);
+    ir_release(&short_list);
+    return made;
+}
+
 static inline void check_short_lists(int worlds)
 {
     struct check_random random = check_random_make();
     int samples = 0, steady = 0;
     for (int i = 0; i < worlds; i++) {
         struct property_world w;
-        struct ir short_list = {0};
+        bool tells = false;
         uint32_t length = (uint32_t)check_random_i64(&random, 7, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));
-        if (make_long_world(&w, &random) &&
-            step_build_short(&short_list, &w.choices, length, OFFSETS_ALL_MEMORIES)) {
-            samples++;
-            CHECK(w.label, same_list(&short_list, &w.ir));
-            check_memory_of_short_list(&w, &short_list);
-            steady += check_times_of_short_list(&w, &short_list, factor);
-        }
-        ir_release(&short_list);
+        samples += make_long_world(&w, &random) && check_short_list(&w, length, factor, &tells);
+        steady += tells;
         world_release(&w);
     }
     CHECK("samples are found", 2 * samples >= worlds);
