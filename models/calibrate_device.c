@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* the usual calibrate_options.rms_error_limit */
 static const double LIMIT = 0.25;
 
 void calibration_release(struct calibration *calibration)

@@ -28,7 +28,7 @@ static bool in_section(const struct cluster_field *field, const char *section)
     return strcmp(field->section, section) == 0;
 }
 
-/* Numbers of files of earlier versions, which are skipped. */
+/* Numbers that files of earlier versions have; they are refused. */
 static const struct {
     const char *section, *key;
 } unused[] = {{"host", "cores"}, {"host", "peak_fp32"}};
@@ -89,7 +89,7 @@ static enum status read_table(struct cluster *cluster, struct arena *arena,
     return STATUS_OK;
 }
 
-/* Writes "value" as the text cluster_field_set_text() takes, when it has the type the field needs. */
+/* Appends a value as the text that cluster_field_set_text() takes; fails unless it has the type of the field. */
 static enum status text_of_value(struct text *out, const struct cluster_field *field,
                                  struct json_node value, struct diag *diag)
 {
@@ -174,7 +174,8 @@ static const char *path_in_same_folder(struct arena *arena, struct json_node nod
     return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, other);
 }
 
-/* Reads one section of a file (NULL: the top of the file), and sets given[] for each field that it has. */
+/* Reads one section of a file (NULL: the top of the file). Sets given[] of each of its fields: true if the file has
+ * the field. */
 static enum status read_section(struct cluster *cluster, struct arena *arena,
                                 struct json_node object, const char *section, bool *given,
                                 struct diag *diag)
@@ -239,7 +240,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     return status;
 }
 
-/* Reads the numbers of a file, at its top and in its sections, and sets given[field] for each that the file has. */
+/* Reads the numbers of a file, at its top and in its sections, and sets given[] of the fields of each. */
 static enum status read_numbers(struct cluster *cluster, struct arena *arena, struct json_node root,
                                 bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
 {

@@ -177,7 +177,7 @@ static const struct hf_key keys[] = {
     {"bias", HF_PROXY, HF_KEY_READ, true},
     {"alibi", HF_PROXY, HF_KEY_READ, true},
     {"attention_chunk_size", HF_PROXY | HF_EXPERTS, HF_KEY_READ, true},
-    /* ---- keys of a part that the proxy names as missing ---- */
+    /* ---- keys of experts, and of other parts that a proxy lacks ---- */
     {"moe_num_experts", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_loss_weight", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_jitter_eps", HF_PROXY, HF_KEY_EXPERTS, true},

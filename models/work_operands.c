@@ -187,7 +187,8 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
         return frozen_scale_bytes(work);
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scale_count(work, name, size);
-    /* in a product, `groups` is the last factor: "k*n*groups", "n*groups" or "m*n*groups" */
+    /* in a product, `groups` is the last factor. It counts in "m*n*groups" if the form is TN, and else in "k*n*groups"
+     * and "n*groups" */
     if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
         return work_row_groups(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
@@ -281,7 +282,7 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->formula = word + operand->count_may_differ;
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
-    const char *last = at - 6; /* messages leave groups out of a count, even if there is one */
+    const char *last = at - 6; /* messages leave the factor `groups` out if it is 1 */
     if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 &&
         factor_value(work, last, 6) == 1)
         operand->formula_size -= 7;

@@ -249,7 +249,7 @@ static enum status put_memories(struct perfetto_writer *writer, const struct row
     return status;
 }
 
-/* Writes the name of the process of every rank that has ops or memory rows. */
+/* Writes the name and the place of the process of every rank that has ops or memory rows. The orders ascend by rank. */
 static void put_processes(struct perfetto_writer *writer, const struct row_order *a,
                           const struct row_order *b)
 {

@@ -129,7 +129,7 @@ static enum status push_float(struct reader *r)
 }
 
 /* Pushes a whole number of any length: first its size is read from size_bytes bytes, then its bytes, the least first,
- * in two's complement. */
+ * in two's complement. A number beyond 64 bits becomes the nearest that they hold. */
 static enum status push_long(struct reader *r, size_t size_bytes)
 {
     uint64_t size, value = 0;

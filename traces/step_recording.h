@@ -81,7 +81,7 @@ struct step_event {
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double full_tensor_bytes;
     /* for an uneven all-to-all: the most bytes that are sent to one rank, 0 if every rank gets the same; and the
-     * index in the group of the only rank that gets any, -1 if several do */
+     * index in the group of the only rank that gets any, -1 if several do or if the group is_shuffled */
     double most_sent_bytes;
     int64_t sent_to_index;
     /* of sends and receives: the global rank, and the batch that they are in; -1: none */

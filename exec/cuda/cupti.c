@@ -137,7 +137,7 @@ static void read_record(const CUpti_Activity *any)
         add_op_of_call(e->correlationId, e->externalId);
         break;
     }
-    /* records of calls are not read: they are recorded only so that the ids that tie kernels to ops are */
+    /* records of calls are not read; without them, CUPTI would not record the ids that tie kernels to ops */
     default:
         break;
     }

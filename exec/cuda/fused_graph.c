@@ -86,7 +86,7 @@ static struct strided_dims packed_dims(const struct fused *g, int64_t heads, int
         {batch_of(g), heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}, NULL};
 }
 
-/* Returns the dimensions of a number, or of one number for each document. */
+/* Returns the dimensions of `count` numbers; documents have one each, or one more for the end. */
 static struct strided_dims column_dims(int64_t count)
 {
     return (struct strided_dims){{count, 1, 1, 1}, {1, 1, 1, 1}, NULL};
@@ -263,7 +263,8 @@ static void make_document_tensors(struct fused *g)
         make_memory_tensor(g, UID_STATS_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
 }
 
-/* The operands of a mask: the scores x, their row and column indices, and the scalars kv, q and minus infinity. */
+/* The operands of a mask: the scores x, their row and column indices, the numbers of keys and queries (with documents,
+ * those of each document), and minus infinity. */
 struct mask_operands {
     descriptor x, row, col, keys, queries, hidden;
 };
@@ -326,8 +327,8 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
 }
 
 /* Adds the masks: the result is x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; else
- * it is minus infinity. cuDNN recognises the two conditions in this order, each with index tensors of its own
- * (cudnn-frontend, node/diagonal_band_mask.h). */
+ * it is minus infinity. Terms in parentheses are for FUSED_TO_END. cuDNN recognises the two conditions in this order,
+ * each with index tensors of its own (cudnn-frontend, node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
