@@ -437,9 +437,9 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "max_positions with --set"},
         {c->scope == SCOPE_STEP && c->seq < 2, "--seq",
          "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
-        {overlaps && c->pp > 1 && c->pipeline != CHOICE_PIPELINE_INTERLEAVED, "--expert-overlap",
-         "a stage's forward runs beside a backward that does not need it, which only interleaved pipelines have; choose "
-         "--pipeline interleaved, --pp 1, or none"},
+        {overlaps && c->pp > 1 && (c->pipeline != CHOICE_PIPELINE_INTERLEAVED || c->virtual_stages < 2), "--expert-overlap",
+         "a stage's forward runs beside a backward that does not need it, which only interleaved stages of several chunks have; choose "
+         "--pipeline interleaved and --virtual-stages 2 or more, --pp 1, or none"},
         {overlaps && c->subsequences > 1, "--expert-overlap",
          "the forward of a whole micro-batch runs beside the backward of another; choose --subsequences 1, or none"},
         {overlaps && c->ffn_chunks > 1, "--expert-overlap",

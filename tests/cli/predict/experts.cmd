@@ -88,7 +88,7 @@ longhaul schedule --model qwen3-30b-a3b --set layers=4 --cluster 1x8xh100 --seq 
   --activations keep --expert-overlap delayed-wgrad > $T/s.ir 2> $T/note
 longhaul check $T/s.ir | tail -1
 with="$what --gpus 8 --seq 4K --ep 4 --batch 16 --expert-overlap micro-batch --strategy"
-for a in "local --zero 1 --activations keep --pp 2" "local --zero 1 --activations keep --ffn-chunks 2" "local --zero 1 --activations keep --dispatcher allgather" \
+for a in "local --zero 1 --activations keep --pp 2" "local --zero 1 --activations keep --pp 2 --pipeline interleaved --virtual-stages 1" "local --zero 1 --activations keep --ffn-chunks 2" "local --zero 1 --activations keep --dispatcher allgather" \
     "local --zero 1 --activations keep --shared-experts both" "local --zero 1 --activations full" "local --zero 1 --recompute-modules moe" \
     "local --zero 3 --activations keep" "local --zero 2 --activations keep" "fpdt --zero 1 --activations keep"; do
   refused $with $a 2>&1 | grep error
