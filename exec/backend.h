@@ -78,7 +78,7 @@ struct backend {
     bool supports_processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
     /* [WORK_KIND_COUNT] the function that runs each kind. NULL for SYNC kinds, which the functions below run, and for
      * opaque work, which cannot be executed. */
-    backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
+    backend_kernel *const *kernel;
 
     /* Describes the device of the run that the calling thread has opened, or else the first device. NULL:
      * exec/microbench_describe.c describes it. */
@@ -93,7 +93,7 @@ struct backend {
                           backend_header_function *say, void *user);
 
     /* Makes the memory pools (run->ir->planned_bytes each), streams and communication of the ranks in this process, and
-     * stores its state in run->state. close() frees all of it, also after a failed open(). */
+     * stores its state in run->backend_state. close() frees all of it, also after a failed open(). */
     enum status (*open)(struct exec_run *run, struct diag *diag);
     void (*close)(struct exec_run *run);
 
@@ -135,7 +135,7 @@ struct backend {
     /* The watcher calls it before it decides whether a run has stalled. It counts the ops that have ended, on a backend
      * that must ask the device. NULL: the backend counts ops as they end. */
     void (*watch)(struct exec_run *run);
-    /* Wakes everything that waits; called once run->stop is set. */
+    /* Wakes everything that waits; called once run->must_stop is set. */
     void (*stop)(struct exec_run *run);
     enum op_state (*state)(struct exec_run *run, uint32_t rank, uint32_t op);
     /* True if a rank has reached its part of a communication op or barrier. */

@@ -79,10 +79,10 @@ void training_release(struct training *training);
  * contains it; NULL if there is none. */
 struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name);
 
-/* Runs options.warmup_steps + options.measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the seeded
- * start. Step i reads batch i of training.batches, and its loss is kept. With options.back_to_back every step reads
- * batch 0, and only the last loss is kept. Without a reference, options.seed draws the weights in the backend's memory
- * as models begin with: norms 1, biases 0, matrices normal with deviation cols^-0.5. */
+/* Runs warmup_steps + measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the seeded start. Step i
+ * reads batch i of training->batches, and its loss is kept. With back_to_back every step reads batch 0, and only the
+ * last loss is kept. Without a reference, training->options.seed draws the weights in the backend's memory as models
+ * begin with: norms 1, biases 0, matrices normal with deviation cols^-0.5. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
 

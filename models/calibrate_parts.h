@@ -20,7 +20,7 @@ struct calibrate_problem {
     const struct point **point; /* room for all points */
     size_t point_count;
     struct fit_param param[FIT_PARAMS_MAX];
-    double *target[FIT_PARAMS_MAX]; /* in c->cost */
+    double *target[FIT_PARAMS_MAX]; /* in calibration->cost */
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;
@@ -48,8 +48,8 @@ const struct cost_param *calibrate_find_param(struct calibration *c, const char 
 void calibrate_add_cost_param(struct calibrate_problem *problem, const char *name, double scale,
                               bool optional);
 
-/* Fits the problem. On success c->cost and the tables of the calibration hold the result. calibration: where the ranges
- * of sizes and the error of this family's fit are stored; NULL: they are not stored. */
+/* Fits the problem. On success the costs and tables of problem->calibration hold the result. calibration: where the
+ * ranges of sizes and the error of this family's fit are stored; NULL: they are not stored. */
 enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
                           struct diag *diag);
 

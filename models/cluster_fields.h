@@ -91,8 +91,8 @@ void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
 
 /* Adapts the numbers that a cluster took over from *base to those that were changed: the bandwidth that software
  * reaches is scaled with the nominal one, and if the number of NICs changed, they are spread evenly over the GPUs.
- * Fields whose `given` is true were set by the user and do not change. The source of an adapted number names the
- * change. */
+ * Fields whose `given` is true were set by the file or its board, and do not change. The source of an adapted number
+ * names the change. */
 void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
                    const bool given[CLUSTER_FIELD_COUNT]);
 

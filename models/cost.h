@@ -31,7 +31,7 @@ enum cost_clock { COST_SUSTAINED, COST_BURST };
 
 /* The sizes by which it is decided whether a time is extrapolated. */
 enum cost_size {
-    COST_SIZE_M, /* matmul; rows of a tile of y */
+    COST_SIZE_M, /* matmul */
     COST_SIZE_N,
     COST_SIZE_K,
     COST_SIZE_Q, /* attention: queries, keys, queries * heads, width of a head */

@@ -356,11 +356,11 @@ int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_row_groups(const struct work *work);
 /* Returns the number of matrices in the weight of a product, or in its gradient: one for each group, or one for each
- * rank that has a part; at least 1. */
+ * rank that has a part; of a quantise, the number of its groups; at least 1. */
 int64_t work_weight_matrices(const struct work *work);
 
-/* Returns how the scales of an operand are laid out. QUANTISE: those of its copy, or of the transposed copy if
- * `turned`. MATMUL: those of a (which 0) or of b (which 1). */
+/* Returns how the scales of an operand are laid out. QUANTISE: those of its copy (which 0) or of its second copy (which
+ * 1). MATMUL: those of a (which 0) or of b (which 1). */
 struct scaling_layout work_scale_layout(const struct work *work, int which);
 
 /* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is

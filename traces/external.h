@@ -92,7 +92,7 @@ enum external_column {
         EXTERNAL_COLUMN_COUNT
 };
 
-/* METRIC(symbol, name, kind, scale): value * scale is in bytes, or a pure number. kind: of memory, below. */
+/* METRIC(symbol, name, kind, scale): value * scale is in bytes or flop/s, or a fraction. kind: of memory, below. */
 #define EXTERNAL_METRICS(METRIC)                                                                   \
     METRIC(MFU, "mfu", NONE, 0.01)       /* percent by the source's own count */                   \
     METRIC(TFLOPS, "tflops", NONE, 1e12) /* flop/s of a GPU by the source's own count */           \

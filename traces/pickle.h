@@ -42,7 +42,7 @@ struct pickle_item {
     struct pickle_item *next;
 };
 
-/* True if data begins like a pickle of protocol 2 or later. */
+/* True if data begins like a pickle of protocol 2 to 5. */
 bool pickle_recognise(const char *data, size_t size);
 
 /* Parses a pickle into *root. name stands for the data in messages. */

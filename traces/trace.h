@@ -45,9 +45,9 @@ struct trace {
     struct arena arena; /* holds the texts of labels and of the header */
     struct trace_key *header_keys;
     size_t header_count, header_capacity;
-    const char **labels; /* label[0], once there is a row or a label, is the empty text */
+    const char **labels; /* labels[0], once there is a row or a label, is the empty text */
     size_t label_count, label_capacity;
-    uint32_t *label_id_of_slot; /* hash table over label[]: 0: free; else 1 + id */
+    uint32_t *label_id_of_slot; /* hash table over labels[]: 0: free; else 1 + id */
     size_t label_slot_count;
     struct trace_ops ops;
     struct trace_memory memory;

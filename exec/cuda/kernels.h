@@ -20,7 +20,7 @@ extern "C" {
 
 typedef struct CUstream_st *cudaStream_t;
 
-/* Values of enum dtype (models/work.h), which C++ cannot read. */
+/* Values of enum dtype (models/dtype.h), which C++ cannot read. */
 enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 
 /* Values of enum activation_function (models/work.h); CUDA_OWN: the function that the kind has by itself. */
@@ -129,9 +129,9 @@ int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool
 
 /* ---- kernels that move elements: kernels_layout.cu ---- */
 
-/* The operands of cuda_pack() and cuda_unpack(). cuda_pack() copies `whole`, (rows, parts * (w0 + w1 + w2)), into up to
- * three blocks: one (parts, rows, w) for each w that is not 0. cuda_unpack() copies them back. element: bytes of an
- * element. */
+/* The operands of cuda_pack() and cuda_unpack(). cuda_pack() copies `whole`, (rows, parts * (w0 + w1 + w2)), where w0,
+ * w1 and w2 are block_cols[], into up to three blocks: one (parts, rows, w) for each w that is not 0. cuda_unpack()
+ * copies them back. */
 struct cuda_pack {
     void *whole, *block[3];
     int64_t rows, parts, block_cols[3];
