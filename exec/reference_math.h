@@ -59,7 +59,7 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
 
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
-    /* block-sparse attention, as in struct transformer (attention_chunk, attention_kept); chunk 0: dense */
+    /* block-sparse attention, as in struct transformer (attention_chunk, attention_kept); chunk_tokens 0: dense */
     size_t chunk_tokens, kept_tokens;
     /* (rows) the first token of each row's document; a row sees no token before it. NULL: 0 for all rows */
     const int64_t *document_begin;

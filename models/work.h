@@ -72,7 +72,7 @@ enum activation_function {
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* The cost of an operator of a recorded program. NOTHING takes no time. A product, a gradient of weights in groups
  * (form TN), attention and its backward cost as much as those kinds of work. Each other cost is that of the bytes of
- * memory-bound kernels, in a class of docs/costs.md, "Memory-bound work". */
+ * memory-bound kernels, in a class of docs/costs.md, "Bytes". */
 enum opaque_cost {
     OPAQUE_NOTHING,
     OPAQUE_MATMUL,

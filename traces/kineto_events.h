@@ -51,7 +51,8 @@ struct kineto_events {
     size_t read_event_count; /* number of events of any type, including those that are not kept */
     bool has_kernels;
     struct kineto_device device;
-    uint32_t rank, rank_count; /* from the member "distributedInfo"; ranks 0: it was not recorded */
+    /* from the member "distributedInfo"; rank_count 0: it was not recorded */
+    uint32_t rank, rank_count;
 };
 
 enum status kineto_events_read(struct kineto_events *events, const char *name, const char *data,

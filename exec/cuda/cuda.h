@@ -136,9 +136,9 @@ struct cuda {
     uint32_t rank_count;
     struct cuda_rank *rank_states;
     struct cuda_prepared *prepared_ops; /* (ops) */
-    /* Counts for each epilogue, over the roles of this process. epilogue_op: ops that an epilogue could compute.
-     * candidate: products that come just before such an op and may compute it. joined: those of them for which the
-     * library has an algorithm. */
+    /* Counts for each epilogue, over the roles of this process. epilogue_op_count: ops that an epilogue could compute.
+     * candidate_count: products that come just before such an op and may compute it. joined_count: those of them for
+     * which the library has an algorithm. */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
     /* norms in these roles, and norms that the kernel of a sum computes */
