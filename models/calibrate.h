@@ -16,7 +16,12 @@
 #include "models/fit.h"
 #include "models/points.h"
 
-enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
+enum {
+    CALIBRATE_OTHER_FAMILIES = 5, /* families of points besides those of attention */
+    CALIBRATE_FAMILIES_MAX =
+        CALIBRATE_OTHER_FAMILIES + (int)ATTENTION_IMPL_COUNT * (int)ATTENTION_PASS_COUNT,
+    CALIBRATE_NUMBERS_MAX = 128
+};
 
 struct calibrate_options {
     /* A fit whose relative errors have a larger root mean square than this is refused; 0: 0.25. Twice as much is

@@ -259,6 +259,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_matmul, 1, 1}, {calibrate_attention, ATTENTION_IMPL_COUNT, ATTENTION_PASS_COUNT},
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
+    _Static_assert(ARRAY_LEN(families) == CALIBRATE_OTHER_FAMILIES + 1, "each has a place");
     *c = (struct calibration){.cost = *base, .point_spread = noise_p90_over_p10_of_all(points)};
     /* measured points correct the formula, which is to be fitted without them */
     c->cost.points = (struct cost_points){0};

@@ -11,6 +11,10 @@
 _Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_F16 &&
                    (int)CUDA_F32 == (int)DTYPE_F32,
                "kernels count types as models/work.h does");
+_Static_assert((int)CUDA_SOFTMAX == (int)ROUTE_SOFTMAX &&
+                   (int)CUDA_SOFTMAX_OF_CHOSEN == (int)ROUTE_SOFTMAX_OF_CHOSEN &&
+                   (int)CUDA_SIGMOID == (int)ROUTE_SIGMOID,
+               "kernels count scores of routers as models/work.h does");
 
 static const struct cuda_array NOTHING = {0};
 
@@ -430,7 +434,7 @@ static struct cuda_route route_of(const struct work *work, const struct cuda_lau
         .rows = work->route.rows,
         .experts = work->route.experts,
         .copies_per_token = work->route.copies,
-        .score = (int)work->route.score,
+        .score = (enum cuda_route_score)work->route.score,
         .norm = work->route.norm != 0,
         .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
         .expert_begins = place->expert_begins,

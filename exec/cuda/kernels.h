@@ -26,6 +26,9 @@ enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 /* Values of enum activation_function (models/work.h); CUDA_OWN: the function that the kind has by itself. */
 enum cuda_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
 
+/* Values of enum route_score (models/work.h). */
+enum cuda_route_score { CUDA_SOFTMAX, CUDA_SOFTMAX_OF_CHOSEN, CUDA_SIGMOID };
+
 struct cuda_array {
     void *data;
     uint8_t dtype; /* enum cuda_type */
@@ -214,7 +217,7 @@ int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_
 /* The routing of copies of tokens (models/work.h). */
 struct cuda_route {
     int64_t rows, experts, copies_per_token;
-    int score; /* enum route_score there */
+    enum cuda_route_score score;
     bool norm;
     float scale;
     /* [experts + 1] the first copy of each expert; NULL: routing is even */

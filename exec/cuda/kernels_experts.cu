@@ -39,19 +39,19 @@ static __device__ struct score_stats score_stats_of(struct cuda_route r, const f
                                                     int64_t t)
 {
     struct score_stats s = {-INFINITY, 0};
-    if (r.score == 2)
+    if (r.score == CUDA_SIGMOID)
         return s;
-    int64_t count = r.score == 1 ? r.copies_per_token : r.experts;
+    int64_t count = r.score == CUDA_SOFTMAX_OF_CHOSEN ? r.copies_per_token : r.experts;
     for (int64_t i = 0; i < count; i++)
-        s.top = fmaxf(s.top, logit[r.score == 1 ? expert_of(r, t, i) : i]);
+        s.top = fmaxf(s.top, logit[r.score == CUDA_SOFTMAX_OF_CHOSEN ? expert_of(r, t, i) : i]);
     for (int64_t i = 0; i < count; i++)
-        s.sum += expf(logit[r.score == 1 ? expert_of(r, t, i) : i] - s.top);
+        s.sum += expf(logit[r.score == CUDA_SOFTMAX_OF_CHOSEN ? expert_of(r, t, i) : i] - s.top);
     return s;
 }
 
 static __device__ float score_of(struct cuda_route r, struct score_stats s, float logit)
 {
-    return r.score == 2 ? 1 / (1 + expf(-logit)) : expf(logit - s.top) / s.sum;
+    return r.score == CUDA_SIGMOID ? 1 / (1 + expf(-logit)) : expf(logit - s.top) / s.sum;
 }
 
 static __device__ float score_sum(struct cuda_route r, struct score_stats s, const float *logit,
@@ -97,11 +97,13 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
         /* an expert has at most one copy of a token: copies are in the order of experts */
         int64_t next = expert_of(r, t, 0);
         for (int64_t i = 0, j = 0; i < r.experts; i++) {
-            float d = r.score == 0 ? -all * score_of(r, s, logit[i]) : 0;
+            float d = r.score == CUDA_SOFTMAX ? -all * score_of(r, s, logit[i]) : 0;
             if (i == next) {
                 float score = score_of(r, s, logit[i]);
                 float ds = r.scale * (dw[j] - through) / sum * score;
-                d += r.score == 2 ? ds * (1 - score) : r.score == 1 ? ds - all * score : ds;
+                d += r.score == CUDA_SIGMOID             ? ds * (1 - score)
+                     : r.score == CUDA_SOFTMAX_OF_CHOSEN ? ds - all * score
+                                                         : ds;
                 next = ++j < r.copies_per_token ? expert_of(r, t, j) : r.experts;
             }
             struct eight_floats e = {};
