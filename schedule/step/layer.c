@@ -387,6 +387,27 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
     return sum.buffer;
 }
 
+/* True if the sum of the residual and of attention's branch is made again in the backward: compiled code keeps what the
+ * norm at the end of the branch reads, from which the norm before the feed-forward part remakes the sum. */
+static bool remakes_residual_sum(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return c->kernels == KERNELS_COMPILED && c->model->norm_place == NORM_BOTH &&
+           c->activations == CHOICE_ACTIVATIONS_KEEP;
+}
+
+/* Emits again, in the backward, the sum that the norm before the feed-forward part reads, and returns it. */
+static buffer_id remake_residual_sum(struct emit *e, uint32_t layer)
+{
+    const struct layer_saved *saved = &e->layer_saved[layer];
+    struct view stats;
+    e->tags.phase = PHASE_RECOMPUTE;
+    const buffer_id sum = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS,
+                                                 saved->x, saved->attention_projected, &stats);
+    e->tags.phase = PHASE_BACKWARD;
+    return sum;
+}
+
 static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
                                      buffer_id dy, buffer_id x, struct view stats)
 {
@@ -441,6 +462,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     else {
         combined_begin_part(e, FORWARD_EXPERTS);
         mlp_forward(e, layer, saved->norm2, ffn);
+        if (kept_products_of(e->choices).down && has_norms_after(e))
+            emit_mark_saved_product(e, ffn);
     }
     return add_branch_to_residual(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
                                   &saved->norm2_after_stats);
@@ -466,11 +489,12 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         emit_delayed(e);
         combined_begin_part(e, BACKWARD_LAST);
     }
-    if (kept_products_of(e->choices).down)
-        emit_extend_lifetime(e, saved->ffn_out,
-                             e->last_compute); /* the product is kept, whether it is read or not */
+    /* the product is kept, whether a norm after it reads it or not */
+    if (kept_products_of(e->choices).down && !has_norms_after(e))
+        emit_extend_lifetime(e, saved->ffn_out, e->last_compute);
+    const buffer_id x2 = remakes_residual_sum(e) ? remake_residual_sum(e, layer) : saved->x2;
     buffer_id dx2 =
-        norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
+        norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, x2, saved->norm2_stats, dy);
 
     e->tags.region = REGION_LINEAR;
     e->last_before_wo_backward = e->last_compute;

@@ -112,26 +112,6 @@ static double peak(const struct ir *ir, const struct life *life)
     return most / TOKENS;
 }
 
-/* Where the schedule keeps other bytes a token than PyTorch, and why. */
-static const struct exception {
-    const char *row;   /* how the line of the file begins */
-    double kept, peak; /* more bytes kept; the tolerance of the peak */
-} exceptions[] = {
-    /* compiled code recomputes the residual sum after a norm at the end of a branch: 2h */
-    {"gemma3,bf16,compiled", 2 * 640, 0.03},
-    {"gemma3,autocast,compiled", 2 * 640, 0.03},
-    /* of LayerNorm one statistic less for each norm */
-    {"gpt2,bf16,compiled", 8, 0.03},
-};
-
-static struct exception exception_of(const char *line)
-{
-    for (size_t i = 0; i < ARRAY_LEN(exceptions); i++)
-        if (strncmp(line, exceptions[i].row, strlen(exceptions[i].row)) == 0)
-            return exceptions[i];
-    return (struct exception){line, 0, 0.03};
-}
-
 enum { LAYER_NAME, DTYPE, KERNELS, ACTIVATIONS, KEPT, PEAK, COLUMNS };
 
 /* Fills the request of a row. torchtitan computes in bf16 where FSDP shards weights, under autocast where none does. */
@@ -177,7 +157,6 @@ static void layers_keep_what_pytorch_keeps(void)
         }
         const struct transformer model = model_of(column[LAYER_NAME]);
         const struct request request = request_of(column, &model);
-        const struct exception exception = exception_of(whole);
         const bool keeps = strcmp(column[ACTIVATIONS], "keep") == 0;
         struct choices c;
         struct ir ir;
@@ -186,7 +165,7 @@ static void layers_keep_what_pytorch_keeps(void)
             const double ours = kept(&ir, life), held = peak(&ir, life);
             double theirs = strtod(column[KEPT], NULL);
             if (column[KEPT][0] != '\0') {
-                CHECK_CLOSE(whole, ours, theirs + exception.kept, 0.1 / theirs);
+                CHECK_CLOSE(whole, ours, theirs, 0.1 / theirs);
                 kept_rows++;
             }
             if (keeps && column[KEPT][0] != '\0' && strcmp(column[KERNELS], "eager") == 0) {
@@ -197,8 +176,7 @@ static void layers_keep_what_pytorch_keeps(void)
                 if (strncmp(names[i], whole, (size_t)(column[KERNELS] - text)) == 0)
                     theirs = all[i];
             if (column[PEAK][0] != '\0') {
-                CHECK_CLOSE(whole, ours + held, theirs + strtod(column[PEAK], NULL),
-                            exception.peak);
+                CHECK_CLOSE(whole, ours + held, theirs + strtod(column[PEAK], NULL), 0.001);
                 peak_rows++;
             }
             free(life);

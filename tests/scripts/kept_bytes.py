@@ -198,6 +198,12 @@ def run(device):
                 y.backward(g)
             return kept / T, (track.most - before) / T
 
+    def layer_norm(x, shape, weight, bias, eps):
+        """LayerNorm as torch/_refs decomposes it, with CUDA's fp32 statistics: for a CPU it casts them to x's dtype."""
+        axes = list(range(x.ndim - len(shape), x.ndim))
+        y, mean, rstd = torch._refs._normalize(x, axes, eps)
+        return (y * weight + bias).to(x.dtype), mean, rstd
+
     def compiled_of(name, dtype):
         from functorch.compile import aot_function, min_cut_rematerialization_partition
         from torch._inductor.decomposition import select_decomp_table
@@ -214,7 +220,7 @@ def run(device):
                 graph["forward"] = g
                 return g
             aot_function(call, forward, lambda g, _: g, partition_fn=min_cut_rematerialization_partition,
-                         decompositions=select_decomp_table())(x, angles, *weights.values())
+                         decompositions={**select_decomp_table(), aten.native_layer_norm.default: layer_norm})(x, angles, *weights.values())
             outputs, seen, total = list(graph["forward"].graph.find_nodes(op="output"))[0].args[0], set(), 0
             for node in outputs[1:]:
                 t = node.meta.get("val") if node is not None else None
