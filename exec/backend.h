@@ -22,7 +22,7 @@ struct exec_run;
 struct assignment_rows;
 struct routed_rows;
 
-enum { CALL_OPERANDS_MAX = 8 };
+enum { CALL_OPERANDS_MAX = 11 };
 
 struct operand {
     void *data; /* address in the backend's memory */

@@ -40,6 +40,9 @@ static const char *unsupported_size(const struct work *work, enum dtype dtype, u
         break;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
+        if (work->attention.scaling != SCALING_NONE)
+            return "attention's core in 8 bits (--attention-products fp8) is predicted and never "
+                   "executed; choose bf16";
         if (work->attention.kv_heads <= 0 || work->attention.heads % work->attention.kv_heads != 0)
             return "the heads of keys must divide those of queries";
         if (work->attention.dim <= 0 || work->attention.heads > INT32_MAX / work->attention.dim)

@@ -134,7 +134,10 @@ static struct attention_blocks blocks_of_work(const struct cost_attention *atten
     struct attention_piece piece = {.query_count = work->attention.q,
                                     .key_count = work->attention.kv,
                                     .offset = work->attention.offset};
-    if (work->attention.mask == MASK_WINDOW)
+    /* cuDNN's backward in 8 bits computes what a window hides, too (docs/costs.md, "Attention in 8 bits") */
+    const bool skips_hidden =
+        work->kind == WORK_ATTENTION || work->attention.scaling == SCALING_NONE;
+    if (work->attention.mask == MASK_WINDOW && skips_hidden)
         piece.window = work->attention.window;
     return blocks_of_piece(attention, (enum work_kind)work->kind, &piece,
                            work->attention.mask != MASK_FULL);

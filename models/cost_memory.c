@@ -168,8 +168,10 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
  * summed over each group. */
 double cost_memory_around_attention_bytes(const struct work *work)
 {
-    double in = (double)dtype_bytes((enum dtype)work->in);
     double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
+    /* o and d_o are read in 16 bits where the core multiplies in 8 */
+    double in =
+        work->attention.scaling != SCALING_NONE ? out : (double)dtype_bytes((enum dtype)work->in);
     double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
     double q = (double)work->attention.q * (double)work->attention.heads;
     double kv = (double)work->attention.kv * (double)work->attention.heads;

@@ -114,8 +114,9 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
     if (work->kind == WORK_OPAQUE && work->opaque.ps > 0)
         return 1e-12 * (double)work->opaque.ps;
     const struct work as = work_priced_as(work);
+    impl = work_attention_impl(work, impl);
     if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
-        return work_s(cost, work_attention_impl(work, impl), &as, clock);
+        return work_s(cost, impl, &as, clock);
     return cost_points_s(cost, impl, work, clock, kind_costs[work->kind].device_s);
 }
 
@@ -217,13 +218,20 @@ static bool has_attention(const struct device_cost *cost, int impl)
            cost->attention[impl][ATTENTION_BACKWARD_PASS].is_present;
 }
 
+/* Returns whether kernels multiply in 8 bits: those are of a choice of their own (--attention-products). */
+static bool is_narrow(int impl)
+{
+    return impl == ATTENTION_CUDNN_FP8 || impl == ATTENTION_CUDNN_MXFP8;
+}
+
 int cost_single_attention_impl(const struct device_cost *cost)
 {
     int only = 0;
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->is_ideal; impl++) {
-        if (has_attention(cost, impl) && only > 0)
+        const bool counts = has_attention(cost, impl) && !is_narrow(impl);
+        if (counts && only > 0)
             return 0;
-        if (has_attention(cost, impl))
+        if (counts)
             only = impl + 1;
     }
     return only;
@@ -278,7 +286,7 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
     }
     struct text has = {0};
     for (int other = 0; other < ATTENTION_IMPL_COUNT; other++) {
-        if (has_attention(cost, other))
+        if (has_attention(cost, other) && (is_narrow((int)impl) || !is_narrow(other)))
             text_printf(&has, "%s%s", has.size ? ", " : "",
                         attention_impl_name((enum attention_impl)other));
     }

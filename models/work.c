@@ -23,7 +23,8 @@
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
-    VALUES(impl, ATTENTION_IMPL_COUNT, "fa2", "fa3", "cudnn", "cpu", "triton", "fa1")              \
+    VALUES(impl, ATTENTION_IMPL_COUNT, "fa2", "fa3", "cudnn", "cpu", "triton", "fa1", "cudnn-fp8", \
+           "cudnn-mxfp8")                                                                          \
     VALUES(take, TAKE_COUNT, "send", "place", "return", "gather")                                  \
     VALUES(what, 2, "keys", "queries")                                                             \
     VALUES(reduce, REDUCE_COUNT, "sum", "max")                                                     \
@@ -477,12 +478,19 @@ struct work work_priced_as(const struct work *work)
 
 enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl)
 {
-    return work->kind == WORK_OPAQUE ? (enum attention_impl)work->opaque.kernels : impl;
+    if (work->kind == WORK_OPAQUE)
+        return (enum attention_impl)work->opaque.kernels;
+    if ((work->kind != WORK_ATTENTION && work->kind != WORK_ATTENTION_BACKWARD) ||
+        work->attention.scaling == SCALING_NONE)
+        return impl;
+    return work->attention.scaling == SCALING_MX ? ATTENTION_CUDNN_MXFP8 : ATTENTION_CUDNN_FP8;
 }
 
 double work_peak_over_bf16(const struct work *opaque)
 {
     const struct work as = work_priced_as(opaque), *work = &as;
+    if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+        return work->attention.scaling == SCALING_NONE ? 1 : 2;
     if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE)
         return 1;
     return work->matmul.scaling == SCALING_NV ? 4 : 2;

@@ -108,10 +108,13 @@ enum attention_impl {
     ATTENTION_CPU,
     ATTENTION_TRITON, /* FlashAttention's algorithm of 2022 in Triton */
     ATTENTION_FA1,    /* FlashAttention's own kernels of it: flash-attn before 2.0 */
+    /* cuDNN's kernels that multiply in 8 bits: with a scale for a tensor, and in MXFP8 */
+    ATTENTION_CUDNN_FP8,
+    ATTENTION_CUDNN_MXFP8,
     ATTENTION_IMPL_COUNT
 };
 
-#define WORK_PARAMS_MAX 16
+#define WORK_PARAMS_MAX 17
 
 struct work {
     uint8_t kind; /* enum work_kind */
@@ -162,6 +165,8 @@ struct work {
             int64_t sequence, q_first, kv_first, away, away_out;
             int64_t vdim;  /* the columns of a head of v and of the result; 0: dim */
             int64_t round; /* for mask PLAN: 1 + the round of a plan of tiles; 0: needed rows */
+            /* enum scaling. TENSOR and MX: it multiplies in 8 bits; NONE: in 16 or 32 */
+            int64_t scaling;
             int64_t delta; /* of attention_backward: row sums of dO o O are read in place of O */
         } attention;       /* and attention_backward */
         struct {
@@ -366,7 +371,8 @@ struct scaling_layout work_scale_layout(const struct work *work, int which);
 /* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
  * of another kind or only moves bytes. */
 struct work work_priced_as(const struct work *work);
-/* Returns the kernels of an attention: those that an opaque op was recorded with, else impl. */
+/* Returns the kernels of an attention: those that an opaque op was recorded with, those of cuDNN that multiply in 8 bits
+ * if the work has scales, else impl. */
 enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl);
 /* If routing is not even, work on the rows of experts has two parameters: `route`, 1 + the number of a list of shares
  * (schedule/ir/routing.h), and `dealt`, the copies that each rank deals; from these follow the real rows of a rank. The

@@ -75,10 +75,15 @@ static double attention_bytes(const struct work *work, struct element_sizes e)
     double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
     double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
     double in = (q + kv) * dim + kv * vdim;
+    const double o_bytes =
+        work->attention.scaling != SCALING_NONE ? e.written_element_bytes : e.read_element_bytes;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
         return in * e.read_element_bytes + q * vdim * e.written_element_bytes + q * F32;
     /* it reads q, k, v, lse, the gradient of the output, and the output or delta; it writes dq, dk and dv */
-    const double o = work->attention.delta ? q * F32 : q * vdim * e.read_element_bytes;
+    double o = work->attention.delta ? q * F32 : q * vdim * o_bytes;
+    if (work->attention.scaling ==
+        SCALING_MX) /* and the transposed copies, and that gradient in 16 bits */
+        o += (q + kv) * dim + q * vdim * (1 + o_bytes);
     return (in + q * vdim) * e.read_element_bytes + o + q * F32 + in * e.written_element_bytes;
 }
 

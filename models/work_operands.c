@@ -14,7 +14,7 @@
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
  *   ":master", ":moment"   the dtype that the parameter `states` fixes
  *   ":narrow", ":scale"    an 8- or 4-bit dtype, and that of its scales, by the parameter `scaling`
- *   ":side"                ":narrow" of a product with scales, else none
+ *   ":side"                ":narrow" of a product or attention with scales, else none; ":step": none
  *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); none: WORK_TYPE_STEP
  *   ":~f32"                ":float", and f32 in the op of a microbenchmark
  *   "=N"                   a read that a microbenchmark gives the buffer of write N (from 0), updated in place
@@ -28,13 +28,16 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
                        "rows*cols:narrow?!finds scales:scale?!finds rows*cols:narrow?both "
                        "scales_turned:scale?both 1:f32?finds"},
     [WORK_DEQUANTISE] = {"codes:u8 scales:u8", "rows*cols"},
-    [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim kv*kv_heads*vdim?vdim",
+    [WORK_ATTENTION] = {"q*heads*dim:side kv*kv_heads*dim:side kv*kv_heads*dim:side?!vdim "
+                        "kv*kv_heads*vdim:side?vdim scales:scale?scaling",
                         "q*heads*dim?!vdim q*heads*vdim?vdim q*heads:f32"},
     [WORK_ATTENTION_BACKWARD] =
-        {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
-         "kv*kv_heads*vdim?vdim q*heads*dim?!vdim?!delta q*heads*vdim?vdim?!delta "
+        {"q*heads*dim:side kv*kv_heads*dim:side kv*kv_heads*dim:side?!vdim "
+         "kv*kv_heads*vdim:side?vdim q*heads*dim?!vdim?!delta q*heads*vdim?vdim?!delta "
          "q*heads:f32?delta "
-         "q*heads:f32 q*heads*dim?!vdim q*heads*vdim?vdim",
+         "q*heads:f32 q*heads*dim:side?!vdim q*heads*vdim:side?vdim "
+         "scales:scale?scaling scales_of_d_o:scale?scaling turned:narrow?turned "
+         "turned_d_o:narrow?turned d_o:step?turned",
          "q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
          "kv*kv_heads*vdim?vdim ~1:u8??"},
     [WORK_MERGE] = {"rows*heads*dim:f32=0 rows*heads:f32=1 rows*heads*dim rows*heads:f32",
@@ -134,6 +137,52 @@ static uint64_t saturating_product(uint64_t a, int64_t b)
     return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
 }
 
+static bool is_attention(const struct work *work)
+{
+    return work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
+}
+
+/* Returns the number of scales of an operand of attention, or of its transposed copy. */
+static int64_t copy_scale_count(enum scaling scaling, int64_t row_count, int64_t cols, bool turned)
+{
+    return scaling_scale_count(scaling, turned ? cols : row_count, turned ? row_count : cols);
+}
+
+/* Returns the number of elements or scales in one operand of an attention in 8 bits. `scales` are those of q, k and of v
+ * in the forward, whose v is the transposed copy; in the backward those of q, k, v and of the transposed copies of q and
+ * k, which are the elements of `turned`. `scales_of_d_o` are those of both copies of the gradient of the output. -1: more
+ * than there can be. */
+static int64_t attention_factor(const struct work *work, const char *name, size_t size)
+{
+    const enum scaling scaling = (enum scaling)work->attention.scaling;
+    const int64_t q = work->attention.q, kv = work->attention.kv;
+    int64_t q_cols, k_cols, v_cols, o_cols, most;
+    if (__builtin_mul_overflow(work->attention.heads, work->attention.dim, &q_cols) ||
+        __builtin_mul_overflow(work->attention.kv_heads, work->attention.dim, &k_cols) ||
+        __builtin_mul_overflow(work->attention.kv_heads, work_attention_vdim(work), &v_cols) ||
+        __builtin_mul_overflow(work->attention.heads, work_attention_vdim(work), &o_cols) ||
+        q < 0 || kv < 0 || q_cols < 0 || k_cols < 0 || v_cols < 0 || o_cols < 0 ||
+        __builtin_mul_overflow(q, q_cols, &most) || __builtin_mul_overflow(kv, k_cols, &most) ||
+        __builtin_mul_overflow(kv, v_cols, &most) || __builtin_mul_overflow(q, o_cols, &most))
+        return -1;
+    if (equals_word(name, size, "turned"))
+        return scaling == SCALING_MX ? q * q_cols + kv * k_cols : 0;
+    if (equals_word(name, size, "turned_d_o") || equals_word(name, size, "d_o"))
+        return q * o_cols;
+    if (scaling != SCALING_MX)
+        return 1;
+    if (equals_word(name, size, "scales_of_d_o"))
+        return copy_scale_count(scaling, q, o_cols, false) +
+               copy_scale_count(scaling, q, o_cols, true);
+    const bool forward = work->kind == WORK_ATTENTION;
+    const int64_t of_rows = copy_scale_count(scaling, q, q_cols, false) +
+                            copy_scale_count(scaling, kv, k_cols, false) +
+                            copy_scale_count(scaling, kv, v_cols, forward);
+    return forward ? of_rows
+                   : of_rows + copy_scale_count(scaling, q, q_cols, true) +
+                         copy_scale_count(scaling, kv, k_cols, true);
+}
+
 /* Returns the number of scales that a word of the table names: of one operand of a product, or of a copy. */
 static int64_t scale_count(const struct work *work, const char *name, size_t size)
 {
@@ -161,7 +210,7 @@ static int64_t frozen_scale_bytes(const struct work *work)
 }
 
 /* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Other names are
- * no parameters: w012, the sum of w0, w1 and w2; `moment`, the elements of a moment of AdamW; `codes` and `scales` of a
+ * no parameters: w012, the sum of w0, w1 and w2; those of attention in 8 bits (attention_factor()); `moment`, the elements of a moment of AdamW; `codes` and `scales` of a
  * stored weight, their bytes; and `groups`, the number of matrices of an operand of a grouped product (b, its bias, or
  * a weight's gradient), or of rows in a column_sum's result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
@@ -185,6 +234,10 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
         return frozen_code_bytes(work);
     if (work->kind == WORK_DEQUANTISE && size == 6 && memcmp(name, "scales", 6) == 0)
         return frozen_scale_bytes(work);
+    if (is_attention(work) &&
+        (equals_word(name, size, "turned") || equals_word(name, size, "turned_d_o") ||
+         equals_word(name, size, "d_o") || (size >= 6 && memcmp(name, "scales", 6) == 0)))
+        return attention_factor(work, name, size);
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scale_count(work, name, size);
     /* in a product, `groups` is the last factor. It counts in "m*n*groups" if the form is TN, and else in "k*n*groups"
@@ -247,8 +300,9 @@ static void read_operand_type(const struct work *work, const char *word, size_t 
             (uint8_t)(master ? states_master_dtype(states) : states_moment_dtype(states));
         return;
     }
-    enum scaling scaling =
-        (enum scaling)(work->kind == WORK_QUANTISE ? work->quantise.scaling : work->matmul.scaling);
+    enum scaling scaling = (enum scaling)(work->kind == WORK_QUANTISE ? work->quantise.scaling
+                                          : is_attention(work)        ? work->attention.scaling
+                                                                      : work->matmul.scaling);
     if (equals_word(word, size, "scale")) {
         operand->type = WORK_TYPE_FIXED;
         operand->dtype = (uint8_t)scaling_scale_dtype(scaling);
@@ -260,7 +314,7 @@ static void read_operand_type(const struct work *work, const char *word, size_t 
         operand->dtype = scaling == SCALING_NV ? DTYPE_E2M1X2 : DTYPE_E4M3;
         return;
     }
-    if (equals_word(word, size, "side"))
+    if (equals_word(word, size, "side") || equals_word(word, size, "step"))
         return;
     size_t i = 0;
     while (i < ARRAY_LEN(types) && !equals_word(word, size, types[i].name))

@@ -7,7 +7,7 @@
 
 #include "models/work.h"
 
-enum { WORK_OPERANDS_MAX = 8 }; /* reads of one op, or writes */
+enum { WORK_OPERANDS_MAX = 11 }; /* reads of one op, or writes */
 
 enum work_side { WORK_READS, WORK_WRITES };
 

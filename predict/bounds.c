@@ -2,6 +2,7 @@
 
 #include "predict/document_costs.h"
 #include "predict/two_layers.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
@@ -24,10 +25,12 @@ static double product_flop_per_s(const struct device_cost *cost, const struct ch
 static double attention_flop_per_s(const struct device_cost *cost, const struct choices *c,
                                    enum attention_direction pass)
 {
-    const struct cost_attention *a = &cost->attention[c->attention_impl][pass];
+    const enum attention_impl impls[] = {(enum attention_impl)c->attention_impl,
+                                         products_core_impl(c)};
     double most = 0;
-    for (size_t i = 0; i < a->dim_count; i++)
-        most = fmax(most, cost_attention_flop_per_s(cost, c->attention_impl, pass, i));
+    for (size_t k = 0; k < ARRAY_LEN(impls); k++)
+        for (size_t i = 0; i < cost->attention[impls[k]][pass].dim_count; i++)
+            most = fmax(most, cost_attention_flop_per_s(cost, impls[k], pass, i));
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 

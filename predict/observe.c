@@ -356,7 +356,8 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
     case WORK_MERGE:
-        point->attention_impl = (uint8_t)p->choices.attention_impl;
+        point->attention_impl =
+            (uint8_t)work_attention_impl(work, (enum attention_impl)p->choices.attention_impl);
         break;
     default:
         break;

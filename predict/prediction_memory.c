@@ -232,6 +232,10 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
         status = cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                       transformer_wider_head_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK && p->choices.attention_products != ATTENTION_PRODUCTS_BF16)
+        status = cost_check_attention(&setup->cost, products_core_impl(&p->choices),
+                                      transformer_wider_head_dim(&setup->model),
+                                      (struct loc){.name = "--attention-products"}, diag);
     if (status == STATUS_OK)
         status = cost_check_scaling(
             &setup->cost, (enum scaling)products_recipe(&p->choices)->weight_scaling,

@@ -72,10 +72,12 @@ static void sum_products(struct prediction *p, const struct shape_costs *costs)
         const double times = repeats_occurrences(&p->ir.repeats, op);
         if (wide.kind == WORK_QUANTISE)
             p->products.casts_s += times * costs->work_s[shape];
-        if (wide.kind != WORK_MATMUL || wide.matmul.scaling == SCALING_NONE)
+        const bool core = wide.kind == WORK_ATTENTION || wide.kind == WORK_ATTENTION_BACKWARD;
+        int64_t *scaling = core ? &wide.attention.scaling : &wide.matmul.scaling;
+        if ((!core && wide.kind != WORK_MATMUL) || *scaling == SCALING_NONE)
             continue;
         p->products.narrow_s += times * costs->work_s[shape];
-        wide.matmul.scaling = SCALING_NONE;
+        *scaling = SCALING_NONE;
         wide.in = p->ir.dtype;
         p->products.wide_s +=
             times *

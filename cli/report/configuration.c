@@ -170,6 +170,10 @@ static void put_choices(struct text *line, const struct prediction *p)
         if (c->bf16_layers > 0)
             text_printf(&piece, " but in the first and the last %u layers", c->bf16_layers);
         report_put_comma_piece(line, &piece);
+        if (c->attention_products == ATTENTION_PRODUCTS_FP8) {
+            text_puts(&piece, "attention's core in 8 bits");
+            report_put_comma_piece(line, &piece);
+        }
     }
     text_release(&piece);
 }

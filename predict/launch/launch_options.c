@@ -164,17 +164,21 @@ static void add_products_option(struct launch *launch)
         "up to twice as long");
 }
 
+/* Returns the value of an option that the launch has, or NULL. */
+static const char *option_value(const struct launch *launch, const char *name)
+{
+    for (size_t i = 0; i < launch->option_count; i++)
+        if (strcmp(launch->option[i].name, name) == 0)
+            return launch->option[i].value;
+    return NULL;
+}
+
 /* Adds --primary-weights if parameters are kept in the 8 or 4 bits of the products; or a remark if that is not
  * modelled. */
 static void add_primary_weights_option(struct launch *launch)
 {
-    const char *products = NULL, *weights = NULL;
-    for (size_t i = 0; i < launch->option_count; i++) {
-        if (strcmp(launch->option[i].name, "products") == 0)
-            products = launch->option[i].value;
-        if (strcmp(launch->option[i].name, "weights") == 0)
-            weights = launch->option[i].value;
-    }
+    const char *products = option_value(launch, "products"),
+               *weights = option_value(launch, "weights");
     if (!launch_is_on(launch, LAUNCH_QUANTISED_WEIGHTS) || products == NULL)
         return;
     const bool sharded =
@@ -191,6 +195,35 @@ static void add_primary_weights_option(struct launch *launch)
     else
         launch_add_option(launch, LAUNCH_QUANTISED_WEIGHTS, "primary-weights",
                           primary_weights_names[PRIMARY_WEIGHTS_QUANTISED]);
+}
+
+/* Adds --attention-products where attention's core is in 8 bits (TransformerEngine's fp8_dpa). With fp8_mha the
+ * products around it read and write 8 bits, too. */
+static void add_attention_products_option(struct launch *launch)
+{
+    static const char *const recipes[] = {"fp8-tensor", "fp8-delayed", "mxfp8"};
+    const bool ends = launch_is_on(launch, LAUNCH_FP8_ATTENTION_ENDS);
+    const enum launch_field field = ends ? LAUNCH_FP8_ATTENTION_ENDS : LAUNCH_FP8_ATTENTION;
+    const char *products = option_value(launch, "products"), *cp = option_value(launch, "cp"),
+               *hp = option_value(launch, "hp");
+    if (!launch_is_on(launch, field) || products == NULL)
+        return;
+    bool known = false;
+    for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
+        known = known || strcmp(products, recipes[i]) == 0;
+    if (!known || (cp != NULL && strcmp(cp, "1") != 0) || (hp != NULL && strcmp(hp, "1") != 0)) {
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, field,
+            "attention's core in 8 bits: it is predicted in 16 bits, without casts of q, k and v");
+        return;
+    }
+    launch_add_option(launch, field, "attention-products",
+                      attention_products_names[ATTENTION_PRODUCTS_FP8]);
+    if (ends)
+        launch_remark_on_field(
+            launch, REMARK_UNMODELLED, field,
+            "what attention's core reads and writes is in 8 bits: it is predicted in 16 bits, with "
+            "casts before the core, which take longer");
 }
 
 /* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits, which they do
@@ -495,6 +528,7 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
     add_table_options(launch);
     add_bf16_layers_option(launch);
     add_primary_weights_option(launch);
+    add_attention_products_option(launch);
     remark_scales_of_gathers(launch);
     remark_experts_not_converted(launch, known ? &model : NULL);
     if (launch->table_file != NULL && launch->table_file->has_own_code)

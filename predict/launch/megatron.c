@@ -104,8 +104,8 @@ static const struct launch_row rows[] = {
     {"--moe-router-pre-softmax",          ALSO, LAUNCH_SWITCH, LAUNCH_ROUTER_BEFORE, NULL, NULL},
     {"--moe-router-topk-scaling-factor",  ALSO, LAUNCH_REAL_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
 
-    {"--fp8-dot-product-attention", UNMODELLED, "attention's core in 8 bits: it is predicted in 16 bits, which takes longer, without casts of q, k and v", NULL},
-    {"--fp8-multi-head-attention", UNMODELLED, "attention's core in 8 bits: it is predicted in 16 bits, which takes longer", NULL},
+    {"--fp8-dot-product-attention",       ALSO, LAUNCH_SWITCH, LAUNCH_FP8_ATTENTION, NULL, NULL},
+    {"--fp8-multi-head-attention",        ALSO, LAUNCH_SWITCH, LAUNCH_FP8_ATTENTION_ENDS, NULL, NULL},
     {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted", NULL},
     {"--fp4-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP4, NULL, NULL},
     {"--fp4-recipe",             UNMODELLED, "matrix products in 4 bits by another recipe: NVFP4 is predicted", "nvfp4"},

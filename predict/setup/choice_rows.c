@@ -16,6 +16,7 @@
 
 /* names of the first three values of enum dtype, in their order */
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
+/* the kernels in 8 bits are chosen by --attention-products */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {
     "none",         "selective++",     "full",          "offload", "selective++offload",
@@ -23,7 +24,7 @@ static const char *const checkpoint_choices[] = {
 
 _Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
 _Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3 && ATTENTION_TRITON == 4 &&
-                   ATTENTION_FA1 == 5,
+                   ATTENTION_FA1 == 5 && ATTENTION_CUDNN_FP8 == 6,
                "attention_choices");
 _Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");

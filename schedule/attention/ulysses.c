@@ -3,6 +3,8 @@
  * rank has nothing to send; it takes q, k and v apart, and then rotates them. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
+#include "schedule/attention/narrow_core.h"
+#include "schedule/choices/products.h"
 
 static struct head_exchange exchange_shape_of(const struct emit *e, uint32_t layer)
 {
@@ -38,8 +40,11 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     if (z.head_ranks > 1)
         core_sync_host(e);
     attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
-    attention_tile(e, core_work(e, layer, sequence, &z, WORK_ATTENTION), &saved->qkv, o,
-                   saved->lse);
+    const struct work work = core_work(e, layer, sequence, &z, WORK_ATTENTION);
+    if (products_core_is_narrow(e->choices, layer))
+        narrow_core_forward(e, work, saved, o);
+    else
+        attention_tile(e, work, &saved->qkv, o, saved->lse);
     attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
     if (z.head_ranks > 1)
         core_sync_host(e);
@@ -55,7 +60,10 @@ void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct v
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);
     struct qkv grads = exchange_core_gradients(e, &z, dqkv);
-    attention_tile_backward(e, core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD),
-                            &saved->qkv, saved->o, saved->lse, d_o, &grads);
+    const struct work work = core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD);
+    if (products_core_is_narrow(e->choices, layer))
+        narrow_core_backward(e, work, saved, d_o, &grads);
+    else
+        attention_tile_backward(e, work, &saved->qkv, saved->o, saved->lse, d_o, &grads);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

@@ -145,6 +145,14 @@ enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT }
  * --fp8-param-gather). */
 enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
 
+/* The numbers in which the core of attention multiplies. FP8: in the 8 bits and with the scales of --products, in the
+ * layers that multiply in 8 bits (TransformerEngine's fp8_dpa, Megatron-LM's --fp8-dot-product-attention). */
+enum attention_products {
+    ATTENTION_PRODUCTS_BF16,
+    ATTENTION_PRODUCTS_FP8,
+    ATTENTION_PRODUCTS_COUNT
+};
+
 /* The micro-batches in which sharded gradients are reduced: every one (EACH), or only the last one, until which they
  * accumulate whole on every rank (LAST; set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
@@ -327,26 +335,27 @@ struct profile; /* schedule/choices/profile.h */
 /* The choices that resolve_choices() takes from the request as they are: members of both structs. COPIED(member): in
  * the order of struct request, with the enum of the values. */
 #define COPIED_CHOICES(COPIED)                                                                     \
-    COPIED(scope)           /* enum scope */                                                       \
-    COPIED(up_projection)   /* enum up_projection */                                               \
-    COPIED(mla_exchange)    /* enum mla_exchange */                                                \
-    COPIED(states)          /* enum states */                                                      \
-    COPIED(kernels)         /* enum kernels_choice */                                              \
-    COPIED(products)        /* enum products_choice */                                             \
-    COPIED(primary_weights) /* enum primary_weights */                                             \
-    COPIED(cuda_graphs)     /* enum cuda_graphs */                                                 \
-    COPIED(vocabulary)      /* enum vocabulary_choice */                                           \
-    COPIED(gradients)       /* enum gradients_choice */                                            \
-    COPIED(param_gather)    /* enum param_gather */                                                \
-    COPIED(parameters)      /* enum parameters_choice */                                           \
-    COPIED(loading)         /* enum loading */                                                     \
-    COPIED(placement)       /* enum placement */                                                   \
-    COPIED(stage_placement) /* enum stage_placement */                                             \
-    COPIED(stage_layers)    /* enum stage_layers */                                                \
-    COPIED(helpers)         /* enum helper_weights */                                              \
-    COPIED(kv_offload)      /* enum kv_offload */                                                  \
-    COPIED(chunk_order)     /* enum chunk_order */                                                 \
-    COPIED(chunk_fetch)     /* enum chunk_fetch */
+    COPIED(scope)              /* enum scope */                                                    \
+    COPIED(up_projection)      /* enum up_projection */                                            \
+    COPIED(mla_exchange)       /* enum mla_exchange */                                             \
+    COPIED(states)             /* enum states */                                                   \
+    COPIED(kernels)            /* enum kernels_choice */                                           \
+    COPIED(products)           /* enum products_choice */                                          \
+    COPIED(primary_weights)    /* enum primary_weights */                                          \
+    COPIED(attention_products) /* enum attention_products */                                       \
+    COPIED(cuda_graphs)        /* enum cuda_graphs */                                              \
+    COPIED(vocabulary)         /* enum vocabulary_choice */                                        \
+    COPIED(gradients)          /* enum gradients_choice */                                         \
+    COPIED(param_gather)       /* enum param_gather */                                             \
+    COPIED(parameters)         /* enum parameters_choice */                                        \
+    COPIED(loading)            /* enum loading */                                                  \
+    COPIED(placement)          /* enum placement */                                                \
+    COPIED(stage_placement)    /* enum stage_placement */                                          \
+    COPIED(stage_layers)       /* enum stage_layers */                                             \
+    COPIED(helpers)            /* enum helper_weights */                                           \
+    COPIED(kv_offload)         /* enum kv_offload */                                               \
+    COPIED(chunk_order)        /* enum chunk_order */                                              \
+    COPIED(chunk_fetch)        /* enum chunk_fetch */
 
 struct choices {
 #define COPIED(member) uint8_t member;

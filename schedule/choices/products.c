@@ -40,3 +40,17 @@ bool products_need_transposed_copies(const struct choices *choices)
     return products_recipe(choices)->scaling != SCALING_TENSOR ||
            (choices->sm >= 89 && choices->sm < 100);
 }
+
+bool products_core_is_narrow(const struct choices *choices, int64_t layer)
+{
+    return choices->attention_products == ATTENTION_PRODUCTS_FP8 &&
+           products_layer_is_narrow(choices, layer);
+}
+
+enum attention_impl products_core_impl(const struct choices *choices)
+{
+    if (choices->attention_products != ATTENTION_PRODUCTS_FP8)
+        return (enum attention_impl)choices->attention_impl;
+    return products_recipe(choices)->scaling == SCALING_MX ? ATTENTION_CUDNN_MXFP8
+                                                           : ATTENTION_CUDNN_FP8;
+}

@@ -40,4 +40,11 @@ bool products_gather_quantised(const struct choices *choices);
  * 8-bit operands only if that axis is innermost in both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */
 bool products_need_transposed_copies(const struct choices *choices);
 
+/* Returns whether the core of attention of a layer multiplies in 8 bits (--attention-products). */
+bool products_core_is_narrow(const struct choices *choices, int64_t layer);
+
+/* Returns the attention kernels of layers that multiply in 8 or 4 bits: those that multiply the core in 8 bits, if it
+ * does, else those of all layers. */
+enum attention_impl products_core_impl(const struct choices *choices);
+
 #endif

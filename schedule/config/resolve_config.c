@@ -342,6 +342,9 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
 {
     const struct transformer *m = c->model;
     const bool overlaps = c->expert_overlap != EXPERT_OVERLAP_NONE;
+    const bool narrow_core = c->attention_products == ATTENTION_PRODUCTS_FP8;
+    const bool core_recipe = c->products == PRODUCTS_FP8_TENSOR ||
+                             c->products == PRODUCTS_FP8_DELAYED || c->products == PRODUCTS_MXFP8;
     /* clang-format off */
     const struct rule rules[] = {
         {c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED && c->dp * c->cp * c->hp > 1, "--weights",
@@ -405,6 +408,25 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
         {c->primary_weights == PRIMARY_WEIGHTS_QUANTISED && (c->optimizer == CHOICE_OPTIMIZER_HOST || pipeline_has_remote_weights(c) || states_master_dtype((enum states)c->states) == (enum dtype)c->dtype), "--primary-weights",
          "AdamW on the device keeps masters, of which quantised weights are made, and stages hold the weights of their own layers; "
          "choose 16bit"},
+        {narrow_core && c->products == PRODUCTS_BF16, "--attention-products",
+         "all layers multiply in bf16; choose --products, or bf16"},
+        {narrow_core && !core_recipe, "--attention-products",
+         "TransformerEngine's attention in 8 bits has the scales of --products fp8-tensor, fp8-delayed and mxfp8; choose one of "
+         "them, or bf16"},
+        {narrow_core && c->products != PRODUCTS_FP8_DELAYED && c->sm >= 89 && c->sm < 100, "--attention-products",
+         "before Blackwell, attention in 8 bits has scales that follow from earlier steps only (TransformerEngine, "
+         "dot_product_attention/utils.py); choose --products fp8-delayed, or bf16"},
+        {narrow_core && c->attention_impl != ATTENTION_CUDNN, "--attention-products",
+         "only cuDNN's kernels train attention in 8 bits; choose --attention cudnn, or bf16"},
+        {narrow_core && c->cp * c->hp > 1, "--attention-products",
+         "what ranks that share a sequence send of attention in 8 bits is not modelled; choose --cp 1 and --hp 1, or bf16"},
+        {narrow_core && (c->attention == CHOICE_ATTENTION_FPDT || c->attention == CHOICE_ATTENTION_UPIPE || c->subsequences > 1), "--attention-products",
+         "attention in 8 bits is modelled for whole sequences with all of a rank's heads; choose a strategy such as local or "
+         "megatron-sp, without --subsequences, or bf16"},
+        {narrow_core && (c->documents != NULL || m->window_chunks), "--attention-products",
+         "cuDNN has no kernels in 8 bits for packed documents and for chunks of a sequence; choose bf16"},
+        {narrow_core && c->products == PRODUCTS_MXFP8 && (m->head_dim % 32 != 0 || transformer_v_head_dim(m) % 32 != 0 || c->seq % 128 != 0), "--attention-products",
+         "with mxfp8, heads must have a multiple of 32 columns, and sequences a multiple of 128 tokens; choose bf16"},
         {c->host_layers > 0 && (c->activations != CHOICE_ACTIVATIONS_KEEP || c->recompute_modules != 0), "--host-layers",
          "the layers save for the backward what it reads, and recompute nothing; choose --activations keep and "
          "--up-projection keep, without --recompute-modules, or leave it out"},

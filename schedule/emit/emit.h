@@ -143,6 +143,8 @@ struct adapters_saved {
 struct attention_saved {
     struct qkv qkv;
     struct view o, lse;
+    struct view narrow,
+        narrow_scales;        /* the 8-bit copies of q, k and v (narrow_core.h); empty: none */
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     /* q and k before the per-head norms, if there are any */
     struct view q_before_norm, k_before_norm;

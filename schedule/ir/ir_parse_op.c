@@ -1,4 +1,5 @@
 /* The statement of an op. */
+#include "models/work_operands.h"
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_parse.h"
 
@@ -6,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPERANDS_MAX = 8 }; /* the most reads, or writes, that any kind has */
+/* the most reads, or writes, that any kind has */
+enum { OPERANDS_MAX = WORK_OPERANDS_MAX };
 
 /* The keys of an op's labels; other keys are parameters of its kind. */
 enum { PHASE, REGION, LAYER, CHUNK, STEP, MICRO, TAGS };

@@ -135,6 +135,18 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "mask=window and mask=chunks need a window";
         if (work->attention.mask < MASK_WINDOW && work->attention.window > 0)
             return "mask=full and mask=causal have no window";
+        if (work->attention.scaling != SCALING_NONE && work->attention.scaling != SCALING_TENSOR &&
+            work->attention.scaling != SCALING_MX)
+            return "attention multiplies in 8 bits with scaling=tensor or scaling=mx";
+        if (work->attention.scaling != SCALING_NONE && work->attention.mask > MASK_WINDOW)
+            return "attention in 8 bits has no kernels for documents, chunks or tiles of a plan";
+        if (work->attention.scaling != SCALING_NONE && work->kind == WORK_ATTENTION_BACKWARD &&
+            work->attention.delta)
+            return "attention in 8 bits reads O and makes the sums of its rows (delta=1) itself";
+        if (work->attention.scaling == SCALING_MX &&
+            (work->attention.dim % 32 != 0 || work_attention_vdim(work) % 32 != 0))
+            return "with scaling=mx 32 columns of a head share a scale: dim and vdim must be "
+                   "multiples of 32";
         return NULL;
     case WORK_RMSNORM_BACKWARD:
         return work->rmsnorm_backward.bare && work->rmsnorm_backward.accumulate

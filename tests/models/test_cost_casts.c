@@ -108,6 +108,54 @@ static void casts_eat_the_gain_where_they_were_seen_to(void)
     fixture_release(&f);
 }
 
+/* ---- attention in 8 bits ---- */
+
+/* Rows of cuDNN's tables (NVIDIA/cudnn-frontend at 3929da2, benchmark/sdpa_benchmark_training/results; two sequences,
+ * one on an H200), in milliseconds. Their heads count those of both sequences. */
+static void attention_in_8_bits_takes_what_was_measured(void)
+{
+    static const struct {
+        const char *label, *device;
+        int64_t tokens, heads, kv_heads, dim, vdim, window;
+        enum scaling scaling;
+        double forward_ms, backward_ms, off; /* backward_ms 0: not judged */
+    } rows[] = {
+        {"GQA 4K, tensor", "gb200", 4096, 128, 16, 128, 0, 0, SCALING_TENSOR, 0.305, 1.167, 0.1},
+        {"GQA 8K, mx", "gb200", 8192, 128, 16, 128, 0, 0, SCALING_MX, 1.156, 4.271, 0.1},
+        {"GQA 4K, mx", "gb300", 4096, 128, 16, 128, 0, 0, SCALING_MX, 0.242, 1.203, 0.1},
+        {"DeepSeek-V3 4K, mx", "gb300", 4096, 256, 256, 192, 128, 0, SCALING_MX, 0.546, 2.347, 0.1},
+        {"DeepSeek-V3 8K, tensor", "gb200", 8192, 256, 256, 192, 128, 0, SCALING_TENSOR, 2.294,
+         7.296, 0.13},
+        /* the backward computes what the window hides, too */
+        {"window 4K, mx", "gb200", 4096, 256, 256, 64, 0, 128, SCALING_MX, 0.211, 2.082, 0.12},
+        {"H200 8K", "h200", 8192, 64, 8, 128, 0, 0, SCALING_TENSOR, 1.141, 0, 0.05},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cost_fixture f;
+        struct work work = {.kind = WORK_ATTENTION,
+                            .in = DTYPE_E4M3,
+                            .out = DTYPE_BF16,
+                            .attention = {.q = rows[i].tokens,
+                                          .kv = rows[i].tokens,
+                                          .heads = rows[i].heads,
+                                          .kv_heads = rows[i].kv_heads,
+                                          .dim = rows[i].dim,
+                                          .vdim = rows[i].vdim,
+                                          .mask = rows[i].window > 0 ? MASK_WINDOW : MASK_CAUSAL,
+                                          .window = rows[i].window,
+                                          .scaling = rows[i].scaling}};
+        if (fixture_load(&f, rows[i].device)) {
+            CHECK_CLOSE(rows[i].label, 1e3 * cost_burst_s(&f.cost, ATTENTION_CUDNN, &work),
+                        rows[i].forward_ms, rows[i].off);
+            work.kind = WORK_ATTENTION_BACKWARD;
+            if (rows[i].backward_ms > 0)
+                CHECK_CLOSE(rows[i].label, 1e3 * cost_burst_s(&f.cost, ATTENTION_CUDNN, &work),
+                            rows[i].backward_ms, rows[i].off);
+        }
+        fixture_release(&f);
+    }
+}
+
 /* ---- a whole layer of experts ---- */
 
 /* The layer of torchao's bench_moe_layer.py, of which the experts are in MXFP8: 131072 tokens that each go to one of 8
@@ -246,6 +294,7 @@ static const struct check_case cases[] = {
     {"products take what was measured", products_take_what_was_measured},
     {"casts eat the gain where they were seen to", casts_eat_the_gain_where_they_were_seen_to},
     {"products of a B300 take what was measured", products_of_a_b300_take_what_was_measured},
+    {"attention in 8 bits takes what was measured", attention_in_8_bits_takes_what_was_measured},
     {"layers of experts gain what casts leave", layers_of_experts_gain_what_casts_leave},
 };
 CHECK_MAIN("cost_casts", cases)

@@ -20,7 +20,7 @@ static void every_kind_has_a_row(void)
         enum work_kind found;
         CHECK(info->name,
               work_kind_find(info->name, strlen(info->name), &found) && (int)found == i);
-        CHECK(info->name, info->reads_min <= info->reads_max && info->reads_max <= 8);
+        CHECK(info->name, info->reads_min <= info->reads_max && info->reads_max <= 11);
         CHECK(info->name, info->writes_min <= info->writes_max && info->writes_max <= 8);
         CHECK(info->name, info->stream < STREAM_CLASS_COUNT);
         for (uint32_t k = 0; k < info->param_count; k++) {
@@ -42,8 +42,8 @@ static void every_kind_has_a_row(void)
 static void parameters_are_as_written(void)
 {
     const struct work_kind_info *info = work_kind_info(WORK_ATTENTION);
-    CHECK_INT("count", info->param_count, 15);
-    CHECK_TEXT("last", info->param[14].name, "round");
+    CHECK_INT("count", info->param_count, 16);
+    CHECK_TEXT("last", info->param[15].name, "scaling");
     CHECK("mask must be given", !info->param[5].optional);
     CHECK_INT("masks", info->param[5].value_count, MASK_COUNT);
     CHECK_TEXT("mask", info->param[5].value_names[MASK_CAUSAL], "causal");

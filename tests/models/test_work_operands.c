@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Returns a work of the kind whose k-th optional parameter is bit k of `set`; the others are 2. */
+/* Returns a work of the kind whose k-th optional parameter is bit k of `set`; the others are 2. Scales of attention are
+ * those of MXFP8, with which it has the most operands. */
 static struct work some(enum work_kind kind, uint32_t set)
 {
     uint32_t optional = 0;
@@ -15,6 +16,8 @@ static struct work some(enum work_kind kind, uint32_t set)
         work.p[i] = info->param[i].optional      ? set >> optional++ & 1
                     : info->param[i].value_names ? 0
                                                  : 2;
+    if (kind == WORK_ATTENTION || kind == WORK_ATTENTION_BACKWARD)
+        work.attention.scaling *= SCALING_MX;
     return work;
 }
 
@@ -149,6 +152,29 @@ static void a_product_without_scales_multiplies_in_the_dtype_of_the_step(void)
     is("scales: 1 x 16", &o[3], 16, DTYPE_E4M3, -1);
 }
 
+/* 64 queries and keys, 2 heads of Q and 1 of K and V, 64 columns: Q has 8192 elements, K and V 4096 each. */
+static void attention_in_8_bits_reads_copies_and_scales(void)
+{
+    struct work_operand o[WORK_OPERANDS_MAX];
+    struct work work = {.kind = WORK_ATTENTION,
+                        .attention = {64, 64, 2, 1, 64, .scaling = SCALING_TENSOR}};
+    CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 4);
+    is("Q", &o[0], 8192, DTYPE_E4M3, -1);
+    is("one scale", &o[3], 1, DTYPE_F32, -1);
+    work.attention.scaling = SCALING_MX;
+    work_operands(&work, WORK_READS, 1, o);
+    is("of Q, K and V", &o[3], (8192 + 2 * 4096) / 32, DTYPE_E8M0, -1);
+    work.kind = WORK_ATTENTION_BACKWARD;
+    CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 11);
+    CHECK_INT("O is in 16 bits", o[3].type, WORK_TYPE_STEP);
+    is("dO", &o[5], 8192, DTYPE_E4M3, -1);
+    is("of Q, K, V, and of Q and K transposed", &o[6], (2 * 8192 + 3 * 4096) / 32, DTYPE_E8M0, -1);
+    is("of dO twice", &o[7], 2 * 8192 / 32, DTYPE_E8M0, -1);
+    is("Q and K transposed", &o[8], 8192 + 4096, DTYPE_E4M3, -1);
+    is("dO transposed", &o[9], 8192, DTYPE_E4M3, -1);
+    CHECK_INT("dO in 16 bits", o[10].type, WORK_TYPE_STEP);
+}
+
 static void bytes_of_collectives(void)
 {
     struct work_operand o[WORK_OPERANDS_MAX];
@@ -184,6 +210,7 @@ static const struct check_case cases[] = {
     {"types by hand", types_by_hand},
     {"a product without scales multiplies in the dtype of the step",
      a_product_without_scales_multiplies_in_the_dtype_of_the_step},
+    {"attention in 8 bits reads copies and scales", attention_in_8_bits_reads_copies_and_scales},
     {"bytes of collectives", bytes_of_collectives},
     {"what does not fit stays so", what_does_not_fit_stays_so},
 };

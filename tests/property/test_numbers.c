@@ -44,6 +44,10 @@ static const char *const predictions[] = {
     "fp8-block",
     "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products mxfp8",
     "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products nvfp4",
+    "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products mxfp8 "
+    "--attention cudnn --attention-products fp8",
+    "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products "
+    "fp8-tensor --attention cudnn --attention-products fp8",
 };
 
 struct sim_figures {
@@ -136,6 +140,8 @@ static const char *const exceptions[][2] = {
     {"device.peak_flop_per_s", "the data sheet's peak: calibrate refuses faster rates"},
     {"matmul.f64_flop_per_s", "products in f64, which only a schedule from a file may have"},
     {"attention.cpu.power", "processors, which have no power limit"},
+    {"attention.cudnn-fp8.merge_bytes", "rings, which have no attention in 8 bits"},
+    {"attention.cudnn-mxfp8.merge_bytes", "rings, which have no attention in 8 bits"},
 };
 
 static bool is_exception(const char *name)

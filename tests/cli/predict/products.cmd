@@ -60,3 +60,26 @@ casts --products fp8-tensor --zero 1 --profile torchtitan
 passes() { longhaul schedule $M --activations keep --products fp8-row "$@" | grep -c 'op .* reads unscaled' || true; }
 passes --profile torchtitan
 passes --profile megatron-te
+# attention's core in 8 bits: its casts, copies and ops are in schedules that are verified, and never executed
+A='--model layers=2,hidden=128,heads=4,ffn=256,vocab=96 --cluster cpu-node --gpus 1 --seq 256 --strategy local --batch 1 --profile megatron-te --activations keep'
+for p in fp8-tensor fp8-delayed mxfp8; do
+    longhaul schedule $A --attention cudnn --products $p --attention-products fp8 > $T/core-$p.ir
+    longhaul check $T/core-$p.ir | tail -1
+    grep 'region=attention layer=0' $T/core-$p.ir | sed -n '/^ *op/s/.*op [0-9]* \([a-z_]*\) .*/\1/p' | paste -s -d ' '
+done
+longhaul run --check $A --attention cudnn --products mxfp8 --attention-products fp8 || echo "exit $?"
+# layers at the ends multiply all in 16 bits
+longhaul schedule $A --set layers=4 --attention cudnn --products mxfp8 --bf16-layers 1 --attention-products fp8 | sed -n 's/.*op .* attention compute.*mask=causal\(.*\) reads.*\(layer=[0-9]\).*/\2\1/p'
+# who has such kernels, and which choices go with them
+core() { longhaul predict --quick --model llama3-8b --seq 4K --batch 8 --profile megatron-te --attention-products fp8 "$@" 2>&1 | grep -E 'error:|^layout|^products ' | sed '/^layout/{s/.*bf16, /layout /; s/, attention cudnn.*//}' || true; }
+core --cluster gb200 --gpus 8 --strategy local --products mxfp8
+core --cluster gb200 --gpus 8 --strategy local --products fp8-tensor
+core --cluster dgx-h100 --gpus 8 --strategy local --products fp8-delayed
+core --cluster dgx-h100 --gpus 8 --strategy local --products fp8-tensor
+core --cluster gb200 --gpus 8 --strategy local
+core --cluster gb200 --gpus 8 --strategy local --products nvfp4
+core --cluster gb200 --gpus 8 --strategy local --products mxfp8 --attention fa2
+core --cluster gb200 --gpus 8 --strategy ulysses --hp 2 --products mxfp8
+core --cluster gb200 --gpus 8 --strategy local --products mxfp8 --subsequences 2
+core --cluster gb200 --gpus 8 --strategy local --products mxfp8 --set head_dim=80
+core --cluster dgx-h100 --gpus 8 --strategy local --products fp8-delayed --set head_dim=256

@@ -1,0 +1,194 @@
+/* The core of attention in 8 bits (--attention-products fp8), as TransformerEngine's fp8_dpa has it
+ * (pytorch/attention/dot_product_attention: FusedAttnFunc in backends.py, combine_and_quantize() in utils.py).
+ *
+ * With a scale for a tensor, q, k and v are copied one after another and cast together, with one scale for all three.
+ * In MXFP8 each is cast along columns and along rows in one pass. The forward reads q, k and the transposed copy of v;
+ * the backward reads q, k, v and the transposed copies of q and k. All of them are kept for it; the 16-bit q, k and v
+ * are not. The copies lie one after another in one buffer, in an order in which both passes read their scales as one
+ * run:
+ *
+ *     v transposed | q | k | v | q transposed | k transposed
+ *     forward: the first three; backward: all but the first
+ *
+ * The output, the gradients of q, k and v, and the output that is kept are in 16 bits: so they are with a scale found
+ * now and in MXFP8. With scales of earlier steps (fp8-delayed) TransformerEngine writes them in 8 bits and casts them
+ * back, which is not modelled. */
+#include "schedule/attention/narrow_core.h"
+
+#include "schedule/choices/products.h"
+
+#include <assert.h>
+
+/* The sizes of an operand of the core: its rows and columns, and the scales of its copy and of the transposed one. */
+struct core_operand {
+    int64_t rows, cols, scales, turned_scales;
+};
+
+static struct core_operand core_operand(const struct emit *e, int64_t rows, int64_t cols)
+{
+    const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
+    return (struct core_operand){rows, cols, scaling_scale_count(scaling, rows, cols),
+                                 scaling_scale_count(scaling, cols, rows)};
+}
+
+static int64_t elements(const struct core_operand *x)
+{
+    return x->rows * x->cols;
+}
+
+/* The operands q, k and v of a core. */
+struct core_operands {
+    struct core_operand q, k, v;
+};
+
+static struct core_operands operands_of(const struct emit *e, const struct work *work)
+{
+    return (struct core_operands){
+        core_operand(e, work->attention.q, work->attention.heads * work->attention.dim),
+        core_operand(e, work->attention.kv, work->attention.kv_heads * work->attention.dim),
+        core_operand(e, work->attention.kv, work->attention.kv_heads * work_attention_vdim(work)),
+    };
+}
+
+static bool is_mx(const struct emit *e)
+{
+    return products_recipe(e->choices)->scaling == SCALING_MX;
+}
+
+/* Emits one pass that casts x. In MXFP8 write has four views: copy, scales, transposed copy, scales; else two. */
+static void emit_cast_of(struct emit *e, struct view x, const struct core_operand *size,
+                         const struct view *write)
+{
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const struct work work = {.kind = WORK_QUANTISE,
+                              .quantise = {.rows = size->rows,
+                                           .cols = size->cols,
+                                           .scaling = recipe->scaling,
+                                           .both = is_mx(e),
+                                           .amax = recipe->has_amax_pass}};
+    emit_op(e, e->stream.compute, &work, &x, 1, write, is_mx(e) ? 4 : 2);
+}
+
+static struct view new_copies(struct emit *e, const char *stem, enum dtype dtype, int64_t count)
+{
+    return emit_tensor(e, stem, CATEGORY_ACTIVATION, dtype, count, 0);
+}
+
+static struct view new_scales(struct emit *e, int64_t count)
+{
+    const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
+    return new_copies(e, "scales", scaling_scale_dtype(scaling), count);
+}
+
+/* The views of the copies of q, k and v in their buffers. */
+struct core_copies {
+    struct view q, k, v, turned_v, turned_qk;
+    struct view forward_scales, backward_scales;
+};
+
+static struct core_copies copies_of(const struct emit *e, const struct core_operands *x,
+                                    const struct attention_saved *saved)
+{
+    const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
+    const struct view data = saved->narrow, scales = saved->narrow_scales;
+    if (!is_mx(e)) {
+        const struct view of_v = view_part(data, q + k, v);
+        return (struct core_copies){.q = view_part(data, 0, q),
+                                    .k = view_part(data, q, k),
+                                    .v = of_v,
+                                    .turned_v = of_v,
+                                    .forward_scales = scales,
+                                    .backward_scales = scales};
+    }
+    const int64_t of_turned_v = x->v.turned_scales, of_q = x->q.scales, of_k = x->k.scales,
+                  others = of_q + of_k + x->v.scales + x->q.turned_scales + x->k.turned_scales;
+    return (struct core_copies){.q = view_part(data, v, q),
+                                .k = view_part(data, v + q, k),
+                                .v = view_part(data, v + q + k, v),
+                                .turned_v = view_part(data, 0, v),
+                                .turned_qk = view_part(data, 2 * v + q + k, q + k),
+                                .forward_scales = view_part(scales, 0, of_turned_v + of_q + of_k),
+                                .backward_scales = view_part(scales, of_turned_v, others)};
+}
+
+/* Casts q, k and v to MXFP8, each in a pass that makes both copies. */
+static void cast_to_mx(struct emit *e, const struct core_operands *x, struct attention_saved *saved)
+{
+    const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
+    saved->narrow = new_copies(e, "qkv_narrow", DTYPE_E4M3, 2 * (q + k + v));
+    saved->narrow_scales =
+        new_scales(e, x->q.scales + x->k.scales + x->v.scales + x->q.turned_scales +
+                          x->k.turned_scales + x->v.turned_scales);
+    const struct core_copies to = copies_of(e, x, saved);
+    const struct view scales = to.backward_scales, turned_v = to.forward_scales;
+    const int64_t of_q = x->q.scales, of_k = x->k.scales, of_v = x->v.scales,
+                  of_turned_q = x->q.turned_scales;
+    emit_cast_of(e, saved->qkv.q, &x->q,
+                 (struct view[]){to.q, view_part(scales, 0, of_q), view_part(to.turned_qk, 0, q),
+                                 view_part(scales, of_q + of_k + of_v, of_turned_q)});
+    emit_cast_of(
+        e, saved->qkv.k, &x->k,
+        (struct view[]){to.k, view_part(scales, of_q, of_k), view_part(to.turned_qk, q, k),
+                        view_part(scales, of_q + of_k + of_v + of_turned_q, x->k.turned_scales)});
+    emit_cast_of(e, saved->qkv.v, &x->v,
+                 (struct view[]){to.v, view_part(scales, of_q + of_k, of_v), to.turned_v,
+                                 view_part(turned_v, 0, x->v.turned_scales)});
+}
+
+/* Copies q, k and v one after another (torch.cat), and casts them with one scale. */
+static void cast_together(struct emit *e, const struct core_operands *x,
+                          struct attention_saved *saved)
+{
+    const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
+    const int64_t rows = x->q.rows, all = q + k + v;
+    assert(all % rows == 0 && x->k.rows == rows && x->v.rows == rows);
+    const struct core_operand together = {rows, all / rows, 1, 1};
+    struct view joined =
+        emit_compute_tensor(e, "qkv_joined", CATEGORY_ACTIVATION, rows, all / rows);
+    const struct work join = {.kind = WORK_UNPACK, .pack = {1, 1, {q, k, v}}};
+    emit_op(e, e->stream.compute, &join, (struct view[]){saved->qkv.q, saved->qkv.k, saved->qkv.v},
+            3, &joined, 1);
+    saved->narrow = new_copies(e, "qkv_narrow", DTYPE_E4M3, all);
+    saved->narrow_scales = new_scales(e, 1);
+    emit_cast_of(e, joined, &together, (struct view[]){saved->narrow, saved->narrow_scales});
+}
+
+void narrow_core_forward(struct emit *e, struct work work, struct attention_saved *saved,
+                         struct view o)
+{
+    const struct core_operands x = operands_of(e, &work);
+    (is_mx(e) ? cast_to_mx : cast_together)(e, &x, saved);
+    const struct core_copies copies = copies_of(e, &x, saved);
+    work.attention.scaling = products_recipe(e->choices)->scaling;
+    emit_op(e, e->stream.tile, &work,
+            (struct view[]){copies.q, copies.k, copies.turned_v, copies.forward_scales}, 4,
+            (struct view[]){o, saved->lse}, 2);
+}
+
+void narrow_core_backward(struct emit *e, struct work work, const struct attention_saved *saved,
+                          struct view d_o, const struct qkv *grads)
+{
+    const struct core_operands x = operands_of(e, &work);
+    const struct core_copies copies = copies_of(e, &x, saved);
+    const struct core_operand size =
+        core_operand(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
+    const enum dtype dtype = (enum dtype)products_recipe(e->choices)->gradient_dtype;
+    const int64_t turned_scales = is_mx(e) ? size.turned_scales : 0;
+    struct view narrow = new_copies(e, "d_o_narrow", dtype, elements(&size)), turned = {0},
+                scales = new_scales(e, size.scales + turned_scales);
+    if (is_mx(e))
+        turned = new_copies(e, "d_o_turned", dtype, elements(&size));
+    emit_cast_of(e, d_o, &size,
+                 (struct view[]){narrow, view_part(scales, 0, size.scales), turned,
+                                 view_part(scales, size.scales, turned_scales)});
+    work.attention.scaling = products_recipe(e->choices)->scaling;
+    struct view write[4] = {grads->q, grads->k, grads->v};
+    const int64_t workspace =
+        work_workspace_bytes(products_core_impl(e->choices), e->choices->sm, &work);
+    if (workspace > 0)
+        write[3] = emit_tensor(e, "workspace", CATEGORY_WORKSPACE, DTYPE_U8, workspace, 0);
+    emit_op(e, e->stream.compute, &work,
+            (struct view[]){copies.q, copies.k, copies.v, saved->o, saved->lse, narrow,
+                            copies.backward_scales, scales, copies.turned_qk, turned, d_o},
+            is_mx(e) ? 11 : 8, write, workspace > 0 ? 4 : 3);
+}
