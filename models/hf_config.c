@@ -177,6 +177,34 @@ static bool scales_scores(const char *type)
     return strcmp(type, "yarn") == 0 || strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0;
 }
 
+/* Reads from RoPE scaling of type yarn whether cosines and sines are multiplied by a factor other than 1: the attention
+ * factor, or the ratio of the factors of mscale and mscale_all_dim, or else one that follows from the factor of the
+ * context (modeling_rope_utils.py, _compute_yarn_parameters()). */
+static enum status read_yarn_factor(const struct hf_reader *r, struct json_node scaling)
+{
+    double factor = 1, attention = 0, mscale = 0, mscale_all = 0;
+    const struct {
+        const char *key;
+        double *value;
+    } numbers[] = {{"factor", &factor},
+                   {"attention_factor", &attention},
+                   {"mscale", &mscale},
+                   {"mscale_all_dim", &mscale_all}};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        const struct json_node node = json_find(scaling, numbers[i].key);
+        if (node.value == NULL)
+            continue;
+        const enum status status =
+            json_get_double(scaling, numbers[i].key, 0, 1e6, numbers[i].value, r->diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    r->t->rope_scaled = attention > 0                  ? attention != 1
+                        : mscale > 0 && mscale_all > 0 ? factor > 1 && mscale != mscale_all
+                                                       : factor > 1;
+    return STATUS_OK;
+}
+
 /* Reads RoPE scaling for longer contexts. Known types change angles and factors of scores, but no shape and no work: a
  * run and its reference compute without it, and a note says so. Unknown types may change more, and are refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
@@ -212,7 +240,7 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
         "%s: RoPE scaling of type '%s' changes angles%s and not the work: predictions hold, but "
         "`run` and the reference of its check ignore it",
         key, type, scales_scores(type) ? " and the scale of scores," : "");
-    return STATUS_OK;
+    return strcmp(type, "yarn") == 0 ? read_yarn_factor(r, scaling) : STATUS_OK;
 }
 
 static enum status read_rope(const struct hf_reader *r)

@@ -49,6 +49,7 @@
  *     "q_latent": 1536, "kv_latent": 512,    // latent attention (MLA): ranks of the projections; kv_latent 0 = none,
  *                                            // q_latent 0 = q is projected by one matrix
  *     "rope_dim": 64, "v_dim": 128,          // required with it: the last, rotated columns of head_dim; width of v
+ *     "rope_scaled": false,                  // cosines and sines are multiplied by a factor (YaRN's attention factor)
  *     "attention_sinks": false,              // each head has a learned score in the sum of its softmax
  *     "adapter_rank": 16,                    // optional: only adapters of this rank are trained (LoRA); 0 = all weights are
  *     "adapter_targets": 15,                 // a sum of 1 (q), 2 (k), 4 (v), 8 (o), 16 (gate), 32 (up), 64 (down); 0 = all
@@ -181,6 +182,9 @@ struct transformer {
     /* Latent attention. kv_latent 0: the model has none, and the other numbers are 0. Of the head_dim columns of q and
      * k, the last rope_dim are rotated; those of k are the same in all heads. */
     int64_t q_latent, kv_latent, rope_dim, v_dim;
+    /* RoPE's cosines and sines are multiplied by a factor other than 1: YaRN's attention factor, also called mscale.
+     * The factor itself is not modelled; it keeps some frameworks from fused kernels of RoPE. */
+    bool rope_scaled;
     bool attention_sinks;
     /* Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685, section 4.1): a linear layer y = x W^T + bias becomes y +
      * (x A^T) B^T, where A is [adapter_rank, inputs] and B is [outputs, adapter_rank]. Only A and B are trained; all

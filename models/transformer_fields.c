@@ -66,6 +66,7 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"kv_latent", FIELD_SIZE, AT(kv_latent), 0, 1 << 16, NULL, 0},
     {"rope_dim", FIELD_SIZE, AT(rope_dim), 0, 1 << 12, NULL, 0},
     {"v_dim", FIELD_SIZE, AT(v_dim), 0, 1 << 12, NULL, 0},
+    {"rope_scaled", FIELD_SWITCH, AT(rope_scaled), 0, 0, NULL, 0},
     {"attention_sinks", FIELD_SWITCH, AT(attention_sinks), 0, 0, NULL, 0},
     {"adapter_rank", FIELD_SIZE, AT(adapter_rank), 0, ADAPTER_RANK_MAX, NULL, 0},
     {"adapter_targets", FIELD_SIZE, AT(adapter_targets), 0, (1 << ADAPTER_TARGET_COUNT) - 1, NULL,

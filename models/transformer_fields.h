@@ -25,7 +25,7 @@ struct transformer_field {
     int name_count;
 };
 
-#define TRANSFORMER_FIELDS 49
+#define TRANSFORMER_FIELDS 50
 
 extern const struct transformer_field transformer_fields[TRANSFORMER_FIELDS];
 

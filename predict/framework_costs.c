@@ -46,17 +46,41 @@ static void add_router_issue_s(const struct prediction *p, const struct device_c
     }
 }
 
-/* Adds to issue_s[shape] the launches of grouped products that are one call of cuBLAS for each expert, and of the casts
- * of their operands: one launch for each group but the first, which is counted already. */
+/* The time of TransformerEngine's Python for one expert, in times of an operator that launches a kernel (host.op_s +
+ * host.kernel_s, 10 us on a Xeon): for each product, of 16-bit and of 8-bit operands, which includes saved tensors and
+ * the hook of the weight's gradient; and for each tensor that is quantised. Measured with TransformerEngine 2.9 (docs/costs.md,
+ * "Experts one by one"). */
+static const double expert_product_calls = 0.3, expert_quantised_product_calls = 0.65,
+                    expert_tensor_calls = 0.8;
+
+/* Launches for each expert whose operand is quantised: the copy; or with one scale for a tensor, before that zeros, the
+ * largest magnitude and the scale. */
+enum { COPY_LAUNCHES = 1, AMAX_LAUNCHES = 3 };
+
+/* Adds to issue_s[shape] the host's time for grouped products that are one call of cuBLAS for each expert, and for the
+ * casts of their operands, which are one call for each expert, too. The launch of the first expert is counted already. */
 static void add_expert_call_issue_s(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {
+    const double call_s = cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
-        if (work->kind == WORK_MATMUL && work->matmul.groups > 1)
-            issue_s[i] += (double)(work->matmul.groups - 1) * cost->host_kernel_s;
-        if (work->kind == WORK_QUANTISE && work->quantise.groups > 1)
-            issue_s[i] += (double)(work->quantise.groups - 1) * cost->host_kernel_s;
+        if (work->kind == WORK_MATMUL && work->matmul.groups > 1) {
+            const double groups = (double)work->matmul.groups;
+            const double calls = work->matmul.scaling != SCALING_NONE
+                                     ? expert_quantised_product_calls
+                                     : expert_product_calls;
+            issue_s[i] += (groups - 1) * call_s + groups * calls * call_s;
+        }
+        if (work->kind == WORK_QUANTISE && work->quantise.groups > 1) {
+            const double groups = (double)work->quantise.groups;
+            const bool copies = work->quantise.finds == 0,
+                       finds = work->quantise.finds != 0 || work->quantise.amax != 0;
+            const int launches = (finds ? AMAX_LAUNCHES : 0) + (copies ? COPY_LAUNCHES : 0);
+            issue_s[i] += (groups - 1) * launches * cost->host_kernel_s;
+            if (copies)
+                issue_s[i] += groups * expert_tensor_calls * call_s;
+        }
     }
 }
 
@@ -99,6 +123,56 @@ static void add_bias_operators(const struct prediction *p, const struct device_c
                                       : bias_forward.all + experts * bias_forward.each;
         work_s[i] += cost_elementwise_s(cost, calls, rows * (double)m->hidden * bytes);
         issue_s[i] += calls * call_s;
+    }
+}
+
+/* The operators of a work that a fused kernel does not do. bytes: for each element; calls: the operators, each of which
+ * is a kernel (docs/costs.md, "Clamps and YaRN"). */
+struct operators {
+    double bytes;
+    int calls;
+};
+
+/* The clamps before an activation, for each element of gate and up, in addition to the activation's kernel. */
+static const struct operators clamp_forward = {8, 3}, clamp_backward = {15, 9};
+
+/* RoPE of cosines and sines with a factor, for each element of queries or keys, in place of the fused kernel. */
+static const struct operators rope_forward = {24, 12}, rope_backward = {28, 7};
+
+/* Adds the operators that clamp the input of experts' activation. A graph of the whole step has none. */
+static void add_clamp_operators(const struct prediction *p, const struct device_cost *cost,
+                                double *work_s, double *issue_s)
+{
+    const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
+    if (p->choices.cuda_graphs == CUDA_GRAPHS_STEP)
+        return;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        const bool back = work->kind == WORK_SWIGLU_BACKWARD;
+        if ((!back && work->kind != WORK_SWIGLU) || work->activation.function != FUNCTION_CLAMPED)
+            continue;
+        const struct operators *operators = back ? &clamp_backward : &clamp_forward;
+        const double elements = 2 * (double)work->activation.rows * (double)work->activation.cols;
+        work_s[i] += cost_elementwise_s(cost, operators->calls, operators->bytes * elements);
+        issue_s[i] += operators->calls * call_s;
+    }
+}
+
+/* Sets the seconds of RoPE whose cosines and sines have a factor to those of its operators. */
+static void set_rope_operators(const struct prediction *p, const struct device_cost *cost,
+                               double *work_s, double *issue_s)
+{
+    const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        const bool back = work->kind == WORK_ROPE_BACKWARD;
+        if (!back && work->kind != WORK_ROPE)
+            continue;
+        const struct operators *operators = back ? &rope_backward : &rope_forward;
+        const double elements =
+            (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
+        work_s[i] = cost_elementwise_s(cost, operators->calls, operators->bytes * elements);
+        issue_s[i] = operators->calls * call_s;
     }
 }
 
@@ -164,6 +238,8 @@ static void subtract_graph_launches(const struct prediction *p, const struct dev
                                     double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
+    /* Megatron-LM's scope moe: experts of which each gets exactly its capacity are part of a layer's graph */
+    const bool with_experts = p->choices.expert_capacity.pads;
     if (graphs == CUDA_GRAPHS_NONE)
         return;
     bool *of_layer = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_layer);
@@ -176,7 +252,8 @@ static void subtract_graph_launches(const struct prediction *p, const struct dev
             issue_s[i] = graphs == CUDA_GRAPHS_STEP ? 0 : cost->host_op_s + cost->host_kernel_s;
         else if (graphs == CUDA_GRAPHS_STEP && !waits)
             issue_s[i] = 0;
-        else if (graphs == CUDA_GRAPHS_LAYER && of_layer[i] && !waits && !is_expert_work(work))
+        else if (graphs == CUDA_GRAPHS_LAYER && of_layer[i] && !waits &&
+                 (with_experts || !is_expert_work(work)))
             issue_s[i] = 0;
     }
     free(of_layer);
@@ -194,6 +271,10 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
         add_expert_call_issue_s(p, cost, issue_s);
     if (profile->expert_bias_by_operators)
         add_bias_operators(p, cost, work_s, issue_s);
+    if (profile->clamps_by_operators)
+        add_clamp_operators(p, cost, work_s, issue_s);
+    if (profile->scaled_rope_by_operators && p->choices.model->rope_scaled)
+        set_rope_operators(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
         subtract_sink_passes(p, work_s, issue_s);
     if (profile->activation_weights_copies)

@@ -193,8 +193,9 @@ static enum status read_latent(struct launch *l, struct transformer *m, struct d
 
 static void read_positions(struct launch *l, struct transformer *m)
 {
-    bool rope = launch_is_on(l, LAUNCH_ROPE) || launch_text_is(l, LAUNCH_POSITIONS, "rope") ||
-                launch_text_is(l, LAUNCH_POSITIONS, "yarn");
+    m->rope_scaled = launch_text_is(l, LAUNCH_POSITIONS, "yarn");
+    bool rope = m->rope_scaled || launch_is_on(l, LAUNCH_ROPE) ||
+                launch_text_is(l, LAUNCH_POSITIONS, "rope");
     bool none = launch_text_is(l, LAUNCH_POSITIONS, "none");
     m->positions = rope ? POSITIONS_ROPE : none ? POSITIONS_NONE : POSITIONS_LEARNED;
     if (rope)

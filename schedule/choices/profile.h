@@ -72,6 +72,8 @@ struct profile {
     /* in the forward, the host waits for the device before and after attention's core */
     bool host_waits_around_core;
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
+    /* RoPE whose cosines and sines have a factor (struct transformer, rope_scaled) is not one kernel but operators */
+    bool scaled_rope_by_operators;
     /* every rank keeps a table of cosines and sines for the whole sequence */
     bool keeps_rotary_tables;
 
@@ -146,6 +148,9 @@ struct profile {
      * weights of copies in fp32 (docs/costs.md, "Biases of experts"). The gradient of the first bias is part of a
      * product. */
     bool expert_bias_by_operators;
+    /* The limits of a clamped activation are operators of their own, forward and backward, for which the host waits for
+     * the device (docs/costs.md, "Clamps and YaRN"). */
+    bool clamps_by_operators;
     uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
 
     /* ---- the loss ---- */

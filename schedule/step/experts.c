@@ -311,6 +311,16 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
                                                            : e->stream.compute);
 }
 
+/* The host waits for the first product of experts before it launches their activation, where the profile's clamps are
+ * operators. A graph of the whole step has no such operators. */
+static void wait_for_clamps(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    if (c->profile->clamps_by_operators && c->model->activation == ACTIVATION_SWIGLU_CLAMPED &&
+        c->cuda_graphs != CUDA_GRAPHS_STEP)
+        emit_host_wait(e, e->stream.compute);
+}
+
 /* Emits the shared experts up to the input of their second product. */
 static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                                  struct expert_saved *saved)
@@ -426,6 +436,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
                         optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
                         2 * f, h);
+    wait_for_clamps(e);
     emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f, inside),
                  (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
     emit_discard(e, RECOMPUTE_MOE_ACT, act.buffer);

@@ -88,7 +88,8 @@ static void a_config_is_its_preset(void)
     } pairs[] = {
         {"qwen3-30b-a3b", "data/configs/qwen3-30b-a3b.json", ""},
         {"mixtral-8x7b", "data/configs/mixtral-8x7b.json", ""},
-        {"gpt-oss-120b", "data/configs/gpt-oss-120b.json", ""},
+        {"gpt-oss-120b", "data/configs/gpt-oss-120b.json",
+         "rope_scaling: RoPE scaling of type 'yarn'"},
         {"deepseek-v3", "data/configs/deepseek-v3.json", "num_nextn_predict_layers: the 1 layers"},
         {"kimi-k2", "data/configs/kimi-k2.json", ""},
     };

@@ -203,7 +203,7 @@ static const struct {
      "experts, "
      "experts_per_token, expert_ffn, shared_ffn, dense_layers, experts_every, router, router_norm, "
      "router_scale, router_bias, router_correction, router_on_input, router_groups, "
-     "router_groups_kept, q_latent, kv_latent, rope_dim, v_dim, attention_sinks, "
+     "router_groups_kept, q_latent, kv_latent, rope_dim, v_dim, rope_scaled, attention_sinks, "
      "adapter_rank, adapter_targets\n"},
     {"misspelt", "head", "5", "m: error: a model has no field 'head': did you mean 'heads'?\n"},
     {"no number", "vocab", "50257x",
