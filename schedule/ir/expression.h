@@ -15,7 +15,8 @@ struct expression_variable {
 bool expression_read(const char *at, const char *end, const struct expression_variable *variable,
                      uint32_t count, int64_t *value);
 
-/* Reads the digits at *at, and moves *at past them. False: there are none, or too many. */
+/* Reads the digits at *at into *value, and moves *at past them. Returns false if there are none, or if the number does
+ * not fit 64 bits. */
 bool expression_read_digits(const char **at, const char *end, int64_t *value);
 
 #endif

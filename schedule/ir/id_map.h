@@ -34,7 +34,7 @@ struct id_probe {
     uint32_t hash, slot;
 };
 
-/* Folds another word into a hash; both halves of the state end up depending on all input. */
+/* Returns the hash of all words so far and one more. Both halves of the result depend on all of these words. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);

@@ -174,8 +174,8 @@ struct buffer_table {
     uint32_t *dims;    /* row of ir.dims */
     /* the name consists of the text `stem` and a decimal number; number IR_NONE: only of the stem */
     uint32_t *stem, *number;
-    /* The ops that must have completed before the memory is free: see ir_free_set(). Nearly every buffer has one. */
-    /* The op; if the buffer has several, the row of ir.free_op[] at which they begin. */
+    /* The free set (ir_free_set()) has free_count ops. If there is one, as in nearly all buffers, free_op is that op; if
+     * there are several, it is the row of ir.free_op[] at which they begin. */
     op_id *free_op;
     uint16_t *free_count;
     uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */

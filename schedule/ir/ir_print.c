@@ -341,7 +341,8 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
     put_label(out, " micro=", t->micro[op]);
 }
 
-/* Hands on the complete lines in *out: to the output file, or to *loops if they are to be rolled into loops. */
+/* Moves the lines in *out to *loops, which rolls them into loops. Without *loops, writes *out to its file once it is
+ * long. are_ops: the lines are those of ops. */
 static void flush_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {

@@ -14,7 +14,7 @@ const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_DEALT] = "dealt",
 };
 
-/* Returns the number of tokens that a sequence must be a multiple of. */
+/* Returns the number of which the tokens of a sequence must be a multiple. */
 static uint64_t token_unit_of(const struct token_layout *layout)
 {
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
@@ -23,7 +23,7 @@ static uint64_t token_unit_of(const struct token_layout *layout)
         return layout->chunk_tokens > 0 || layout->tokens_of_chunk != NULL
                    ? ranks
                    : ranks * layout->chunk_count;
-    /* Two slices per context rank, of the sequence or of each document, and equal parts of the pair per head rank. */
+    /* A context rank has two slices of the sequence, or of each document; its head ranks divide both together. */
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_DOCUMENTS:
         return layout->hp % 2 ? 2 * ranks : ranks;
@@ -158,7 +158,7 @@ static struct cut_document cut_document(const struct token_layout *layout,
                                  begin / cp};
 }
 
-/* Returns the position of row p among the rows of slices c and 2 cp - 1 - c; slices begin at position 0. */
+/* Returns the position of the p-th token of slices c and 2 cp - 1 - c together, if slice 0 begins at position 0. */
 static int64_t position_in_slices(int64_t cp, int64_t c, int64_t slice, int64_t p)
 {
     return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;

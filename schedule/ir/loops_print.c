@@ -67,8 +67,9 @@ static void put_loop_name(struct text *out, uint32_t loop)
     text_puts(out, name + at);
 }
 
-/* Finds the number that most lines of an iteration have for a label such as "layer=". Only lines outside inner loops
- * count, and only labels that grow or fall by one per iteration. Returns false if there is no such line. */
+/* Finds the number that most lines of an iteration have for a label such as "layer=", and makes it the first value of
+ * the loop's variable. Only lines outside inner loops count, and only labels that grow or fall by one per iteration.
+ * Returns false if there is no such line. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named_loop *named)
 {

@@ -478,7 +478,7 @@ static bool put_op_numbers(struct reader *r, struct word list)
     }
 }
 
-/* Appends a word with the values of its expressions. out: the text of r->flat, or of a name. */
+/* Appends a word to *out, with the values of its expressions in place of these. */
 static bool put_unrolled_word(struct reader *r, struct word word, struct text *out)
 {
     const char *end = word.at + word.size;
@@ -509,7 +509,7 @@ static bool put_unrolled_list(struct reader *r, struct word list)
     return put;
 }
 
-/* Writes a statement into r->flat, and has it parsed. */
+/* Writes a statement as a flat line into r->unrolled, and parses that line. Returns false after a message. */
 static bool unroll_statement(struct reader *r, const struct text_item *item)
 {
     struct cursor text = item->text;

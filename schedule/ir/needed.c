@@ -9,7 +9,8 @@ static int64_t own_rows_below(const struct needed_tokens *n, int64_t position)
     return layout_rows_below(n->layout, n->documents, n->context_rank, position);
 }
 
-/* Adds the positions that a run of queries sees, which begin no earlier than those of the run before. */
+/* Adds the positions begin .. end - 1, which a run of queries sees. They must begin no earlier than those of the run
+ * before. */
 static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
     struct seen_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;

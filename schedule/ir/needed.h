@@ -57,7 +57,7 @@ struct needed_rows {
      * heap */
     int64_t *row;
 };
-/* The rows of a rank's own in a round of a plan of tiles. */
+/* A rank's own rows among the packed rows that it reads in a round of a tile plan. */
 struct own_packed_rows {
     int64_t row_count;
     /* [row_count] for each row, its packed row and its row among the rank's own rows; on the heap */

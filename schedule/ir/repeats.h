@@ -21,7 +21,7 @@
 
 struct repeat_run {
     uint32_t role;
-    /* first_op: of the first iteration */
+    /* first_op: the first op of the first iteration */
     uint32_t first_op, ops_per_iteration;
     /* number of iterations; the gap is before iteration gap_before_iteration: there the whole list has copies of the
      * iteration before the gap */
@@ -88,7 +88,7 @@ uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, ui
  * an iteration that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
-    /* for a copy: the row of the previous copy (of the first copy: the row itself) is this many rows before this one */
+    /* for a copy: how many rows before this one the previous copy is; for the first copy, the row itself */
     uint32_t rows_back;
 };
 

@@ -217,7 +217,7 @@ struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t li
     return fullest;
 }
 
-/* Tokens of one expert of a rank. */
+/* Consecutive tokens, begin .. end - 1, that have a copy at one expert. */
 struct token_interval {
     int64_t begin, end;
 };

@@ -6,7 +6,7 @@
  *
  * The rows of a rank in a round have a packed order. Keys are in the order of their positions, each once. Queries are
  * in the order of their positions; where the keys of one query are not consecutive among the rank's packed keys, the
- * query comes again behind the others, once for each range of keys, and its results are merged as those of other tiles
+ * query comes again after the others, once for each range of keys, and its results are merged as those of other tiles
  * are. Rows whose pairs are all hidden do not count, so a tile may exceed what is visible. docs/ir.md, "Tiles of a
  * plan". */
 #ifndef SCHEDULE_TILE_PLAN_H
@@ -65,8 +65,8 @@ struct plan_capacity {
 struct tile_plan {
     const struct core_tile *tile;
     uint32_t tile_count;
-    /* Rows count unless every window of at most this many tokens hides them. 0: rows count whether or not a window
-     * hides them. */
+    /* The widest window, in tokens, for which the plan is made: rows that it hides are not read. 0: the plan is made
+     * for any window, and none of its rows is left out because of one. */
     int64_t window;
     uint32_t rank_count, round_count[PLAN_PASS_COUNT];
     /* the backward has tiles of its own; false: it has those of the forward */
@@ -83,7 +83,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
 /* True if both have the same tiles in the same order and the same window; NULL is equal only to NULL. */
 bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b);
 
-/* The round must be below rounds[pass]. */
+/* Returns what a rank reads in a round of a pass. The round must be below plan->round_count[pass]. */
 const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
                                        uint32_t round, uint32_t rank);
 /* Returns the room of a round; none if the plan has fewer rounds. */

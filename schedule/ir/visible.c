@@ -432,7 +432,8 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
-    /* In each run of an attention operator one tile has a rank's own keys, or the ops are all rounds of a plan. */
+    /* Each run of an attention operator counts once: by its tile of the rank's own keys, of which there is one, since
+     * add_pairs() takes the keys of all ranks; or by all rounds of its plan. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_has_documents(work) &&
