@@ -35,10 +35,11 @@ attention_operator ulysses_forward, ulysses_backward;
 /* Emit Ulysses in stages. In a stage each rank has one query head; a stage projects its own heads (UPipe). */
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
-/* Returns the key and value caches in a row of e->prefix, which the first call makes; *width: elements of a token. */
+/* The elements that the caches of keys and of values have for each token. */
 struct kv_widths {
     int64_t k_width, v_width;
 };
+/* Returns the caches of keys and values in a row of e->prefix, which the first call makes, and sets *width. */
 struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width);
 /* Emit attention over subsequences. The queries of a subsequence attend to the keys of that and of all earlier ones. */
 attention_operator prefix_forward, prefix_backward;

@@ -212,17 +212,18 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
     scatter_rows(e, d_shared, to.v);
 }
 
-/* Returns k or v, of `width` columns, of the sequence that has the rows of `q`. */
+/* Returns `rows` rows of `all`, the keys or the values of all sequences, with `width` columns: those of the sequence to
+ * which the rows of `q` belong. */
 static struct view rows_beside(struct view q, int64_t q_width, struct view all, int64_t width,
                                int64_t rows)
 {
     return view_rows(all.buffer, (int64_t)q.begin / q_width, rows, width);
 }
 
-/* Splits qkv[rank_tokens, projection_width] into q, k and v; if these are products of their own, qkv is q, and nothing
- * is to be split. Applies the norms and the rotation that come before the
- * exchange, and packs each as [head_ranks, rank_tokens, columns of a head rank]. With one head rank nothing is packed,
- * and results are written to those views of `to` that are not empty. */
+/* Splits qkv[rank_tokens, projection_width] into q, k and v; if each of these is a product of its own, qkv is q, and
+ * nothing is split. Applies the norms and the rotation that come before the exchange, and packs each as [head_ranks,
+ * rank_tokens, columns of a head rank]. With one head rank nothing is packed, and results are written to those views of
+ * `to` that are not empty. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {

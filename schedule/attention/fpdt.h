@@ -38,7 +38,7 @@ struct fpdt_chunk {
     struct view host_norm;       /* in pinned memory; empty: it is on the device */
     struct fpdt_queries queries; /* queries and keys_values: as fpdt_store_tensor() leaves them */
     struct fpdt_keys_values keys_values;
-    /* the queries that the forward has already fetched for the backward */
+    /* what the forward has already fetched for the backward; empty: nothing */
     struct fpdt_queries prefetched_queries;
     struct fpdt_keys_values prefetched_keys_values;
 };
@@ -68,8 +68,8 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
 
 /* fpdt_visible_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or
- * attention is not block-sparse, else those that block-sparse attention keeps. fpdt_visible_part() returns the part of
- * a pair of keys and values that holds them. */
+ * attention is not block-sparse, else those that block-sparse attention keeps. fpdt_visible_part() returns these keys
+ * and their values, as parts of `pair`, the keys and values of chunk k. */
 int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys_values pair,
                                           int64_t q, int64_t k);
@@ -124,11 +124,13 @@ void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
 
-/* fpdt_finish_chunk() passes the gradients of chunk i's q, k and v back through the all-to-alls and the projection, and
- * writes them to dx; for the operator without a projection, to dqkv. The other one of the two is IR_NONE. */
+/* The buffer to which the backward writes: dx, or, for the operator without a projection, dqkv. The other one is
+ * IR_NONE. */
 struct fpdt_gradient_target {
-    buffer_id dx, dqkv; /* IR_NONE: none */
+    buffer_id dx, dqkv;
 };
+/* Passes the gradients of chunk i's q, k and v back through the all-to-alls and, if there is one, the projection, and
+ * writes the chunk's rows of `to`. */
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
                        struct fpdt_gradient_target to);
 

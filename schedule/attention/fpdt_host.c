@@ -12,7 +12,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"
 
-/* Emits a copy, a gather or a scatter of this traffic, which only ranks that pass the guard run. */
+/* Emits one op of the way to the host or back: a copy, a gather or a scatter. Only ranks that pass the guard run it. */
 static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
                          struct work work, struct view from, struct view to)
 {

@@ -122,7 +122,7 @@ static void arrange_backward(struct emit *e, const struct latent_widths *w, int6
 
 /* ---- q or keys and values: a narrow product, its norm, and a wide product ---- */
 
-/* Returns the normed latent of this rank's rows. */
+/* Returns the norm of x, the latent of this rank's rows. Sets *stats to what its backward reads. */
 static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weight, struct view x,
                                const struct latent_rows *rows, int64_t cols, struct view *stats)
 {
@@ -145,7 +145,7 @@ static struct view emit_product(struct emit *e, uint32_t layer, enum weight weig
     return y;
 }
 
-/* Emits the gradients of emit_product(). */
+/* Emits the backward of emit_product(): writes the gradient of x to dx, and emits the weight's gradient. */
 static void product_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
                              struct view x, struct view dx, int64_t rows, int64_t to, int64_t from)
 {
@@ -153,8 +153,8 @@ static void product_backward(struct emit *e, uint32_t layer, enum weight weight,
     emit_weight_grad(e, layer, weight, dy, x, to, from, rows);
 }
 
-/* Emits the gradients of a wide product of gathered rows, and returns that of this rank's rows before the gather: dx,
- * or, if it is empty, a new tensor. */
+/* Emits the gradient of the weight of a wide product, whose input was gathered, and returns the gradient of `own`, this
+ * rank's rows of the input: dx, or, if dx is empty, a new tensor. */
 static struct view wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
                                          struct view dy, struct view own, struct view gathered,
                                          struct view dx, const struct latent_rows *rows, int64_t to,
@@ -211,7 +211,7 @@ static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
     return q;
 }
 
-/* Writes the gradient of x. */
+/* Writes to dx the gradient of x through the queries, and emits the gradients of the weights that make them. */
 static void queries_backward(struct emit *e, uint32_t layer, struct view dq, struct view x,
                              struct view dx, const struct latent_rows *rows,
                              const struct latent_saved *s)
@@ -297,7 +297,7 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* ---- queries, keys and values together ---- */
 
-/* Records the buffers that were made since `first`, but for the narrow results: they are computed again for the
+/* Records that the buffers from number `first` on, except the narrow results, are dropped and computed again for the
  * backward (Megatron-LM's module mla_up_proj). */
 static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
                           struct view shared)

@@ -8,7 +8,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* The functions below write their result to the view `to`; if that is view_none(), to a new buffer. */
+/* The functions below that have a parameter `to` write their result to that view; if it is view_none(), they write to a
+ * new buffer. */
 
 /* Returns the number of columns of the projection qkv, called W below. If head ranks send latents, these are the
  * columns of q, of a latent, and of the key columns that heads share. */
