@@ -66,8 +66,9 @@ struct model_part {
 
 enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
-struct weight_slot { /* The place of one kind of weight in its part. The part has it if rows > 0. */
-    uint64_t offset;
+/* One kind of weight in its part. The part has it if rows > 0. */
+struct weight_slot {
+    uint64_t offset; /* elements from the first one of the part */
     int64_t rows, cols;
 };
 
@@ -143,8 +144,8 @@ struct adapters_saved {
 struct attention_saved {
     struct qkv qkv;
     struct view o, lse;
-    struct view narrow,
-        narrow_scales;        /* the 8-bit copies of q, k and v (narrow_core.h); empty: none */
+    /* the 8-bit copies of q, k and v, and their scales (narrow_core.h); empty: none */
+    struct view narrow, narrow_scales;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     /* q and k before the per-head norms, if there are any */
     struct view q_before_norm, k_before_norm;
@@ -162,9 +163,8 @@ struct attention_saved {
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
-    struct view given_dk,
-        /* the sums of gradients from the stages that shared the last subsequences; empty: no stages did */
-        given_dv;
+    /* the sums of gradients from the stages that shared the last subsequences; empty: no stages did */
+    struct view given_dk, given_dv;
 };
 
 /* The most parts into which the rows of a feed-forward product are divided. */
@@ -196,8 +196,8 @@ struct layer_saved {
     /* [chunks of rows] in parts: [rows of the part, 2 ffn or ffn] */
     buffer_id (*up)[FFN_PARTS];
     buffer_id *act; /* [chunks of rows] each [rows, ffn] */
-    struct adapters_saved o_adapters, *up_adapters,
-        *down_adapters;           /* the latter [chunks of rows] */
+    struct adapters_saved o_adapters;
+    struct adapters_saved *up_adapters, *down_adapters; /* [chunks of rows] each */
     struct expert_saved *experts; /* [chunks of rows] NULL: the layer has no experts */
 };
 
@@ -250,7 +250,7 @@ struct deferred_gradient {
     bool covers_own_heads_only; /* the rows of the weight of this head rank: emit_heads_grad() */
     struct op_tags tags;
 };
-/* A gradient that is added, or cast, to the weight's once the backward of a micro-batch has ended
+/* A product that is added to, or cast into, the gradient of a weight (`to`) once the backward of a micro-batch has ended
  * (adds_grads_after_backward). */
 struct late_gradient {
     struct late_gradient *next;
@@ -277,8 +277,8 @@ struct tensor_ranks {
 
 /* The stages that share the unit. Each computes a piece of it, and the keys and values of a piece go to all of them. */
 struct unit_stages {
-    uint32_t first_stage, count,
-        index; /* stages, and which of them this is; count 1: nothing is shared */
+    uint32_t first_stage, count; /* count 1: nothing is shared */
+    uint32_t index;              /* the number of this stage among them, from 0 */
     uint16_t group;
     uint32_t chunk;
     bool owns_layers; /* this stage owns the layers */
@@ -335,9 +335,8 @@ struct emit_groups {
     uint8_t *ring_visibility;
     uint16_t all_ranks; /* every rank */
     uint16_t ep;        /* ranks that have different experts */
-    struct weight_ranks dense,
-        /* dense: for all other bundles; experts: for bundles of experts that are spread over ranks */
-        experts;
+    /* experts: for bundles of experts that are spread over ranks; dense: for all other bundles */
+    struct weight_ranks dense, experts;
     uint16_t pp;             /* ranks of the same place on all stages */
     uint16_t end_stages;     /* ranks of the same place on the first and on the last stage */
     uint16_t all_gradients;  /* ranks that together have every gradient */
@@ -536,7 +535,7 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* Returns the number of a part that follows the layers; for END_PARTS, the number of all parts. */
 uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
-/* Returns the place of a weight in its part. */
+/* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* True if ranks share a bundle that is trained, and each updates its own part of it. */
@@ -697,7 +696,7 @@ void emit_discard_function(struct emit *e, enum recompute_module module, struct 
  * how a sequence is cut, they are those of sequence number e->unit.positions_sequence of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
-/* Returns the positions of one tensor rank's tokens, for ops outside the pairs of products. */
+/* Returns the positions of one tensor rank's tokens, for ops that each tensor rank does on its own rows. */
 struct view emit_positions_of_tensor_rank(const struct emit *e);
 
 #endif

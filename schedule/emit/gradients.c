@@ -26,7 +26,7 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight)
         emit_zeros(e, emit_tensor(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32, count, 0));
 }
 
-/* Adds the contribution of one piece: a product in the compute dtype, and its addition to the sum. */
+/* Emits the product of one piece of the tokens, in the compute dtype, and adds it to the weight's fp32 sum. */
 static void add_piece_to_sum(struct emit *e, enum weight weight, struct view dy, struct view x,
                              int64_t m, int64_t n, int64_t k)
 {
@@ -96,7 +96,7 @@ void emit_delayed(struct emit *e)
     e->weights.deferred = delayed;
 }
 
-/* Remembers a product that is added to the gradient `to` later. */
+/* Records a product that emit_late_gradients() will add to the gradient `to`, or, without `accumulate`, cast into it. */
 static void add_late(struct emit *e, struct view product, struct view to, bool accumulate)
 {
     struct late_gradient *row = arena_alloc(&e->arena, sizeof *row);

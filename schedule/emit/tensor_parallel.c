@@ -31,9 +31,9 @@ static bool uses_async_plan(const struct emit *e)
            !products_layer_is_narrow(e->choices, e->tags.layer);
 }
 
-/* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. A sequence's rows are in order
- * only if it is gathered whole. In any order async TP has a piece for each rank, as
- * _pipelined_all_gather_and_consume(). */
+/* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. For
+ * TENSOR_SEQUENCES each sequence is a piece, since its rows are in order only if it is gathered whole. For TENSOR_ANY
+ * async TP has a piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has. */
 static int64_t collective_pieces(const struct emit *e, int64_t own, enum tensor_rows order)
 {
     if (order == TENSOR_SEQUENCES)
@@ -181,7 +181,8 @@ struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, c
                                (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
 }
 
-/* As reduce_scatter_tensor() on dimension 1: chunks are concatenated first. */
+/* Writes to y this rank's rows of the sum of x, as PyTorch's reduce_scatter_tensor() does on dimension 1: chunks are
+ * concatenated first. */
 static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
                           enum tensor_rows order)
 {
