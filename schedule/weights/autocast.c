@@ -24,9 +24,9 @@ struct autocast {
     struct emit *e;
     struct op_list new_list;
     uint32_t *bundle_of;   /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
-    uint32_t buffer_count; /* of the first buffers; the others are none */
+    uint32_t buffer_count; /* length of bundle_of; later buffers hold no parameters */
     struct weight_copies *copies; /* [bundle][micro-batch] */
-    uint32_t *last_op_of_region;  /* [micro-batch] the last op of its region of autocast */
+    uint32_t *last_op_of_region;  /* [micro-batch] its last op under autocast */
     uint32_t micro_batches;
 };
 

@@ -60,7 +60,7 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         if (block->is_copied)
             parts /= tensor_kv_copies(e->whole_model, parts);
         int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
-        if (padded < block->rows + parts) /* which parts of equal size have by themselves */
+        if (padded < block->rows + parts) /* without padding, parts have the same size */
             padded = 0;
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
                             block->name ? ":" : "", block->name ? block->name : "");
@@ -179,7 +179,7 @@ static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     uint32_t row =
-        ir_find_by_name(ir, IR_BUNDLE, name, strlen(name)); /* another stage has the same */
+        ir_find_by_name(ir, IR_BUNDLE, name, strlen(name)); /* found if another stage has it, too */
     if (row == IR_NONE) {
         uint32_t begin = 0;
         if (ir->bundle_count > 0) {

@@ -33,16 +33,16 @@ struct unit_pass {
 struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
 /* Returns the pass to which an op belongs. */
 struct unit_pass remote_pass_of(const struct emit *e, uint32_t op);
-/* From now on gradients are the stage's own again. */
+/* Makes the backward ops that follow add to the stage's own gradients again. */
 void remote_end_unit(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts already,
- * gathers the parts instead. Every stage receives the parameters in a new buffer, which it returns; the owner does,
- * too, because its other units read its own parameters meanwhile. Sets *op to the op that sends or gathers. If stages
- * hold parts and the parameters come for the first time, the stage stores its part. */
+ * gathers the parts instead. Returns the new buffer in which this stage gets the parameters; the owner has such a
+ * buffer, too, because its other units read its own parameters meanwhile. Sets *op to the op that sends or gathers. If
+ * stages hold parts and the parameters come for the first time, the stage stores its part. */
 buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op);
-/* Emits the sum of a shared unit's gradients over the stages that share it. */
+/* Emits the sum of a shared unit's gradients over the stages that share it, and returns the op. */
 op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad);
-/* Adds that sum (lent_grad->sum) to the gradient that the stage has. */
+/* Adds that sum, lent_grad->pending_sum, to the stage's own gradient of the bundle. */
 void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad);
 /* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share with other
  * stages. */
@@ -53,13 +53,15 @@ void remote_return_parts(struct emit *e, op_id alone);
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
 void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params);
+/* Gathers the parts of all stages into the buffer `to`, and returns the op. */
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
+/* Sums a unit's gradients over the stages that share it, so that each gets its part of the sum, and returns the op. */
 op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad);
 /* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
 
-/* From now on backward ops add to the unit's gradients: the stage's own, or, if the unit is shared, those that the
- * sharing stages will sum. */
+/* Makes the backward ops that follow add to the gradients of the unit that starts: the stage's own, or, if the unit is
+ * shared, those that the sharing stages will sum. */
 void weights_begin_unit(struct emit *e);
 
 #endif

@@ -405,7 +405,7 @@ static void finish_step(struct shard *s)
         emit_add_dependency(e, (op_id){emitted}, s->last_final_op);
 }
 
-/* Notes which bundle each buffer belongs to. */
+/* Fills s->buffer[] with the bundle of which each buffer holds the parameters or a gradient. */
 static void record_bundles_of_buffers(struct shard *s)
 {
     const struct emit_weights *w = &s->e->weights;
@@ -464,7 +464,8 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
     }
 }
 
-/* Writes the list with gathers before, and reductions after, the ops that ask for them. */
+/* Writes the new list: the ops of `list`, with gathers before the ops that read the parameters and reductions after the
+ * ops that complete a gradient. */
 static void rewrite_list(struct shard *s, const struct op_list *list)
 {
     bool holds = s->e->choices->profile->collectives_block_issue && !shard_reduces_at_end(s);

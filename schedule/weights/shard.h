@@ -22,19 +22,20 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
 struct bundle_gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
     buffer_id buffer;
     uint32_t bundle, first_position, last_position;
-    bool is_last_of_bundle; /* of its bundle's gradients to be reduced */
-    bool adds_to_bundle;    /* others of its bundle have been reduced before */
+    bool is_last_of_bundle; /* no other gradient of its bundle is reduced after it */
+    bool adds_to_bundle;    /* another gradient of its bundle is reduced before it */
     uint32_t lent_grad;     /* row of e->weights.lent_grad, or IR_NONE */
-    op_id reduction;        /* its reduction */
+    op_id reduction;        /* the op that reduces it; IR_NONE: none yet */
     /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
     buffer_id unadded_part;
 };
 
-struct weight_buffer {     /* what a buffer holds; IR_NONE: not that */
-    uint32_t param;        /* the parameters of this bundle */
-    uint32_t grad;         /* a gradient of this bundle */
-    uint32_t gradient_row; /* of shard.gradient, once an op writes it */
-    uint32_t lent_grad;    /* row of e->weights.lent_grad */
+/* The bundle of which a buffer holds the parameters, or a gradient. A member is IR_NONE if it does not apply. */
+struct weight_buffer {
+    uint32_t param;        /* the bundle of the parameters */
+    uint32_t grad;         /* the bundle of the gradient */
+    uint32_t gradient_row; /* the gradient's row of shard.gradient, once an op writes it */
+    uint32_t lent_grad;    /* the gradient's row of e->weights.lent_grad */
 };
 
 struct shard {
@@ -53,12 +54,12 @@ struct shard {
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    struct weight_buffer *buffer; /* [buffer_count] of the first buffers; later ones are neither */
+    struct weight_buffer *buffer; /* [buffer_count]; later buffers hold neither */
     uint32_t buffer_count;
     /* rows of e->weights.lent_grad that were summed last; IR_NONE: none were */
     uint32_t last_summed[2];
     uint32_t next_gradient_to_add; /* gradients before it are added */
-    /* per bundle: gradients that are reduced, and still to be */
+    /* [bundles] the number of its gradients that have been reduced, and of those that are still to be reduced */
     uint32_t *reduced_gradients, *gradients_left;
     op_id last_final_op; /* the last op so far that made a gradient final */
 };

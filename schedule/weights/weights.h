@@ -18,7 +18,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 /* Clips gradients, and updates the bundles in this order. */
 void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count);
 
-/* Casts fp32 parameters where autocast does, if it does (schedule/weights/autocast.c). */
+/* Casts fp32 parameters to 16 bits where torch.autocast does (schedule/weights/autocast.c); does nothing if the step
+ * does not use it. */
 void pass_autocast(struct emit *e, struct op_list *list);
 /* Gathers parameters before use, reduces gradients after their last part, and appends the optimizer. */
 void pass_weights(struct emit *e, struct op_list *list);
