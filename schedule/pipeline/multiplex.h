@@ -43,8 +43,8 @@ struct chunk_task {
 /* Fills task[pp * subsequences] with the order in which all stages together do the tasks of one micro-batch in the
  * forward; the backward has the reverse order. A task takes as long as the last of the pieces into which its stages cut
  * the subsequence, which sees the most keys: by the piece's flops or, if all subsequences are equally long, 1 / n for n
- * stages. It starts as early as it can. Next comes the task that can start first; of tasks that
- * can start at the same time, the one that most stages share, and then that of the earlier subsequence. */
+ * stages. It starts as early as it can. Next comes the task that can start first; of tasks that can start at the same
+ * time, the one that most stages share, and then that of the earlier subsequence. */
 void multiplex_order(const struct choices *choices, struct chunk_task *task);
 
 #endif

@@ -36,8 +36,8 @@ struct partition {
 };
 
 /* Fills length[] with the tokens of each piece in order; their sum is all tokens. Each piece is rounded down to a
- * multiple of the unit, and the first piece gets the remainder. It is an error if a piece would get less than one
- * unit. */
+ * multiple of token_unit, and the first piece gets the remainder. It is an error if a piece would get fewer than
+ * token_unit tokens. */
 enum status partition_find_lengths(int64_t *length, const struct partition *partition,
                                    struct diag *diag);
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks the tiles of a list; of a fault the text after the name of the sequence is reported. */
+/* Checks the tiles of a list as those of a core plan, and reports a fault under the number of the first sequence that
+ * has the list. */
 static void check_tiles(struct verifier *v, uint32_t list)
 {
     static const char intro[] = "sequence 0: ";
@@ -27,7 +28,8 @@ static void check_tiles(struct verifier *v, uint32_t list)
     core_plan_release(&plan);
 }
 
-/* An attention over the tiles of a round, and in what it is counted. */
+/* An attention op over the tiles of a round. Ops with equal keys are of one pass of one layer, whose rounds are counted
+ * together. */
 struct counted_attention {
     uint32_t op;
     int64_t key[6]; /* role, layer, micro, phase, kind, sequence */

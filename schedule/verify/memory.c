@@ -47,7 +47,7 @@ struct race_walk {
     struct access *access;
     size_t capacity;
     uint32_t count, spare_access;
-    /* the pair of ops of the last message, so that other slots of the same pair are not reported */
+    /* the two ops of the last message: other slots on which the same two race are not reported */
     uint32_t reported_op, reported_other_op;
 };
 

@@ -24,7 +24,8 @@ static const char *fault_of_pieces(struct verifier *v, const struct work *work, 
                         members, dtype_name(work->in));
 }
 
-/* Returns what an operator of a recorded program lacks: a product has m, n and k, attention has heads too. */
+/* Returns the fault of an operator of a recorded program, NULL if it has none: a product needs m, n and k, attention
+ * also heads. */
 static const char *fault_of_opaque(struct verifier *v, const struct work *work)
 {
     const struct work as = work_priced_as(work);

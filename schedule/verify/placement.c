@@ -117,7 +117,8 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
     return kind;
 }
 
-/* Returns the number of members over which a buffer's content is divided or gathered; 0 if there is no such group. */
+/* Returns the number of members of the group over which a buffer's content is divided or gathered: 1 for IR_NONE16; 0,
+ * after a message, if there is no such group. */
 static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
                                    uint16_t group)
 {

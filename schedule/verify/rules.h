@@ -88,7 +88,7 @@ uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_intersection(struct verifier *v, uint32_t a, uint32_t b);
 /* Returns the set of the ranks that have that index in their instance of the group. */
 uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index);
-/* the lowest rank of a set; IR_NONE: the set is empty */
+/* Returns the lowest rank of a set; IR_NONE: the set is empty. */
 uint32_t ranks_lowest(struct verifier *v, uint32_t set);
 void rank_sets_release(struct rank_sets *sets);
 
