@@ -62,7 +62,7 @@ static struct request draw_request(struct check_random *random, const struct tra
     r.weights = (int)check_random_i64(random, -1, CHOICE_WEIGHTS_COUNT - 1);
     r.activations = (int)check_random_i64(random, -1, CHOICE_ACTIVATIONS_COUNT - 1);
     r.optimizer = (int)check_random_i64(random, -1, CHOICE_OPTIMIZER_COUNT - 1);
-    r.attention_impl = (int)check_random_i64(random, 0, ATTENTION_IMPL_COUNT - 1);
+    r.attention_impl = (int)check_random_i64(random, 0, ATTENTION_FA1);
     if (check_random_i64(random, 0, 1)) {
         r.dp = check_random_i64(random, 1, r.ranks);
         while (r.ranks % r.dp != 0)
