@@ -56,7 +56,8 @@ uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a short list's role by those of the whole list, which repeats parts of the short list. Returns
  * false and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not
- * in the order of first uses. `live` becomes 0, as it is not known for the whole list. */
+ * in the order of first uses. `live_bytes` becomes 0, since it is not
+ * known for the whole list. */
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
                                 uint32_t role);
 

@@ -1,6 +1,6 @@
 /* schedule/memory_plan/pack.h: offsets for the live ranges of one arena.
  *
- * Both functions place one live range after the other, fill live_ranges->offset so that live ranges that conflict
+ * Both functions place one live range after the other, fill live_ranges->offset_bytes so that live ranges that conflict
  * share no byte, and return the bytes of the arena. pack_in_order() takes live ranges in order of first use, which is
  * fast. pack_by_size() takes the largest first and compares each with all that are live at the same time,
  * which wastes less where sizes differ much. */

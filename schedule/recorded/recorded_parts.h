@@ -12,9 +12,9 @@ struct recorded_maker {
     struct diag *diag;
 
     /* ---- the recording whose ops are added ---- */
-    const struct step_recording *recording; /* all[role] */
+    const struct step_recording *recording; /* recordings[role] */
     uint16_t role;
-    uint16_t *group_of_program; /* [r->groups] the group of the schedule */
+    uint16_t *group_of_program; /* [groups] the group of the schedule */
 
     uint32_t event;     /* the event whose op is added; IR_NONE: none */
     uint32_t *event_of; /* by op: its event */
@@ -22,12 +22,12 @@ struct recorded_maker {
     struct recorded_streams *streams; /* recorded_streams.h */
 
     /* ---- memory (recorded_memory.c) ---- */
-    buffer_id *buffer;      /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */
-    uint32_t *first_writer; /* [r->storages] the op that writes it first; IR_NONE: none yet */
-    uint32_t *last_user; /* [r->storages] the last op of the events that name it; IR_NONE: none */
-    uint32_t *by_first_writer; /* [r->storages] storages in the order of their first events */
+    buffer_id *buffer;      /* [storages] IR_NONE: the storage has no buffer yet, or no bytes */
+    uint32_t *first_writer; /* [storages] the op that writes it first; IR_NONE: none yet */
+    uint32_t *last_user;    /* [storages] the last op of the events that name it; IR_NONE: none */
+    uint32_t *by_first_writer; /* [storages] storages in the order of their first events */
     uint32_t written_storages; /* rows of by_first_writer whose storages have been written */
-    uint32_t *ops_before;      /* [r->events + 1] ops that were added before each event */
+    uint32_t *ops_before;      /* [events + 1] ops that were added before each event */
 };
 
 /* Adds an error about an event: "step.json.gz: error: event 12 (mm): ...". */

@@ -49,9 +49,9 @@ struct recorded_streams {
     size_t mark_capacity;
     /* by stream of the schedule: what its ops have waited for */
     struct recorded_clock waited_clock[IR_STREAMS_MAX];
-    /* [r->storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
-    uint32_t *pending_collective;  /* [r->storages] */
-    uint32_t *collective_of_event; /* [r->events] 1 + the collective of the event; 0: none */
+    /* [storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
+    uint32_t *pending_collective;
+    uint32_t *collective_of_event; /* [events] 1 + the collective of the event; 0: none */
     uint32_t last_source_write;    /* 1 + the last op that writes what moves read; 0: none */
     int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
 };

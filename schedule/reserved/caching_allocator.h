@@ -8,7 +8,7 @@
  * keeping; freed neighbours merge; a segment is given back only when a new one would exceed the device, and only if
  * none of it is in use.
  *
- * With `expandable` (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) each pool has one segment of virtual
+ * With `is_expandable` (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) each pool has one segment of virtual
  * addresses, to whose end memory is added in pages, 2 MiB each in the small pool and 20 MiB in the large one. A
  * request that no free block holds gets the free end of the segment and the pages that are missing. When a new page
  * would exceed the device, the pages of all free blocks are given back. PyTorch may later use the addresses of such
@@ -17,7 +17,7 @@
  * Each stream has pools of its own, whose free blocks no other stream may take. The model has two streams: the
  * stream of computation, and one on which a framework allocates what it gathers. A freed block may be taken at once,
  * as if no other stream still used it. The model holds sizes, and no memory of the device. All-zero except for
- * `limit` and `expandable` is empty. */
+ * `limit_bytes` and `is_expandable` is empty. */
 #ifndef SCHEDULE_CACHING_ALLOCATOR_H
 #define SCHEDULE_CACHING_ALLOCATOR_H
 
@@ -43,7 +43,8 @@ struct caching_allocator {
     bool is_expandable;   /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
-    uint32_t count, spare_row; /* spare_row: 1 + first row without a block, chained by after */
+    uint32_t count,
+        spare_row; /* spare_row: 1 + the first row without a block, linked by block_after */
     size_t capacity;
     struct caching_free {
         uint32_t *row; /* the pool's free blocks, by falling size, then by falling address */
@@ -65,7 +66,7 @@ struct caching_allocator {
 void caching_release(struct caching_allocator *allocator);
 
 /* Allocates a block of at least `bytes` bytes (rounded up; 0 counts as 1) and returns its row. An allocation beyond the
- * limit is made, too, so that the peak says how much memory is needed, and sets `exceeded`. */
+ * limit is made, too, so that the peak says how much memory is needed, and sets `has_exceeded_limit`. */
 uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stream stream,
                           uint64_t bytes);
 /* Does what caching_alloc_on() does, on the stream of computation. */

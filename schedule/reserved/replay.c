@@ -101,7 +101,7 @@ static void add_persistent(struct replay *r, const struct buffers_by_first_op *c
     }
 }
 
-/* Returns an array with an element for each buffer from c->first_op on: the bundle of the buffer, if each tensor of it
+/* Returns an array with an element for each buffer of the role, from c->buffer_begin on: the bundle of the buffer, if each tensor of it
  * is allocated by itself; IR_NONE16 if the buffer is one block. */
 static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
 {
