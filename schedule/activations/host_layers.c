@@ -25,8 +25,8 @@ struct host_item { /* a tensor that goes to the host */
 
 struct host_segment {                /* one layer of one unit */
     uint32_t first_item, item_count; /* rows of `item`, which are sorted by segment */
-    uint32_t forward,
-        end;          /* positions in the list of the forward's first and last op; IR_NONE: none */
+    /* positions in the list of the forward's first and last op; IR_NONE: none */
+    uint32_t forward, end;
     op_id last_store; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
 };

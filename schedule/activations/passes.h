@@ -8,7 +8,7 @@
 
 #include "schedule/emit/op_list.h"
 
-/* Returns the row of an op of a layer among all pairs of a unit and a layer. */
+/* Returns the row of the op's unit and layer in a table of all units and their layers, [units][layers]. */
 static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint32_t op)
 {
     return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];

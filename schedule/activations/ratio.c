@@ -21,23 +21,24 @@
 
 #include <stdlib.h>
 
-struct
-    unit_run { /* one unit through one chunk of layers, forward or backward: positions in the list */
-    uint32_t begin, end;
-    uint32_t first, count; /* rows of `moved`: the buffers that are offloaded */
+/* One unit's way through one chunk of layers, forward or backward. */
+struct unit_run {
+    uint32_t begin, end;   /* positions in the list */
+    uint32_t first, count; /* rows of `offloaded` */
     uint32_t partner;      /* for a backward: its forward; else IR_NONE */
     uint16_t unit;
-    uint32_t chunk; /* chunk of layers */
-    bool forward, has_partner,
-        is_loaded;   /* has_partner: a backward has this forward as its partner */
-    op_id last_copy; /* the last copy of its stores or loads; IR_NONE: none yet */
+    uint32_t chunk;            /* chunk of layers */
+    bool forward, has_partner; /* has_partner: a backward has this forward as its partner */
+    bool is_loaded;            /* of a backward: its tensors are on their way to the device */
+    op_id last_copy;           /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
-/* a buffer of which [0, elements) are on the host between its passes, and the rest is in `device_tail` */
+/* A buffer of which the first host_elements are on the host between the forward and the backward, and the rest is in
+ * `device_tail`. */
 struct offloaded_buffer {
     buffer_id buffer;
-    struct view host_view, device_tail,
-        loaded_view; /* device_tail: empty if the whole buffer is offloaded */
+    struct view host_view, device_tail; /* device_tail: empty if the whole buffer is offloaded */
+    struct view loaded_view;            /* what the backward reads in place of the buffer */
     int64_t host_elements;
 };
 

@@ -25,15 +25,15 @@ enum combined_part {
     FORWARD_NEXT = LAYER_PARTS + FORWARD_FIRST /* FORWARD_FIRST of the next layer */
 };
 
-/* Emits from now on ops of the forward of two passes that are listed together. */
+/* Begins two passes that are listed together: ops emitted from now on are of the forward. */
 void combined_begin_forward(struct emit *e);
-/* The forward has been emitted; emits from now on ops of the backward. */
+/* Ends the ops of the forward: those emitted from now on are of the backward. */
 void combined_begin_backward(struct emit *e);
-/* Both passes have been emitted. */
+/* Ends the ops of the backward: those emitted from now on are of neither pass. */
 void combined_end(struct emit *e);
 
-/* Emits from now on ops of this part of the layer; of FORWARD_NEXT those after a forward's second exchange. Without two
- * passes that are listed together it does nothing. */
+/* Begins a part of the layer: ops emitted from now on are of that part. FORWARD_NEXT begins after a forward's second
+ * exchange. Does nothing unless two passes are listed together. */
 void combined_begin_part(struct emit *e, enum combined_part part);
 
 /* Puts the ops of a new list, of all passes of the role, in the order of their parts, and forgets the passes. */

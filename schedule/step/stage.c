@@ -5,7 +5,7 @@
  *
  * The sends and receives of one pass in one direction are in the same order on both sides, so one stream for each
  * cannot deadlock. A folded pipeline has both passes in both directions, and so needs a stream for each (a lane).
- * Where stages share subsequences, each pair of stages has streams of its own, and messages are received in the order
+ * Where stages share subsequences, every two stages have streams of their own, and messages are received in the order
  * in which the other stages send them.
  *
  * The tensor ranks of a stage divide its rows. Where the next chunk cuts subsequences differently (a seam), rows move

@@ -13,8 +13,8 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_COUNT };
 
 struct passage {
     buffer_id input[PASS_COUNT], output[PASS_COUNT]; /* IR_NONE: nothing yet */
-    struct view gathered_output
-        [PASS_COUNT]; /* out, gathered from all tensor ranks, where the next chunk cuts it differently */
+    /* the output, gathered from all tensor ranks, where the next chunk cuts it differently */
+    struct view gathered_output[PASS_COUNT];
     struct deferrals deferrals;
 };
 
@@ -42,8 +42,8 @@ struct stage {
     struct prefix **prefix;
     uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
     uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
-    uint8_t keys_send_stream, keys_recv_stream,
-        key_grads_stream; /* streams of keys, values and their gradients */
+    uint8_t keys_send_stream, keys_recv_stream;                     /* streams of keys and values */
+    uint8_t key_grads_stream;                                       /* stream of their gradients */
     /* streams with messages for which the host has not waited */
     uint8_t pending_streams[2 * PASS_COUNT];
     uint32_t pending_count;
