@@ -102,7 +102,7 @@ static struct op_blocks find_blocks(const struct ir *ir, const struct role *role
 
 /* ---- equal blocks ---- */
 
-/* Returns a number for the pair of memories between which an op copies; 0 for other ops. Copies from and to pageable
+/* Returns a number for the two memories between which an op copies; 0 for other ops. Copies from and to pageable
  * memory use other links than those of pinned memory. */
 static uint64_t copy_memories_key(const struct ir *ir, uint32_t op)
 {

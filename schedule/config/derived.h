@@ -24,8 +24,8 @@ bool weights_reduce_each_micro_batch(const struct choices *choices);
 bool weights_have_gradient_passes(const struct choices *choices);
 /* Returns how many layers are gathered, or reduced, as one bundle. */
 int64_t weights_layers_per_bundle(const struct choices *choices);
-/* True if embedding, final norm and head are one unit that FSDP gathers and reduces: without pipeline stages, of which
- * none has both embedding and head. */
+/* True if embedding, final norm and head are gathered and reduced together, as FSDP does with sharded parameters. With
+ * pipeline stages they are not, since no stage has both the embedding and the head. */
 bool weights_have_root_unit(const struct choices *choices);
 /* True if each gradient of a step is allocated when the backward reaches its weight. With several micro-batches the
  * gradients of the first exist in all others. */

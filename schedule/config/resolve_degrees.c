@@ -81,20 +81,20 @@ static bool heads_fit(const struct transformer *m, int64_t hp)
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
 }
 
-/* True if a rank's tokens are pairs of slices. */
+/* True if a context rank has two slices of the sequence or of each document. */
 static bool is_zigzag(const struct request *r)
 {
     return r->core_plan == NULL &&
            (r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS);
 }
 
-/* Returns the number that tokens must be a multiple of. */
+/* Returns the number of which the tokens of a sequence must be a multiple. */
 static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 {
     return (cp > 1 && is_zigzag(r) ? 2 * cp * hp : cp * hp) * r->tp;
 }
 
-/* True if a zigzag pair of slices can be cut over the head ranks, half of them in each slice. */
+/* True if the head ranks can divide the two slices of a context rank in a zigzag, half of them in each slice. */
 static bool zigzag_pair_fits(const struct request *r, int64_t cp, int64_t hp)
 {
     return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);

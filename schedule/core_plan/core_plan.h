@@ -8,9 +8,9 @@
  *
  * Rows may come in any order, but the documents of a sequence follow each other. Without tiles each rank computes the
  * queries that it owns. Rows `btile` are the tiles of the backward, which without them has those of the forward. A tile
- * may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own
- * travel to it before its round, and the results of such queries travel back. The words route=direct
- * and keep=kv are accepted in the first line and change nothing. docs/core-plans.md has the whole of it.
+ * may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own travel to it before the
+ * tile's round, and the results of such queries travel back. The words route=direct and keep=kv are accepted in the
+ * first line and change nothing. docs/core-plans.md describes all of it.
  *
  * The folder schedule/core_plan/ divides the attention of a sequence among context ranks: rules and plans as text. */
 #ifndef SCHEDULE_CORE_PLAN_CORE_PLAN_H

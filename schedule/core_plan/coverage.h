@@ -27,7 +27,7 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
 struct coverage_fewest {
     double all_ranks, fullest_rank;
 };
-/* Returns that bound. Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last
+/* Returns these fewest rows. Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last
  * of them at place p(i), counted from 1. The query at that place sees p(i) keys, so the rank receives at least p(i) -
  * a(i). If ranks are sorted by their last tokens, the first i ranks own all tokens up to p(i), and perhaps later ones:
  * p(i) >= a(1) + ... + a(i). So rank i receives at least a(1) + ... + a(i-1), and the last one n - own. The sum over

@@ -268,7 +268,7 @@ static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int6
     /* the least ranks that could hold the document if they held nothing else */
     while (count < ranks && n > count * rank_tokens)
         count = double_ranks(count, ranks);
-    /* more ranks, until a set of so many has room */
+    /* more ranks, until there is a set of `count` ranks with room */
     while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
         count = double_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {

@@ -10,7 +10,8 @@ struct row_bytes {
     double key, query, result;
 };
 
-/* Returns those of a layer in a forward. A result travels with its log-sum-exps in fp32. */
+/* Returns the bytes of the rows of a layer in a forward, with `element` bytes for each number. A result travels with
+ * its log-sum-exps in fp32. */
 static inline struct row_bytes row_bytes_of_layer(const struct transformer *model, double element)
 {
     const double key = (double)model->head_dim, value = (double)transformer_v_head_dim(model),

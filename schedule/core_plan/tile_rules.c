@@ -162,8 +162,8 @@ struct query_slice {
     double bytes_per_pair; /* bytes for each pair */
 };
 
-/* Returns the shortest slice with at least `pairs` pairs from the beginning or the end of an item, in whole grains. If
- * less than a grain would be left of the item, the slice is the whole item. */
+/* Returns the shortest slice with at least `pairs` pairs from the beginning or the end of an item, in
+ * multiples of min_slice_tokens. If fewer tokens would be left of the item, the slice is the whole item. */
 static struct query_slice shortest_slice(const struct move_state *m, size_t number, double pairs,
                                          bool tail)
 {
@@ -180,7 +180,7 @@ static struct query_slice shortest_slice(const struct move_state *m, size_t numb
     }
     int64_t rows = (low + m->min_slice_tokens - 1) / m->min_slice_tokens * m->min_slice_tokens;
     if (rows + m->min_slice_tokens >
-        item->end - item->q) /* no slice shorter than a grain is left */
+        item->end - item->q) /* what is left is no shorter slice than the minimum */
         rows = item->end - item->q;
     return (struct query_slice){number, tail ? item->end - rows : item->q,
                                 tail ? item->end : item->q + rows, 0};
