@@ -2,7 +2,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* True if several ranks have the same part of the weights, which they can share. */
+/* True if several ranks need the same weights, so that each could hold a part of them. */
 static bool shares_weights(const struct choices *c)
 {
     return c->ranks > c->tp * c->pp;

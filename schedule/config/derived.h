@@ -27,8 +27,8 @@ int64_t weights_layers_per_bundle(const struct choices *choices);
 /* True if embedding, final norm and head are gathered and reduced together, as FSDP does with sharded parameters. With
  * pipeline stages they are not, since no stage has both the embedding and the head. */
 bool weights_have_root_unit(const struct choices *choices);
-/* True if each gradient of a step is allocated when the backward reaches its weight. With several micro-batches the
- * gradients of the first exist in all others. */
+/* True if each gradient of a step is allocated only when the backward reaches its weight. False with several
+ * micro-batches, subsequences or stages, where gradients of the first backward exist during the others. */
 bool weights_allocate_gradients_in_backward(const struct choices *c);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);

@@ -597,7 +597,7 @@ static void fill_activations(struct choices *c, const struct request *r, uint8_t
     if (core && c->activations == CHOICE_ACTIVATIONS_KEEP)
         c->activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
     c->recompute_modules = effective_modules(r->model, c->profile, asked);
-    /* of the narrower option, which goes with kept activations and changes nothing with others */
+    /* without --recompute-modules, --up-projection may ask for a module: it counts only where activations are kept */
     if (r->recompute_modules == 0 && c->activations != CHOICE_ACTIVATIONS_KEEP)
         c->recompute_modules = 0;
     if ((c->recompute_modules >> RECOMPUTE_MLA_UP_PROJ & 1) != 0)

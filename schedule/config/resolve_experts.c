@@ -46,7 +46,8 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
     return STATUS_OK;
 }
 
-/* Takes the capacity of experts and the way in which tokens travel. */
+/* Fills in the capacity of experts and the dispatcher from the request, and refuses combinations that are not
+ * modelled. */
 static enum status resolve_dispatch(struct choices *c, const struct request *r, struct diag *diag)
 {
     const bool experts = c->model->experts > 0;

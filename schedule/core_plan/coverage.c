@@ -92,8 +92,8 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
 
 /* ---- tiles ---- */
 
-/* The mask of a sequence. Which keys a query sees is written anew here, so that it checks what schedule/ir/visible.c
- * makes. */
+/* The mask of a sequence. This file computes by code of its own which keys a query sees, so that a fault of
+ * schedule/ir/visible.c is found. */
 struct plan_mask {
     struct document_list documents;
     int64_t window;

@@ -195,10 +195,11 @@ static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
 
 /* ---- DEAL_DEGREE: each document on the fewest ranks that have room for it ---- */
 
-/* A document of a sequence, and a run of a document's tokens on one rank. */
+/* A document of a sequence: its first position, and its tokens. */
 struct document_span {
     int64_t begin, rows;
 };
+/* A run of a document's tokens that one rank owns. */
 struct degree_run {
     int64_t begin, rows;
     uint32_t owner;
@@ -254,7 +255,7 @@ static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ran
     return best;
 }
 
-/* Returns twice as many ranks, or all. */
+/* Returns twice `count`, but at most all `ranks`. */
 static uint32_t double_ranks(uint32_t count, uint32_t ranks)
 {
     return count < ranks - count ? 2 * count : ranks;

@@ -89,7 +89,8 @@ void emit_begin_role(struct emit *e, uint32_t stage)
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
-/* Runs of neighbouring ranks. For each run, the axes along which its ranks lie, as a mask. */
+/* Two kinds of runs of neighbouring ranks. size: the ranks of a run; axes: a bit mask of the axes along which they
+ * lie. */
 struct rank_runs {
     uint32_t size[2];
     uint32_t axes[2];

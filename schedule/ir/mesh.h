@@ -52,8 +52,8 @@ struct guard {
     uint32_t value;
 };
 
-/* Returns the number of ranks. Sizes are at least 1, and their product is at most MESH_RANKS_MAX. A group or a role
- * names an axis at most once. */
+/* Returns the number of ranks: the product of the sizes of the axes. Sizes must be at least 1, and their product at most
+ * MESH_RANKS_MAX. */
 uint32_t mesh_rank_count(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);

@@ -18,7 +18,7 @@ struct replay {
     uint32_t op_count, row_count;
     struct replay_stay {
         uint32_t buffer, first_op, last_op; /* last_op IR_NONE: the buffer is not freed */
-        /* the buffer holds parameters that the all-gather writes with which it is allocated */
+        /* the op with which the buffer is allocated is an all-gather, which writes parameters to it */
         bool is_gathered;
         uint64_t bytes;
     } * row; /* in the order of allocation */

@@ -254,7 +254,7 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
     return to.buffer;
 }
 
-/* Returns the buffer that ops name whose parameters are gathered. */
+/* Returns the buffer that ops name as a sharded bundle's parameters until gathered ones take its place. */
 static buffer_id gathered_params(const struct bundle_state *bundle)
 {
     return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
@@ -447,9 +447,9 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         find_kept_gathers(s, list);
 }
 
-/* Begins those gradients, from *next on, that the op at position i is the first to write: adds the reduced parts of
- * earlier gradients, up to the one before the previous, to the kept parts; zeroes padding; and adds waits for
- * reductions. */
+/* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. For each it
+ * adds the reduced parts of the gradients at least two rows before it to the kept parts, zeroes its padding, and makes
+ * `op` wait for the reduction of the gradient two rows before it, if shard_waits_for_sums() says so. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {

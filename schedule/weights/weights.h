@@ -15,7 +15,7 @@
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
-/* Clips gradients, and updates the bundles in this order. */
+/* Clips gradients, and updates bundle[count] in the order of this array. */
 void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* Casts fp32 parameters to 16 bits where torch.autocast does (schedule/weights/autocast.c); does nothing if the step
