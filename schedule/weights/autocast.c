@@ -1,11 +1,11 @@
 /* The 16-bit copies of fp32 parameters that torch.autocast makes for products.
  *
  * A product casts the weight that it reads (aten/src/ATen/autocast_mode.cpp, cached_cast()). The cache holds the copy
- * until the outermost region of autocast ends, with the loss, since Trainer's and torchtitan's models compute it
- * inside; autograd holds it until the product's backward. Checkpointing saves nothing of a layer, so that the copies of
- * a layer which is computed again die with the region, and its second forward, which enters autocast anew, makes others
- * that live until the layer's backward has read them. Each micro-batch is a region of its own. The embedding's look-up
- * reads fp32. tests/scripts/autocast_copies.py shows all this with PyTorch on a processor.
+ * until the outermost region of autocast ends, which is after the loss, because Trainer's and torchtitan's models
+ * compute the loss inside it; autograd holds it until the product's backward. Checkpointing saves nothing of a layer,
+ * so the copies of a layer that is computed again die with the region. Its second forward enters autocast anew and
+ * makes other copies, which live until the layer's backward has read them. Each micro-batch is a region of its own. The
+ * embedding's look-up reads fp32. tests/scripts/autocast_copies.py shows all this with PyTorch on a processor.
  *
  * Here a bundle is cast at once, where its first op of a forward reads it. */
 #include "schedule/weights/bundles.h"
@@ -24,9 +24,10 @@ struct autocast {
     struct emit *e;
     struct op_list new_list;
     uint32_t *bundle_of;   /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
-    uint32_t buffer_count; /* length of bundle_of; later buffers hold no parameters */
+    uint32_t buffer_count; /* length of bundle_of; later buffers have no bundle */
     struct weight_copies *copies; /* [bundle][micro-batch] */
-    uint32_t *last_op_of_region;  /* [micro-batch] its last op under autocast */
+    /* [micro-batch] the last op of its region of autocast; IR_NONE: none */
+    uint32_t *last_op_of_region;
     uint32_t micro_batches;
 };
 
@@ -86,7 +87,8 @@ static buffer_id emit_bundle_cast(struct autocast *a, uint32_t bundle, uint32_t 
     return copy;
 }
 
-/* Makes an op read the parameters themselves, or their copies, which are made before it if there are none. */
+/* Makes an op read the 16-bit copies of parameters or, if it is the embedding's look-up, the fp32 parameters
+ * themselves. Emits copies that do not exist yet before the op. */
 static void redirect_operands(struct autocast *a, uint32_t op)
 {
     struct ir *ir = a->e->ir;

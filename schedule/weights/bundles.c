@@ -41,11 +41,13 @@ static enum weight weight_of_name(const char *name)
 
 enum {
     NAME_SIZE = 112,
-    BUNDLES_OF_PART = 3, /* at most: its weights, stored ones and adapters, or experts */
+    /* the most bundles of a part: one of most weights, and those of stored weights and adapters, or of experts */
+    BUNDLES_OF_PART = 3,
 };
 
-/* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately. The tensor starts at element
- * *offset of a rank's part of the bundle; *offset becomes its end. experts: the part is a layer with experts. */
+/* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately. *offset: where the tensor
+ * starts, counted in a rank's elements of the model part; it becomes the tensor's end. experts: the part is a layer
+ * with experts. */
 static void add_tensor(struct emit *e, bool experts, const char *prefix,
                        const struct tensor_spec *spec, const struct tensor_cut *cut,
                        uint64_t *offset)
@@ -60,7 +62,8 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         if (block->is_copied)
             parts /= tensor_kv_copies(e->whole_model, parts);
         int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
-        if (padded < block->rows + parts) /* without padding, parts have the same size */
+        /* parts of ceil(rows / parts) rows have as much padding */
+        if (padded < block->rows + parts)
             padded = 0;
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
                             block->name ? ":" : "", block->name ? block->name : "");
@@ -92,7 +95,8 @@ static bool is_spread_expert(const struct emit *e, const struct tensor_spec *spe
     return e->choices->ep > 1 && weight_is_of_experts(weight_of_name(spec->name));
 }
 
-/* Adds the tensors of a layer's experts, each rank's own ones, and lays them out from *used on. */
+/* Adds the tensors of a layer's experts that are spread over ranks. Each rank's own experts lie from element *used of
+ * their bundle on; *used becomes their end. */
 static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
                         const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
@@ -117,8 +121,9 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     *used += offset;
 }
 
-/* Adds the tensors of a part to the ir, from element *used of the bundle on. Tensors whose gradients are not summed
- * over tensor ranks come first: those that are cut, and those that are complete on each rank. */
+/* Adds the tensors of a part to the ir, from element *used of the bundle on; *used becomes their end. Tensors whose
+ * gradients are not summed over tensor ranks come first: those that are cut, and those that are complete on each
+ * rank. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
@@ -165,8 +170,8 @@ static uint64_t part_divisor(const struct choices *c, uint32_t chunk, uint64_t p
     return parts;
 }
 
-/* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all,
- * stored as `storage` says. */
+/* Adds a bundle to a chunk. It holds the tensors that were added to the ir since the previous bundle, `used` elements
+ * in all, stored as `storage` says. */
 static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
                                 enum frozen_storage storage, uint64_t used)
 {
@@ -179,7 +184,7 @@ static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     uint32_t row =
-        ir_find_by_name(ir, IR_BUNDLE, name, strlen(name)); /* found if another stage has it, too */
+        ir_find_by_name(ir, IR_BUNDLE, name, strlen(name)); /* another stage may have added it */
     if (row == IR_NONE) {
         uint32_t begin = 0;
         if (ir->bundle_count > 0) {
@@ -245,14 +250,16 @@ static void lay_out_embedding(struct emit *e, bool root)
                  0, false, used);
 }
 
-/* True if a tensor lies in the bundle of adapters, or else in that of stored weights. */
+/* True if a tensor lies in its layer's bundle of adapters or, if not `adapters`, in its layer's bundle of stored
+ * weights. */
 static bool is_beside(const struct emit *e, const struct tensor_spec *spec, bool adapters)
 {
     const enum weight weight = weight_of_name(spec->name);
     return adapters ? weight_is_of_adapter(weight) : weight_is_stored(e, weight);
 }
 
-/* Adds the tensors of a layer's adapters, or its stored weights, and lays them out from *used on. */
+/* Adds the tensors of a layer's adapters or, if not `adapters`, of its stored weights. They lie from element *used of
+ * their bundle on; *used becomes their end. */
 static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
@@ -272,8 +279,8 @@ static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *
     *used += offset;
 }
 
-/* Lays out the adapters of layers first..end-1, or their stored weights, in a bundle of their own, if there are any.
- * main_bundle: that of their other weights. */
+/* Lays out the adapters of layers first..end-1 or, if not `adapters`, the stored weights of these layers, in a bundle
+ * of their own. Adds no bundle if there are none. main_bundle: the bundle of the layers' other weights. */
 static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
                            bool adapters, uint32_t main_bundle)
 {
@@ -361,8 +368,8 @@ static void lay_out_head(struct emit *e)
     close_bundle(e, "head", pipeline_chunk_count(e->choices) - 1, false, used);
 }
 
-/* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
- * and no head. */
+/* Lays out the parts that the stage has, in the order of its chunks. Unless the scope is a whole step, there is no
+ * embedding and no head. */
 static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -388,21 +395,22 @@ static void lay_out(struct emit *e)
         lay_out_embedding(e, false);
 }
 
-/* True if gradients are reduced in every micro-batch, those of some bundles at least. */
+/* True if the gradients of at least some bundles are reduced in every micro-batch. */
 static bool reduces_each_micro_batch(const struct emit *e)
 {
     return weights_reduce_each_micro_batch(e->choices) && e->group.dense.shard_size > 1;
 }
 
-/* True if every micro-batch has a whole gradient of its own, since it is reduced in every micro-batch. */
+/* True if a bundle has a whole gradient for each micro-batch, because its gradients are reduced in every
+ * micro-batch. */
 static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
 {
     return weights_reduce_each_micro_batch(e->choices) &&
            e->weights.bundle[b].ranks->shard_size > 1;
 }
 
-/* True if autocast casts the parameters wherever products read them: the parameters are whole and fp32, and AdamW
- * updates them in place. */
+/* True if autocast casts the parameters that products read. Then they are whole and in fp32, and AdamW updates them in
+ * place on the device. */
 static bool casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -412,7 +420,8 @@ static bool casts_parameters(const struct emit *e)
            (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
 }
 
-/* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */
+/* Makes a buffer bound to a bundle: for all its elements or, if `shard`, for this rank's part of them. It is
+ * persistent, unless it is a gradient and gradients are allocated in the backward. */
 static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                    enum binding_kind kind, enum category category, enum dtype dtype,
                                    bool shard)
@@ -449,10 +458,10 @@ bool weights_params_are_masters(const struct choices *choices)
            (choices->optimizer != CHOICE_OPTIMIZER_HOST || choices->parameters == PARAMETERS_HOST);
 }
 
-/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of --states. Usually the optimizer
- * updates a master copy. With one_copy it updates the sharded parameters. If the parameters that computation reads have
- * the master's dtype (bf16 with --states bf16, fp32 with --dtype f32), it updates these; or, if they are whole and
- * ranks divide the updates, this rank's part of them. */
+/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of --states. one_copy: it updates
+ * bundle->param_shard. Else it updates a master copy, unless the parameters that computation reads have the master's
+ * dtype (bf16 with --states bf16, fp32 with --dtype f32) and lie in the optimizer's memory. Then it updates these or,
+ * if they are whole and ranks divide the updates, this rank's part of them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
@@ -483,8 +492,8 @@ static enum dtype param_dtype(const struct emit *e, const struct bundle_state *b
     return bundle->storage == FROZEN_STORAGE_16BIT ? (enum dtype)e->choices->dtype : DTYPE_U8;
 }
 
-/* Makes the buffers of parameters that ranks hold whole. With quantised weights only, the implementation has no 16-bit
- * parameters, so their buffer counts as none of its memory. */
+/* Makes the buffers of a bundle's parameters, which ranks hold whole. An implementation that keeps only quantised
+ * weights has no 16-bit parameters, so the buffer of these does not count as its memory (BUFFER_PART). */
 static void make_whole_params(struct emit *e, uint32_t b)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -508,8 +517,9 @@ static void make_whole_params(struct emit *e, uint32_t b)
         quantised_make_buffers(e, b);
 }
 
-/* Makes the buffers of sharded parameters. Those that are gathered in 8 bits have no 16-bit shards: unless the shards
- * are the masters, their buffer takes none of the implementation's memory. */
+/* Makes the buffers of a bundle's sharded parameters. The implementation keeps no 16-bit shards of parameters that it
+ * gathers in 8 bits, so their buffer does not count as its memory (BUFFER_PART), unless it holds the masters
+ * (one_copy). */
 static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bool one_copy)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -530,9 +540,9 @@ static void make_states(struct emit *e, uint32_t b)
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_shard_params(c) && bundle->ranks->shard_size > 1;
-    /* one_copy: the optimizer updates the parameters themselves */
-    bool together = c->optimizer != CHOICE_OPTIMIZER_HOST ||
-                    c->parameters == PARAMETERS_HOST; /* in one memory */
+    /* parameters and optimizer states lie in one memory */
+    bool together = c->optimizer != CHOICE_OPTIMIZER_HOST || c->parameters == PARAMETERS_HOST;
+    /* the optimizer updates the parameters themselves */
     bool one_copy = !bundle->is_frozen && shard_params && together &&
                     (c->profile->sharded_params_f32 || weights_params_are_masters(c));
     enum dtype shard_dtype =
@@ -556,7 +566,8 @@ static void make_states(struct emit *e, uint32_t b)
             make_state_buffer(e, b, "scales", BINDING_SCALES, CATEGORY_PARAMETER, DTYPE_U8, false);
     if (bundle->is_frozen)
         return;
-    /* reduced into grad_shard, or, where there is none, in place */
+    /* This gradient is reduced into grad_shard or, where there is none, in place. Gradients per micro-batch are made in
+     * weights_begin_micro_batch(). */
     if (!has_gradient_per_micro_batch(e, b))
         bundle->grad = make_state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
                                          e->weights.grad_dtype, false);
@@ -569,9 +580,9 @@ static void make_states(struct emit *e, uint32_t b)
     make_optimizer_states(e, b, one_copy || e->weights.uses_autocast);
 }
 
-/* Zeroes gradients before the step. Where stages hold each other's weights: the stage's own gradients, to which the
- * others' are added. Where all stages hold all weights: those of chunks that this stage does not compute, since all
- * stages take part in the reduction of all gradients. */
+/* Emits zeros in gradients before the step. If stages use each other's weights, in the stage's own gradients, to which
+ * those of other stages are added. If all stages hold all weights, in the gradients of chunks that this stage does not
+ * compute, because all stages take part in the reduction of all gradients. */
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);
@@ -592,8 +603,8 @@ void weights_make_bundles(struct emit *e)
     e->weights.uses_autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
-        /* a buffer that ops of forward and backward name until pass_weights() or pass_autocast() puts the gathered one
-         * in its place */
+        /* Parameters that are not there throughout get a buffer that ops of forward and backward name, until
+         * pass_weights() puts the gathered parameters, or pass_autocast() their 16-bit copy, in its place. */
         struct bundle_state *bundle = &e->weights.bundle[b];
         const uint64_t elements =
             bundle->storage == FROZEN_STORAGE_16BIT

@@ -7,12 +7,12 @@
 
 #include <stdint.h>
 
-/* True if AdamW, in the memory in which the parameters are, updates the parameters that computation reads, or this
- * rank's part of them: they have the dtype of masters, as in PyTorch without mixed precision. */
+/* True if AdamW updates the parameters that computation reads, or this rank's part of them, in place of a master copy:
+ * they have the masters' dtype, as in PyTorch without mixed precision, and AdamW runs where they are kept. */
 bool weights_params_are_masters(const struct choices *choices);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_make_bundles(struct emit *e);
-/* Makes backward ops that follow add to the gradients of micro-batch `micro`. */
+/* Makes backward ops that are emitted from now on add to the gradients of micro-batch `micro`. */
 void weights_begin_micro_batch(struct emit *e, uint32_t micro);
 /* Emits a collective from one whole buffer to another; its parameter `bytes` is the size of `from`. */
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
@@ -20,9 +20,11 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
 /* Returns a new buffer for this rank's part of a bundle. */
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                enum category category, enum dtype dtype);
-/* Gives the ops to come this phase and region, and the layer and micro-batch of op `like`; IR_NONE: none. */
+/* Gives the ops that are emitted from now on this phase and region, and the layer and micro-batch of op `like`; like
+ * IR_NONE: neither. */
 void weights_set_labels(struct emit *e, enum phase phase, enum region region, uint32_t like);
-/* Returns the gradient that the optimizer reads: this rank's part where it has one. */
+/* Returns the gradient that the optimizer reads: the buffer of this rank's part or, where there is none, of the whole
+ * gradient. */
 buffer_id weights_final_grad(const struct emit *e, uint32_t bundle);
 
 #endif

@@ -46,9 +46,9 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
     }
 }
 
-/* Emits the norm and the scaling of other tensor ranks' rows in a gradient that each rank makes whole, since a rank
- * takes its own rows only when AdamW reads them. The norm of all gradients has these rows from the ranks that own
- * them. */
+/* Each rank makes the whole gradient of some weights and takes its own rows of it only when AdamW reads them. Emits the
+ * passes that the rows of other tensor ranks in bundle `b` cost: the sum of their squares, and their scaling. The norm
+ * of all gradients counts these rows on the ranks that own them. */
 static void clip_rows_of_others(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].other_ranks_grad};

@@ -21,8 +21,8 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/quantised.h"
 
-/* True if ranks first agree on the largest element of a bundle. Where experts have scales of their own, the all-reduce
- * of these, of a few bytes more, is left out. */
+/* True if ranks agree on the largest element of a bundle before they quantise it. False for bundles whose experts have
+ * scales of their own: their all-reduce, of a few bytes more, is left out. */
 static bool agrees(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
@@ -32,7 +32,7 @@ static bool agrees(const struct emit *e, uint32_t b)
 }
 
 /* Emits passes that find the largest elements of the masters of those bundles that the same ranks share, and one
- * all-reduce for all bundles. Sets largest[] of each bundle. */
+ * all-reduce for all bundles. Sets largest[b] of each of these bundles; the others' stay empty. */
 static void find_largest(struct emit *e, const struct weight_ranks *ranks, struct view *largest)
 {
     int64_t count = 0, next = 0;
@@ -57,7 +57,8 @@ static void find_largest(struct emit *e, const struct weight_ranks *ranks, struc
     emit_op(e, e->stream.weight_gather, &reduce, &own, 1, &all, 1);
 }
 
-/* Emits the cast of a bundle's masters, and the gathers of its parts. Returns the last gather; IR_NONE: none. */
+/* Emits the cast of a bundle's masters to the quantised dtype and, if ranks hold parts, the gathers of the parts and of
+ * scales that differ between ranks. Returns the last gather; IR_NONE: there is none. */
 static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
@@ -84,7 +85,7 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 }
 
 /* Prepares the gathers of sharded parameters in 8 bits (shard.c). Megatron-FSDP quantises a rank's part once a step,
- * after AdamW; torchao does before each gather (float8/fsdp_utils.py, fsdp_pre_all_gather()). */
+ * after AdamW, which is emitted here; torchao does before each gather (float8/fsdp_utils.py, fsdp_pre_all_gather()). */
 static void prepare_sharded(struct emit *e, uint32_t b, struct view largest)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];

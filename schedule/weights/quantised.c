@@ -83,7 +83,7 @@ void quantised_make_buffers(struct emit *e, uint32_t bundle)
         weight_bundle_shares_updates(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
     state->narrow = emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype,
                                 parts * quantised_numbers(e, &work), 0);
-    /* with one scale for a tensor, that scale is the same on all ranks */
+    /* a scale of a whole tensor is the same on all ranks, so there is one for all parts */
     state->narrow_scales =
         emit_buffer(e, "w_scales", CATEGORY_PARAMETER, scaling_scale_dtype(scaling),
                     (scaling == SCALING_TENSOR ? 1 : parts) * quantised_scales(&work), 0);

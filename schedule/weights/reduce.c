@@ -111,7 +111,8 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
     }
 }
 
-/* Sums a bundle's last gradient over the ranks that hold equal shards. */
+/* Sums a bundle's gradient over the ranks that hold equal shards, if there are several. That is done once for each
+ * bundle, when the last of its gradients in the step has been reduced; before that, nothing is emitted. */
 static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 {
     struct emit *e = s->e;
@@ -175,7 +176,9 @@ static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
     return flat.buffer;
 }
 
-/* Reduces a gradient whose last part has been added to it. */
+/* Emits the reduction of a complete gradient: the framework's own passes over it, its sum over tensor ranks, and the
+ * reduce-scatter over the ranks that share its weights. The sum over replicas follows at once, unless the reduced part
+ * must first be cast or added to the kept part (shard_add_reduced()). */
 static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;
@@ -212,8 +215,8 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         sum_over_replicas(s, row, part);
 }
 
-/* Returns the reduced part of a gradient in the dtype of kept parts. If it is the first reduction that goes to the kept
- * part, the result is the kept part itself. */
+/* Returns the reduced part of a gradient in the dtype of kept parts. If it must be cast for that, the first part of its
+ * bundle is cast into the kept part, which is then returned, and later parts into new buffers. */
 static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_gradient *gradient,
                                        buffer_id kept)
 {
@@ -285,7 +288,8 @@ void shard_add_lent_sum(struct shard *s, uint32_t k)
     s->last_summed[k] = IR_NONE;
 }
 
-/* Sums a complete gradient of a shared unit over the unit's stages, after adding the sum before the last. */
+/* Emits the sum of a shared unit's complete gradient over the unit's stages. Before that, adds the last sum but one to
+ * the stage's own gradient. */
 static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);

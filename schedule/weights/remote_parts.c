@@ -39,7 +39,8 @@ static uint64_t part_elements(const struct emit *e, const struct remote_part *pa
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
-/* Returns `count` parts of a bundle in the buffer `whole`, from the part of stage `index` among those that share it. */
+/* Returns a view of `count` parts of a bundle in the buffer `whole`, from the part of the index-th stage on, counted
+ * among the stages that share the bundle. */
 static struct view parts_from_stage(const struct emit *e, const struct remote_part *part,
                                     buffer_id whole, uint32_t index, uint32_t count)
 {
@@ -59,7 +60,8 @@ static buffer_id new_part_buffer(struct emit *e, const struct remote_part *part,
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
-/* Copies this stage's part on a stream of its own, beside the computation, which has not reached the bundle yet. */
+/* Emits the copy of this stage's part of `params`, unless this stage owns the layers. The copy has a stream of its own,
+ * beside the computation, which has not reached the bundle yet. */
 void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->parameters_arrived = true;
@@ -132,7 +134,8 @@ static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t pee
     return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, CHANNEL_PARTS);
 }
 
-/* Receives parts `begin` to `end`, which lie side by side, and adds them to the owner's gradient. */
+/* Receives parts `begin` to `end` - 1, which lie side by side, and adds them to the owner's gradient. Messages wait for
+ * the last sum of the part and for the op `alone`; IR_NONE: only for the sum. */
 static void receive_parts(struct emit *e, const struct remote_part *part, uint32_t begin,
                           uint32_t end, op_id alone)
 {

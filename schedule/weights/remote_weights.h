@@ -33,23 +33,25 @@ struct unit_pass {
 struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
 /* Returns the pass to which an op belongs. */
 struct unit_pass remote_pass_of(const struct emit *e, uint32_t op);
-/* Makes the backward ops that follow add to the stage's own gradients again. */
+/* Makes backward ops add to the stage's own gradients again. */
 void remote_end_unit(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts already,
- * gathers the parts instead. Returns the new buffer in which this stage gets the parameters; the owner has such a
- * buffer, too, because its other units read its own parameters meanwhile. Sets *op to the op that sends or gathers. If
- * stages hold parts and the parameters come for the first time, the stage stores its part. */
+ * gathers the parts instead. Returns the new buffer in which this stage receives the parameters; the owner receives
+ * them too, because its other units read its own parameters meanwhile. Sets *op to the op that sends or gathers. If
+ * stages are to hold parts and the parameters come for the first time, this stage stores its part. */
 buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op);
-/* Emits the sum of a shared unit's gradients over the stages that share it, and returns the op. */
+/* Emits the sum of a shared unit's gradient over the stages that share the unit, and returns the op. If this stage then
+ * has to add the sum to its own gradient, lent_grad->pending_sum is the buffer of the sum, else IR_NONE. */
 op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad);
-/* Adds that sum, lent_grad->pending_sum, to the stage's own gradient of the bundle. */
+/* Adds that sum (lent_grad->pending_sum, which must exist) to the gradient, or the part of it, that this stage has. */
 void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad);
 /* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share with other
  * stages. */
 void remote_return_parts(struct emit *e, op_id alone);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
-/* Returns this stage's part, valid until the next call. */
+/* Returns what this stage holds of a bundle that it shares with the stages of `shared`; adds it if it is new. The
+ * result is valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
 void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params);

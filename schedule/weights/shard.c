@@ -29,7 +29,7 @@ static bool is_root_bundle(const struct emit *e, uint32_t bundle)
            bundle == e->weights.part[part_after_layers(e, PART_HEAD)].bundle;
 }
 
-/* True if stages are torch.distributed.pipelining's. */
+/* True if the pipeline's stages are those of torch.distributed.pipelining. */
 static bool has_torch_stages(const struct emit *e)
 {
     return e->choices->pp > 1 && e->choices->profile->stages_reduce_at_end;
@@ -57,8 +57,8 @@ static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t
     return freed && is_in_root_forward(s, before) && !is_in_root_forward(s, op);
 }
 
-/* Returns which of its layers' bundles a run is of: 0 for that of most weights, else how many bundles after it: stored
- * weights, adapters, or experts. */
+/* Returns which bundle of its layers a run uses: 0: the main one, with most of their weights; k: the k-th bundle after
+ * that, of stored weights, adapters or experts. */
 static uint32_t kind_of_run(const struct shard *s, uint32_t r)
 {
     const uint32_t bundle = s->run[r].bundle;
@@ -72,8 +72,8 @@ static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
     return bundle[a].main_bundle == bundle[b].main_bundle;
 }
 
-/* Returns the run that a use of the bundle continues, or NULL. The bundles of a layer interrupt no run of each
- * other. */
+/* Returns the run that a use of the bundle continues, or NULL. Uses of other bundles of the same layers in between do
+ * not end a run. */
 static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
                                      uint32_t bundle, struct unit_pass pass, uint32_t op)
 {
@@ -88,7 +88,8 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
                                                                                         : NULL;
 }
 
-/* Returns the run `count` runs of its kind before run r, or IR_NONE. */
+/* Returns the count-th run before run r that uses the same kind of bundle (kind_of_run()); IR_NONE: there are fewer.
+ * With count 0, it is run r. */
 static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
 {
     const uint32_t kind = kind_of_run(s, r);
@@ -104,7 +105,8 @@ static bool layer_continues(const struct shard *s, uint32_t r)
     return a != b && are_of_same_layers(s, a, b);
 }
 
-/* Returns the last run of the layer `count` layers after that of run r. */
+/* Returns the last run of the layer that comes `count` layers after that of run r; the last run of all if there are
+ * fewer. */
 static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
@@ -227,8 +229,8 @@ static void find_kept_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_within_elements, read = 0;
-    /* [bundles] the number of the bundle's last run, from 1 on; and the elements of all bundles that were read up to
-     * its end */
+    /* [bundles] the number of the bundle's last run, from 1 on (0: it has had none); and the elements of all bundles
+     * that were read up to its end */
     uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
     uint64_t *then = arena_array(&s->arena, e->weights.bundle_count, sizeof *then);
     for (uint32_t r = 0; r < s->run_count; r++) {
@@ -254,14 +256,14 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
     return to.buffer;
 }
 
-/* Returns the buffer that ops name as a sharded bundle's parameters until gathered ones take its place. */
+/* Returns the buffer by which ops name a bundle's parameters until the gathered ones take its place. */
 static buffer_id gathered_params(const struct bundle_state *bundle)
 {
     return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
 }
 
-/* Returns this rank's part of parameters that are gathered in 8 bits, and quantises it if that is not done once a
- * step. */
+/* Returns this rank's part of parameters that are gathered in 8 bits. If it is not quantised once a step, emits the op
+ * that quantises it now. */
 static buffer_id narrow_part(struct emit *e, uint32_t b)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
@@ -273,7 +275,7 @@ static buffer_id narrow_part(struct emit *e, uint32_t b)
 
 /* Gathers the parameters of run r before the op at position i, unless those of an earlier run are still gathered. The
  * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue,
- * the host waits for it before that op. */
+ * it starts after the op at position i - 1 instead. */
 static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
@@ -336,7 +338,7 @@ static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, ui
     s->last_copied = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
 }
 
-/* Gathers before position i for all runs up to `last` for which that has not been done. */
+/* Emits, before the op at position i, the gathers of all runs up to `last` that have not been gathered for. */
 static void gather_up_to_run(struct shard *s, uint32_t last, uint32_t i, const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
@@ -374,8 +376,8 @@ static void find_core_ends(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Emits the clipping of gradients and the updates of parameters. If no op needs the gradients of all bundles, a
- * bundle is updated while others are being reduced. */
+/* Emits the clipping of gradients and the updates of parameters. If gradients are clipped, or stages share
+ * subsequences, all updates follow the last reduction; else a bundle is updated while others are being reduced. */
 static void finish_step(struct shard *s)
 {
     struct emit *e = s->e;
@@ -400,12 +402,12 @@ static void finish_step(struct shard *s)
         }
     if (in_order || clips)
         weights_update(e, bundle, count);
-    /* the first of them is the first of its stream, so that all the others follow */
+    /* the first of these ops waits; the others come after it on its stream, or wait for ops there */
     if (clips && s->ir->op.count > emitted)
         emit_add_dependency(e, (op_id){emitted}, s->last_final_op);
 }
 
-/* Fills s->buffer[] with the bundle of which each buffer holds the parameters or a gradient. */
+/* Fills s->buffer[]: the bundle whose parameters or gradient each buffer holds. */
 static void record_bundles_of_buffers(struct shard *s)
 {
     const struct emit_weights *w = &s->e->weights;
@@ -509,7 +511,8 @@ static void extend_root_lifetime(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Lets gradients that do not live throughout live until the step's last op: the next step's zero_grad() frees them. */
+/* Lets gradients that are allocated in the backward live until the step's last op: the next step's zero_grad() frees
+ * them. */
 static void extend_gradient_lifetimes(struct emit *e)
 {
     op_id last = {e->ir->op.count - 1};
@@ -525,7 +528,8 @@ static void extend_gradient_lifetimes(struct emit *e)
     }
 }
 
-/* Emits the gathers with which a step begins. Unless layers compute meanwhile, they wait for all of them. */
+/* Emits the gathers with which a step begins. If layers may not compute meanwhile (PARAM_GATHER_END), the first op of
+ * the list waits for the last gather. */
 static void begin_step(struct shard *s, const struct op_list *list)
 {
     op_id last = early_gather_emit(s->e);

@@ -22,10 +22,10 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
 struct bundle_gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
     buffer_id buffer;
     uint32_t bundle, first_position, last_position;
-    bool is_last_of_bundle; /* no other gradient of its bundle is reduced after it */
-    bool adds_to_bundle;    /* another gradient of its bundle is reduced before it */
+    bool is_last_of_bundle; /* no gradient of its bundle is reduced later */
+    bool adds_to_bundle;    /* other gradients of its bundle have been reduced before */
     uint32_t lent_grad;     /* row of e->weights.lent_grad, or IR_NONE */
-    op_id reduction;        /* the op that reduces it; IR_NONE: none yet */
+    op_id reduction;        /* the last op of its reduction; IR_NONE: none yet */
     /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
     buffer_id unadded_part;
 };
@@ -42,26 +42,27 @@ struct shard {
     struct emit *e;
     struct ir *ir;
     struct arena arena;
-    struct op_list new_list;    /* the new list */
+    struct op_list new_list;    /* the list with gathers and reductions */
     uint32_t first_unlisted_op; /* ops from this id on are not listed yet */
     bool gathers_params, has_remote_weights;
     struct use_run *run;
     uint32_t run_count;
     size_t run_capacity;
     uint32_t next_gather; /* the first run that has not been gathered for */
-    /* the last buffer that was copied out of in the forward; IR_NONE: none */
+    /* the flat buffer from which the forward copied parameters last; IR_NONE: none */
     buffer_id last_copied;
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    struct weight_buffer *buffer; /* [buffer_count]; later buffers hold neither */
+    struct weight_buffer *buffer; /* [buffer_count] later buffers hold neither */
     uint32_t buffer_count;
-    /* rows of e->weights.lent_grad that were summed last; IR_NONE: none were */
+    /* rows of e->weights.lent_grad: the gradients that were summed last but one and last; IR_NONE: none, or added
+     * already */
     uint32_t last_summed[2];
-    uint32_t next_gradient_to_add; /* gradients before it are added */
-    /* [bundles] the number of its gradients that have been reduced, and of those that are still to be reduced */
+    uint32_t next_gradient_to_add; /* no gradient before it is left to add */
+    /* [bundles] numbers of gradients that have been reduced, and that are still to be reduced */
     uint32_t *reduced_gradients, *gradients_left;
-    op_id last_final_op; /* the last op so far that made a gradient final */
+    op_id last_final_op; /* the last op so far that reduces a gradient or adds its reduced part */
 };
 
 /* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is

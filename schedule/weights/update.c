@@ -5,7 +5,7 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-/* Returns a buffer of the same shape on the host, for one use. */
+/* Returns a new buffer of the same shape and dtype in a memory of the host; it is not persistent. */
 static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory memory)
 {
     buffer_id host = ir_add_buffer_like(e->ir, buffer);
@@ -46,8 +46,8 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
             written = new_host_buffer(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
         emit_copy(e, WORK_D2H, false, sent, view_whole(e, read));
     }
-    bool copies =
-        bundle->master.i != param.i && !narrow; /* parameters beside the optimizer's own */
+    /* AdamW also writes parameters that are not its masters */
+    bool copies = bundle->master.i != param.i && !narrow;
     struct view state[4] = {ir_whole_view(e->ir, bundle->master),
                             ir_whole_view(e->ir, bundle->moment1),
                             ir_whole_view(e->ir, bundle->moment2), ir_whole_view(e->ir, written)};

@@ -15,13 +15,14 @@
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
-/* Clips gradients, and updates bundle[count] in the order of this array. */
+/* Emits the clipping of the gradients of bundle[count], and the updates of these bundles in this order. */
 void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count);
 
-/* Casts fp32 parameters to 16 bits where torch.autocast does (schedule/weights/autocast.c); does nothing if the step
- * does not use it. */
+/* Inserts the casts of fp32 parameters that autocast makes, and makes ops read the copies
+ * (schedule/weights/autocast.c). Changes nothing if autocast casts no parameters. */
 void pass_autocast(struct emit *e, struct op_list *list);
-/* Gathers parameters before use, reduces gradients after their last part, and appends the optimizer. */
+/* Rewrites the list: ops that gather parameters come before their uses, ops that reduce a gradient after its last part,
+ * and the optimizer's ops at the end. */
 void pass_weights(struct emit *e, struct op_list *list);
 
 #endif
