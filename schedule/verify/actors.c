@@ -22,8 +22,8 @@ static void make_running_sums(uint32_t *begin, size_t count)
         begin[i + 1] += begin[i];
 }
 
-/* Returns the first entry of the list to which an op belongs: its role's messages, or its role's collectives in its
- * group; NULL: the op does not communicate. */
+/* Returns the element of e->begin for the list to which an op belongs: its role's messages, or its role's collectives
+ * in its group. NULL: the op does not communicate. */
 static uint32_t *op_list_of(const struct exchange_ops *e, const struct ir *ir, uint32_t role,
                             uint32_t op)
 {
@@ -82,8 +82,8 @@ struct message_route {
     uint16_t guard;
 };
 
-/* The messages of each role by destination and guard, in which the ranks of a role differ. Those of a role begin at
- * begin[role]. */
+/* The routes of each role's messages: every destination with every guard that occurs, once. What a route means may
+ * differ between the ranks of a role. Role r has the routes begin[r] to begin[r + 1] - 1. */
 struct message_routes {
     struct message_route *route;
     uint32_t *begin; /* (roles + 1) */
@@ -198,7 +198,7 @@ static void append_signature(struct signatures *signatures, const struct ir *ir,
 /* A set of components (ranks that communicate) with equal signatures. They share the actors of the one that was seen
  * first: one actor for each of its ranks, from first_actor on. */
 struct equal_components {
-    size_t begin, end; /* where the signature of the component begins and ends */
+    size_t begin, end; /* where the signature of the component begins and ends in signatures.word */
     uint32_t first_actor;
 };
 
@@ -276,7 +276,8 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
     }
 }
 
-/* Matches sends with receives. Sends queue up per (source, destination, channel); receives take from the front. */
+/* Matches sends with receives. Sends queue up per (source, destination, channel); receives take from the front. A
+ * message without a partner keeps partner_row IR_NONE. */
 static void match_messages(struct actors *a, const struct ir *ir)
 {
     struct message_queue {

@@ -48,7 +48,8 @@ static const char *live_range_text(struct verifier *v, uint32_t buffer)
                         ir_free_set(ir, buffer)[count - 1].i, count > 1 ? " and others" : "");
 }
 
-/* Checks that `buffer` may use bytes that `other` had before. */
+/* Reports a fault unless `buffer` may use bytes that `other` had before: neither is persistent, and the first use of
+ * `buffer` comes after every op of the free set of `other`, which must not be empty. */
 static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
 {
     struct verifier *v = w->v;
@@ -88,7 +89,7 @@ static size_t first_range_after(const struct range_map *m, uint64_t begin)
     return low;
 }
 
-/* Gives the buffer its bytes, after checking the buffers that had them. */
+/* Checks the buffer against those that have had its bytes, and then records it as the last that has them. */
 static void claim_range(struct overlap_walk *w, uint32_t buffer)
 {
     const struct ir *ir = w->v->ir;
@@ -98,8 +99,8 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
            last = first; /* rows [first, last) share bytes with it */
     for (; last < m->count && m->row[last].begin < end; last++)
         check_pair(w, buffer, m->row[last].buffer);
-    struct byte_range new
-        [3]; /* the rest of the first range, the buffer's, the rest of the last range */
+    /* the rest of the first range, the buffer's range, and the rest of the last range */
+    struct byte_range new[3];
     size_t count = 0;
     if (last > first && m->row[first].begin < begin)
         new[count++] = (struct byte_range){m->row[first].begin, begin, m->row[first].buffer};
@@ -112,7 +113,7 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
     m->count += count + first - last;
 }
 
-/* Checks that a buffer is inside the arena, and records that its bytes are in use. */
+/* Checks that a buffer has an offset and lies inside the arena. If so, records that its bytes are in use. */
 static void place_buffer(struct overlap_walk *w, uint32_t buffer)
 {
     struct verifier *v = w->v;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks the tiles of a list as those of a core plan, and reports a fault under the number of the first sequence that
- * has the list. */
+/* Checks the tiles of a list of documents. A fault is reported with the number of the first sequence that has the list
+ * and the text that core_plan_check() gives after "sequence 0: ". */
 static void check_tiles(struct verifier *v, uint32_t list)
 {
     static const char intro[] = "sequence 0: ";
@@ -28,8 +28,8 @@ static void check_tiles(struct verifier *v, uint32_t list)
     core_plan_release(&plan);
 }
 
-/* An attention op over the tiles of a round. Ops with equal keys are of one pass of one layer, whose rounds are counted
- * together. */
+/* An attention op over the tiles of a round. Ops with equal keys are of one layer and pass, and their rounds are
+ * counted together. */
 struct counted_attention {
     uint32_t op;
     int64_t key[6]; /* role, layer, micro, phase, kind, sequence */
@@ -45,7 +45,7 @@ static int compare_keys(const void *left, const void *right)
     return (a->round > b->round) - (a->round < b->round);
 }
 
-/* Checks that attention ops of one layer and pass run every round that has tiles equally often. */
+/* Checks that attention ops of one layer and pass, sorted by round, run every round that has tiles equally often. */
 static void check_rounds(struct verifier *v, const struct counted_attention *op, size_t count)
 {
     const struct work *work = ir_work(v->ir, op->op);

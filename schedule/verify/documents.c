@@ -35,8 +35,8 @@ static const char *mask_text(const struct work *work)
                                                  : "documents";
 }
 
-/* By shape, why its parameters do not fit the schedule. The answers are kept, since counting the rows that ranks need
- * of each other takes long. */
+/* For each shape, the reason why its parameters do not fit the schedule. The reasons are kept, because counting the
+ * rows that ranks need of each other takes long. */
 struct unfit_shapes {
     bool *is_known;      /* [shapes] */
     const char **reason; /* [shapes] NULL: the shape fits */

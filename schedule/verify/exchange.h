@@ -14,13 +14,15 @@
 
 /* The communicating ops of each role, in list order. */
 struct exchange_ops {
-    uint32_t *op;    /* the ops of all lists, one list after the other */
-    uint32_t *begin; /* (roles * (groups + 1) + 1): the lists of role r from r * (groups + 1) on */
+    uint32_t *op; /* the ops of all lists, one list after the other */
+    /* [roles * (groups + 1) + 1] where each list begins in `op`. List r * (groups + 1) + g has the collectives of role
+     * r in group g or, if g is the number of groups, the messages of role r. */
+    uint32_t *begin;
     uint32_t *ordinal; /* [ops] the op's index in its list */
 };
 
-/* The collectives of a role in one group, in list order. The sends and receives of a role are in a sequence of their
- * own. */
+/* The collectives of a role in one group, in list order. The sends and receives of a role are a sequence of their own,
+ * that of group number ir->group_count. */
 struct op_sequence {
     const uint32_t *op;
     uint32_t count;
@@ -46,7 +48,8 @@ struct actors {
     uint32_t *actor_of_rank; /* [ranks] the rank's actor; IR_NONE: the rank has no role */
     uint32_t *lowest_rank;   /* [actors] the lowest rank of each */
     uint16_t *role;          /* [actors] */
-    uint32_t *first_message; /* (actors + 1) */
+    /* [actors + 1] the first message of each; then the number of messages */
+    uint32_t *first_message;
     struct message *message;
     /* messages were not matched, because there are more than MESSAGES_MAX */
     bool has_too_many_messages;

@@ -62,7 +62,8 @@ static uint32_t new_access(struct race_walk *w)
     return w->count++;
 }
 
-/* Returns those elements of a view that it shares with an operand of another op with which it may conflict. */
+/* Returns those elements of a view that the op `other` also writes or, if not other_writes, reads, by its first such
+ * operand. Returns the whole view if there is none. */
 static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
                                    bool other_writes)
 {
@@ -89,7 +90,8 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
                 rank_text(v, ranks_lowest(v, ranks)));
 }
 
-/* The walk over a pile ends after this many accesses that are ordered before the new one. */
+/* The walk over a pile ends after this many accesses that are ordered before the new one. Those that the new one
+ * replaces on all ranks do not count. */
 enum { LATEST = 4 };
 
 /* Reports races between a new access and the accesses of a pile, and drops those that the new one replaces. Returns the
@@ -270,8 +272,8 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
                 view_text(v, view), rank_text(v, rank));
 }
 
-/* Returns the ranks of an op that touch its operands: only the root of a scatter reads, and only the root of a
- * reduction to one rank writes. */
+/* Returns those of the ranks that run an op that read its operands or, if `writing`, write them: only the root of a
+ * scatter reads, and only the root of a reduction to one rank writes. */
 static uint32_t ranks_that_touch(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
 {
     const struct work *work = ir_work(v->ir, op);
@@ -320,8 +322,8 @@ struct pending_writers {
     size_t capacity;
 };
 
-/* Removes the writers that have certainly ended once op `held` has ended, the last op that blocked the host; IR_NONE:
- * there is no such op. */
+/* Removes the writers that have certainly ended once op `held` has ended, the last op that blocked the host. held
+ * IR_NONE: no op has, so none is removed. */
 static void drop_ended_writers(struct pending_writers *w, const struct order *order, uint32_t held)
 {
     uint32_t kept = 0;

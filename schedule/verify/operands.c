@@ -24,8 +24,8 @@ static const char *fault_of_pieces(struct verifier *v, const struct work *work, 
                         members, dtype_name(work->in));
 }
 
-/* Returns the fault of an operator of a recorded program, NULL if it has none: a product needs m, n and k, attention
- * also heads. */
+/* Returns the fault of an operator of a recorded program that costs what a product or attention does; NULL if it has
+ * none. Both need m, n and k, and attention needs heads too. */
 static const char *fault_of_opaque(struct verifier *v, const struct work *work)
 {
     const struct work as = work_priced_as(work);
@@ -46,7 +46,8 @@ static const char *fault_of_opaque(struct verifier *v, const struct work *work)
     return NULL;
 }
 
-/* Returns the fault of a product by the rank's own matrix of `groups`; NULL: there is none. */
+/* Returns the fault of a product that takes one of `groups` matrices, the rank's own in the group `part`; NULL: there
+ * is none. */
 static const char *fault_of_part(struct verifier *v, const struct work *work)
 {
     const int64_t part = work_part_group(work);
@@ -65,7 +66,8 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
     return NULL;
 }
 
-/* Returns the fault of sinks: ranks of the group `part`, or the one rank, must have all of them together. */
+/* Returns the fault of work on attention sinks; NULL if it has none. There must be a sink for each head of all ranks in
+ * the group `part` or, without that group, of one rank. */
 static const char *fault_of_sinks(struct verifier *v, const struct work *work)
 {
     const int64_t part = work_part_group(work);

@@ -37,7 +37,8 @@ struct deadlock_step {
     const char *reason; /* why the op of this step waits for the op of the next one */
 };
 
-/* Returns an actor that has not arrived at the rendezvous of a collective. */
+/* Returns an actor that has not arrived at the rendezvous of a collective, with the op by which it takes part. `actor`
+ * waits there with `op`. */
 static struct deadlock_step find_missing_actor(const struct untimed_run *r, uint32_t actor,
                                                uint32_t op)
 {

@@ -117,8 +117,8 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
     return kind;
 }
 
-/* Returns the number of members of the group over which a buffer's content is divided or gathered: 1 for IR_NONE16; 0,
- * after a message, if there is no such group. */
+/* Returns the number of ranks over which a binding divides or gathers a buffer's content: the members of `group`, or 1
+ * if it is IR_NONE16. Returns 0, after a message, if there is no such group. */
 static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
                                    uint16_t group)
 {

@@ -30,7 +30,7 @@ struct rank_sets {
     uint64_t *ranks_of_role;  /* (roles, words) */
     uint64_t *ranks_of_guard; /* (guards, words) */
     /* ---- only ranks.c uses the members below ---- */
-    uint64_t *bits; /* (count, words) */
+    uint64_t *bits; /* (set_count, words) the sets, by number */
     uint32_t set_count;
     size_t capacity;
     uint64_t *combined_set; /* (words) room for a set that may be new */
@@ -103,7 +103,7 @@ struct operand_needs {
 /* Returns the needs of all shapes, in an array on the heap. */
 struct operand_needs *needs_of_all_shapes(struct verifier *v);
 
-/* These return texts for messages, in v->arena. */
+/* These return texts for messages, in v->arena. If the rule's next messages will not be shown, they return "". */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */
 const char *buffer_text(struct verifier *v, uint32_t buffer); /* "kv1" */
 const char *view_text(struct verifier *v, struct view view);  /* "kv1[0:64]", "kv1" when whole */

@@ -52,7 +52,8 @@ static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uin
     return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
 
-/* Makes the parties of a group: a party is the actors that share an instance of the group. */
+/* Finds the parties of a group, and numbers the rendezvous of each. A party is a set of actors whose ranks share
+ * instances of the group, directly or through other actors of the party. */
 static void find_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;

@@ -14,7 +14,7 @@
 /* Lists of the ops of each role: one for each stream, and one, with the number after the streams, of the ops that block
  * the host. A blocking copy is in two lists. IR_NONE ends a list. */
 struct op_lists {
-    uint32_t *first;        /* (roles, streams + 1) */
+    uint32_t *first;        /* (roles, streams + 1): the first op of each list */
     uint32_t *next;         /* [ops] the next op of the same stream */
     uint32_t *next_on_host; /* [ops] the next op that blocks the host */
 };
@@ -35,13 +35,14 @@ struct untimed_run {
     /* [rendezvous_count] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;
     uint64_t rendezvous_count;
-    bool *message_has_arrived; /* [messages] */
+    bool *message_has_arrived; /* [messages] the actor has arrived with its op */
 };
 
 void lanes_make(struct op_lists *lanes, const struct ir *ir);
 void lanes_release(struct op_lists *lanes);
 
-/* All arguments must outlive the run. Messages of the actors must have been matched. */
+/* Prepares a run in which no op has ended. All arguments must outlive the run. Messages of the actors must have been
+ * matched. */
 void run_begin(struct untimed_run *run, struct verifier *v, const struct exchange_ops *ops,
                const struct actors *actors, const struct op_lists *lanes);
 void run_release(struct untimed_run *run);
