@@ -65,7 +65,7 @@ static bool is_in_forward_of(const struct recompute *r, uint32_t op, uint32_t wh
            segment_of_op(r->ir, r->layer_count, op) == which;
 }
 
-/* True if the op is of a layer's backward, in which a piece may compute something again. */
+/* True if the op is of a layer's backward: it makes gradients, or computes a piece of the layer again for them. */
 static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
 {
     return is_in_layer(ir, op, PHASE_BACKWARD) || is_in_layer(ir, op, PHASE_WEIGHT_GRADIENT) ||

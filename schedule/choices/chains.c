@@ -249,7 +249,8 @@ static const struct {
     [CHAINS_NANOTRON] = {nanotron, ARRAY_LEN(nanotron), CHAINS_FUSED},
 };
 
-/* sum_ranks: over the tokens of how many tensor ranks sum_bytes count; 1: only over the rank's own. */
+/* Sets those rows of chain[] that the table of a framework has. compile: with the columns of compiled code. kept: adds kept_bytes.
+ * sum_ranks: the number of tensor ranks whose tokens the sums cover; 1: only the rank's own tokens. */
 static void set_chains(enum chains chains, bool compile, bool kept, double sum_ranks,
                        struct cost_chain chain[WORK_KIND_COUNT])
 {

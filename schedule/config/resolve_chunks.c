@@ -10,7 +10,7 @@ enum { CHUNK_TOKENS = 65536 };
  * (FPDT, section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
-/* Returns the usual number of pieces, limited by the number of rows and by what ops can number. */
+/* Returns `pieces`, but at most as many as there are rows, and as the 16-bit numbers of pieces in ops allow. */
 static int64_t usual_pieces(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };

@@ -411,8 +411,8 @@ static int64_t length_unit_over(const struct request *r, struct attention_axes a
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
-/* Returns the number of ranks that could share the sequence if its length were divisible by that number; 0 if it is no
- * larger than now. */
+/* Returns the largest number of ranks that could share a sequence of another length, and over which this length does
+ * not divide; 0 if no more ranks could share it than now, or if the user gave the degrees. */
 static int64_t ranks_with_other_length(const struct request *r, struct attention_axes axes,
                                        struct degree_split s)
 {

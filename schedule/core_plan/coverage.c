@@ -106,8 +106,8 @@ static int64_t first_key(const struct plan_mask *s, int64_t query)
     return s->window > 0 && query - s->window + 1 > begin ? query - s->window + 1 : begin;
 }
 
-/* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. It relies on this: from
- * one query to the next, the first key that is seen never moves back. */
+/* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. Returns false if there is
+ * none. The search relies on this: from one query to the next, the first key that is seen never moves back. */
 static bool find_visible_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k,
                               int64_t k_end, int64_t *query, int64_t *key)
 {
@@ -253,6 +253,7 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 
 /* ---- loads ---- */
 
+/* Tokens begin .. end - 1 of a sequence. */
 struct row_range_of_tokens {
     int64_t begin, end;
 };

@@ -52,7 +52,7 @@ struct guard {
     uint32_t value;
 };
 
-/* Returns the number of ranks: the product of the sizes of the axes. Sizes must be at least 1, and their product at most
+/* Returns the number of ranks: the product of the sizes of the axes. Sizes must be at least 1, and the product at most
  * MESH_RANKS_MAX. */
 uint32_t mesh_rank_count(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */

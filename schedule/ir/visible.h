@@ -39,8 +39,9 @@ void visible_pieces_as_one_document(const struct ir *ir, const struct work *work
                                     struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
-/* The place whose attention over packed documents has the most visible pairs in the step, recomputation included. rank:
- * its lowest rank. pairs_over_mean: its pairs over the mean of all places; 1 if there are no pairs. */
+/* The place (of ranks) whose attention over packed documents has the most visible pairs in the step, recomputation
+ * included. rank: the lowest rank there. pairs_over_mean: the pairs of this place, divided by the mean over all places;
+ * 1 if there are no pairs. */
 struct visible_fullest {
     uint32_t rank;
     double pairs_over_mean;

@@ -100,8 +100,8 @@ static uint32_t last_of_micro_batch(const struct choices *c)
     return most;
 }
 
-/* Adds the actions of a stage in the order of interleaved 1F1B. With --expert-overlap each stage begins with one forward
- * more, so that a forward never needs the backward beside it
+/* Adds the actions of a stage in the order of interleaved 1F1B. With --expert-overlap each stage begins with one more
+ * forward, so that a forward never needs the backward beside it
  * (Megatron-Core, pipeline_parallel/schedules.py, get_pp_rank_microbatches()). */
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
 {
