@@ -91,7 +91,8 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         emit_cast(e, sum, o);
 }
 
-/* Emits the forward of chunk i. x: rows of the normed input, or, if there is no projection, of its result. */
+/* Emits the forward of chunk i. x: the normed input of all chunks, or, if there is no projection, qkv.
+ * ahead: as in emit_tiles(). */
 static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool projects,
                           struct view out, struct fpdt_keys_values *ahead)
 {

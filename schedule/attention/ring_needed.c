@@ -88,7 +88,7 @@ static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
     return y;
 }
 
-/* Issues the exchange of the keys and values that ranks need. */
+/* Emits the exchange of the keys and values that ranks need of each other, and returns those that arrive. */
 static struct view send_rows(struct emit *e, const struct ring_shape *z,
                              const struct row_capacity *r, struct view kv)
 {

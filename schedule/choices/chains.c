@@ -249,8 +249,9 @@ static const struct {
     [CHAINS_NANOTRON] = {nanotron, ARRAY_LEN(nanotron), CHAINS_FUSED},
 };
 
-/* Sets those rows of chain[] that the table of a framework has. compile: with the columns of compiled code. kept: adds kept_bytes.
- * sum_ranks: the number of tensor ranks whose tokens the sums cover; 1: only the rank's own tokens. */
+/* Sets those rows of chain[] that the table of a framework has. compile: with the columns of compiled code. kept:
+ * adds kept_bytes to eager code. sum_ranks: the number of tensor ranks whose tokens the sums cover; 1: only the rank's
+ * own tokens. */
 static void set_chains(enum chains chains, bool compile, bool kept, double sum_ranks,
                        struct cost_chain chain[WORK_KIND_COUNT])
 {

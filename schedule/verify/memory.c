@@ -30,6 +30,7 @@ static struct view views_intersection(struct view a, struct view b)
 
 /* ---- race ---- */
 
+/* A read or write of a slot with which a later op could still race. */
 struct access {
     uint32_t op;
     uint32_t ranks; /* the set of ranks for which the access is kept */
