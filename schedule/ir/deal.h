@@ -43,8 +43,8 @@ struct owned_run {
 /* Returns the runs of all ranks, deal->first_run[deal->rank_count] of them, in the order of the sequence, on the
  * heap. */
 struct owned_run *deal_sorted_runs(const struct token_deal *deal);
-/* Returns an array of the shares that deal_make_from_shares() would make the deal of, in the order of the sequence, on
- * the heap. */
+/* Returns the shares of which deal_make_from_shares() would make this deal, as an array on the heap in the order of the
+ * sequence, and sets *count to their number. */
 struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count);
 /* True if both deal every token to the same rank; NULL is equal only to NULL. */
 bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
@@ -53,7 +53,7 @@ bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
 int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank);
 /* True if all ranks own equally many tokens. */
 bool deal_is_even(const struct token_deal *deal);
-/* Returns the run in which a rank's row lies. */
+/* Returns the run in which a rank's row lies. The rank must have that row. */
 const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row);
 /* Returns how many rows of a rank lie before a position. */
 int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t position);

@@ -48,14 +48,16 @@ void documents_init(struct documents *documents, struct arena *arena, uint32_t s
 void documents_set_lengths(struct documents *documents, struct arena *arena, uint32_t sequence,
                            const int64_t *length, uint32_t count);
 
-/* Sets the documents, the deal and the tiles of a sequence. The ends are copied, deal and tiles are not. */
+/* Sets the documents, the deal and the tiles of a sequence. Of a new list the ends are copied, deal and tiles are not.
+ * A list equal to an earlier one is not stored again. */
 void documents_set_list(struct documents *documents, struct arena *arena, uint32_t sequence,
                         struct document_list list);
 
 /* Copies all lists to the arena; the deals and tiles to which they point are not copied. */
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
-/* Returns the list of a sequence; NULL: the sequence is one document. */
+/* Returns the list of a sequence. NULL: it is not set, or sequence_count is 0, so that every sequence is one
+ * document. */
 const struct document_list *documents_of_sequence(const struct documents *documents,
                                                   uint32_t sequence);
 
@@ -67,7 +69,7 @@ bool documents_are_dealt(const struct documents *documents);
 /* True if a list says who computes which tile. */
 bool documents_have_tiles(const struct documents *documents);
 
-/* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document. */
+/* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document, or is not set. */
 bool documents_sequence_is_single(const struct documents *documents, uint32_t sequence,
                                   uint32_t ranks);
 

@@ -66,7 +66,7 @@ static inline struct id_probe id_map_probe(const struct id_map *map, uint64_t ha
                              .slot = map->capacity ? folded & (map->capacity - 1) : 0};
 }
 
-/* Moves to the next row whose key has this hash; false when there is none. */
+/* Sets probe->row to the next row whose key has this hash; returns false if there is none. */
 static inline bool id_map_next(const struct id_map *map, struct id_probe *probe)
 {
     if (map->capacity == 0)

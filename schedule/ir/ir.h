@@ -34,7 +34,8 @@
 
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
-#define IR_STREAMS_MAX 192 /* two of them for each stage that another communicates with */
+/* enough for two streams for each stage with which a stage communicates */
+#define IR_STREAMS_MAX 192
 /* the most elements of one buffer: at up to 8 bytes each, their bytes fit in 63 bits */
 #define IR_ELEMENTS_MAX (INT64_MAX / 8)
 
@@ -127,7 +128,8 @@ struct bundle {
     uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
     /* the elements that one rank holds if the bundle is not sharded, padding included */
     uint64_t elements;
-    /* enum frozen_storage: 16bit, or how the codes and the scales of its tensors are stored, which no op writes */
+    /* enum frozen_storage. 16bit: the tensors are stored as their elements. Others: they are stored as codes and
+     * scales, which no op writes. */
     uint8_t storage;
 };
 
@@ -148,11 +150,12 @@ enum binding_kind {
     BINDING_KIND_COUNT
 };
 
-/* The meaning of a buffer outside the schedule. Bound buffers are persistent, initialised before op 0, and exempt from
- * the rules leak and read-before-write (gradients are zero before op 0). */
+/* The meaning of a buffer outside the schedule. Bound buffers are persistent (except gradients that are made during the
+ * backward), initialised before op 0, and exempt from the rules leak and read-before-write (gradients are zero before
+ * op 0). */
 struct binding {
     uint8_t kind;    /* enum binding_kind */
-    uint16_t bundle; /* the bundle, for PARAM to MOMENT2; else IR_NONE16 */
+    uint16_t bundle; /* the bundle, for PARAM to SCALES; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
     uint16_t shard_group;
     /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, one sequence after another, each in
@@ -200,9 +203,10 @@ struct op_table {
     uint16_t *layer, *chunk, *step, *micro;
     uint16_t *guard; /* IR_NONE16: none */
     uint16_t *wait_count;
-    uint32_t *shape;         /* row of ir.shape */
-    uint32_t *operand_begin; /* reads first, then writes: ir.operand[] */
-    uint32_t *wait_begin;    /* ir.wait[] */
+    uint32_t *shape; /* row of ir.shape */
+    /* where its operands begin in ir.operand[], reads first, then writes */
+    uint32_t *operand_begin;
+    uint32_t *wait_begin; /* where its waits begin in ir.wait[] */
 };
 
 struct ir {
@@ -309,7 +313,7 @@ buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
 /* Returns the buffer with that name ("kv0"), or IR_NONE. The first look-up after buffers were added changes a table
  * inside `ir`, so two threads must not look up at once. */
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size);
-/* Writes a buffer's name into text[0..size); returns the length. */
+/* Writes a buffer's name to text[size], cut if it is longer; returns the length of the whole name. */
 size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size);
 
 struct op_desc {
@@ -341,8 +345,8 @@ void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t
 /* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
-/* Return the row of an extent in ir.extent, and a new row of ir.range. They are for passes that write operands
- * themselves. */
+/* ir_add_extent() returns the row of an extent in ir.extent, which it adds if it is new. ir_add_range() always adds a
+ * row to ir.range, and returns it. They are for passes that write operands themselves. */
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 
@@ -359,7 +363,8 @@ void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands
 /* Adds a copy of a row of `in` to `out`, which has room for it, and returns its row. The copy has no free set and no
  * offset yet, and the caller sets its number. */
 uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in, uint32_t from);
-/* Copies `rows` rows of a table over those from row `to` on of another one, which has room for them. */
+/* Copies rows from .. from + rows - 1 of `in` to the rows of `out` from `to` on, for which `out` has room. The counts
+ * of both stay. */
 void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,
                  uint32_t rows);
 
@@ -412,8 +417,8 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
     const struct ir_extent *extent = &ir->extent[range->extent];
     return (struct view){range->buffer, extent->begin, extent->count};
 }
-/* Returns the bytes of a buffer with this binding that holds so many elements of a bundle with a `storage`: their
- * codes, or, for BINDING_SCALES, the scales of the whole bundle. */
+/* Returns the bytes of a buffer with this binding to a bundle whose storage is not 16bit: those of the codes of
+ * `elements` elements or, for BINDING_SCALES, those of the scales of the whole bundle. */
 uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements);
 /* Returns a view of a whole buffer. */
 struct view ir_whole_view(const struct ir *ir, buffer_id buffer);

@@ -15,7 +15,7 @@ static void add_name(struct ir *ir, enum ir_table table, const char *name, uint3
     id_map_add(&ir_index(ir)->name[table], hash_text(name, size), row);
 }
 
-/* Does what add_name() does, for a table whose rows hold their names. */
+/* Copies a name to `target`, a member of the row, and enters it into the index as add_name() does. */
 static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_MAX],
                       const char *name, uint32_t row)
 {
@@ -301,8 +301,8 @@ static bool shapes_are_equal(const struct work *a, const struct work *b, uint32_
     return true;
 }
 
-/* Returns the row of a shape. Two ops have one shape if they have the same kind of work, dtypes, numbers of reads and
- * writes, and values of the parameters that the kind uses. */
+/* Returns the row of a shape, which is added if it is new. Two ops have one shape if they have the same kind of work,
+ * dtypes, numbers of reads and writes, and values of the parameters that the kind uses. */
 static uint32_t intern_work(struct ir *ir, struct work key, uint32_t params)
 {
     struct id_map *map = &ir_index(ir)->shape;
@@ -369,8 +369,8 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
     return ir->range_count++;
 }
 
-/* Returns the row of a range. Equal ranges follow each other closely (what is written is soon read), so a small table
- * of recent rows finds most of them. */
+/* Returns the row of a range, which is added unless it is among recent ones. Equal ranges follow each other closely
+ * (what is written is soon read), so a small table of recent rows finds most of them. */
 static uint32_t intern_range(struct ir *ir, struct ir_range range)
 {
     uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);

@@ -8,7 +8,7 @@
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 #define IDS16_MAX ((uint64_t)IR_NONE16 - 1)
 
-/* Returns the capacity of a table that has to hold `needed` rows. */
+/* Returns the new capacity of a table that has room for `capacity` rows and must have room for `needed` rows. */
 uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed);
 
 /* Make room for `more` rows in all columns. */

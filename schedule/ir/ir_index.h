@@ -24,7 +24,7 @@ struct ir_index {
     uint32_t open_role;
 };
 
-/* Makes the ir's index, at the first call. */
+/* Returns the ir's index, which the first call makes. */
 struct ir_index *ir_index(struct ir *ir);
 
 /* Splits a buffer's name into stem and number. The number is the longest run of digits at the end that is the decimal

@@ -16,7 +16,8 @@ struct word {
     size_t size;
 };
 
-/* An op in a free set, which can be checked only when all ops are known. */
+/* The highest op id of a free set, if that op has not been read yet. It is checked when all ops are known. line,
+ * column: those of the free set. */
 struct pending_free_op {
     uint32_t line, column, op;
 };
@@ -93,8 +94,8 @@ bool word_take_item(struct word *rest, char c, struct word *item);
 bool parse_number(struct parser *p, struct word word, const char *what, int64_t low, int64_t high,
                   int64_t *value);
 
-/* Reads a name that no row of the table has. `what` names the table's rows in messages. is_short: the name must be
- * shorter than MESH_NAME_MAX. */
+/* Checks that *word, which stays unchanged, may be a name. what: the kind of thing that it names, for messages.
+ * is_short: the name must be shorter than MESH_NAME_MAX. */
 bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
 /* Reads words KEY=VALUE up to the end of the line. value[i] receives the value of names[i]; its `at` is NULL if the

@@ -1,4 +1,4 @@
-/* Statements about ranks and streams: mesh, tokens, arena, group, role, stream, ops. */
+/* Statements about ranks, tokens and streams: mesh, tokens, documents, routing, arena, group, role, stream, ops. */
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_parse.h"
 
@@ -168,7 +168,8 @@ static bool parse_deal(struct parser *p, struct word rows, struct word owners,
     return true;
 }
 
-/* Appends tiles of a pass, of which each is six numbers. */
+/* Parses a list of tiles, six numbers each, and appends them to *tile, as tiles of the backward if `backward`. Appends
+ * nothing if the line has no such list. */
 static bool parse_tiles(struct parser *p, struct word list, bool backward, struct core_tile **tile,
                         size_t *count)
 {

@@ -218,7 +218,7 @@ static bool parse_view(struct parser *p, struct word word, struct view *view)
     return true;
 }
 
-/* Parses the operands up to the next keyword or KEY=VALUE. */
+/* Parses the operands up to the next clause, the next KEY=VALUE or the end of the line. */
 static bool parse_operands(struct parser *p, struct op_line *line, bool write)
 {
     struct view *view = write ? line->write : line->read;
@@ -269,7 +269,7 @@ static bool parse_clause(struct parser *p, struct op_line *line, struct word wor
     }
 }
 
-/* Checks conditions that involve the whole line. */
+/* Checks that a line has all parameters and operands that its kind needs, and that the tables have room for them. */
 static bool check_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;

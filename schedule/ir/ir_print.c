@@ -20,7 +20,7 @@ static void put_name(struct text *out, const char *key, const char *name)
     text_puts(out, name);
 }
 
-/* Appends a label if the op has one. */
+/* Appends a label, such as a layer; nothing for IR_NONE16. */
 static void put_label(struct text *out, const char *key, uint16_t value)
 {
     if (value != IR_NONE16)
@@ -172,7 +172,7 @@ static void put_arena(struct text *out, const struct ir *ir)
     text_puts(out, *before == ' ' ? "\n" : "");
 }
 
-/* True if the only role is the one that is made when none is added. */
+/* True if there is no role, or only the one that is made when none is added. */
 static bool has_default_role(const struct ir *ir)
 {
     return ir->role_count == 0 || (ir->role_count == 1 && ir->role[0].axis_count == 0 &&
@@ -294,7 +294,8 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
     }
 }
 
-/* Appends the operands from row `begin` of ir->operand on, which is NULL when no op has any. */
+/* Appends `what` and the operands in rows begin .. begin + count - 1 of ir->operand; nothing if count is 0, where
+ * ir->operand may be NULL. */
 static void put_operands(struct text *out, const struct ir *ir, const char *what, uint32_t begin,
                          uint32_t count)
 {
@@ -358,7 +359,8 @@ static void flush_lines(struct text *out, struct loops *loops, bool are_ops)
     out->size = 0;
 }
 
-/* Appends the rows after the head: with their offsets, or, for loops, without offsets and into *loops. */
+/* Appends the rows after the head, with their offsets. If loops is not NULL, adds them to *loops instead, without
+ * offsets, and rolls them. */
 static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
 {
     bool roles = !has_default_role(ir);

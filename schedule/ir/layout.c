@@ -75,8 +75,8 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                       layout->sequence_tokens);
 }
 
-/* Returns the number of tokens of the chunk that has position p, if each of `ranks` ranks has an equal part of every
- * chunk. Sets *before to the tokens of all chunks before it. */
+/* Returns the number of tokens of the chunk in which position p of a rank lies, if each of `ranks` ranks has an equal
+ * part of every chunk. Sets *before to the tokens of all chunks before it. */
 static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int64_t p,
                           int64_t *before)
 {
@@ -141,7 +141,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                       layout->sequence_tokens, name, step, below, below + step);
 }
 
-/* The document in which a gathered row of a rank lies. Each document has as many rows on every context rank. */
+/* The document in which a gathered row of a rank lies. A document has equally many rows on all context ranks. */
 struct cut_document {
     /* begin: first position of the document; slice: tokens of each of its 2 cp slices */
     int64_t begin, slice;

@@ -2,10 +2,9 @@
  *
  * A layout divides a sequence of `tokens` over the ranks of the context axes (cp) and head axes (hp). It says which
  * tokens a context rank owns, and in which order (the gathered order, in which its head group holds them after an
- * all-to-all); its head ranks own equal contiguous parts of these (in RANK_ORDINAL, of each chunk),
- * tokens / (cp * hp) each. Sources:
- * DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped attention; zigzag as in ring-flash-attention and, cut
- * over head ranks, USP; LoongTrain section 4 (2D zigzag). */
+ * all-to-all); its head ranks own equal contiguous parts of these (in RANK_ORDINAL, of each chunk), tokens / (cp *
+ * hp) each. Sources: DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped attention; zigzag as in
+ * ring-flash-attention and, cut over head ranks, USP; LoongTrain section 4 (2D zigzag). */
 #ifndef SCHEDULE_LAYOUT_H
 #define SCHEDULE_LAYOUT_H
 
@@ -16,7 +15,7 @@
 #include <stdint.h>
 
 enum layout_kind {
-    LAYOUT_CONTIGUOUS, /* rank r = c hp + h of P owns [r n, (r+1) n) */
+    LAYOUT_CONTIGUOUS, /* rank r = c hp + h owns tokens [r n, (r + 1) n), n = tokens / (cp hp) */
     /* FPDT with u chunks over all P ranks: the sequence is cut into u P pieces, and piece i P + r is rank r's part of
      * chunk i. Gathered tokens are in the order of the chunks, which with cp = 1 is the order of the sequence. */
     LAYOUT_RANK_ORDINAL,
@@ -39,7 +38,7 @@ struct token_layout {
     int64_t sequence_tokens; /* tokens of one sequence */
     /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
     int64_t chunk_tokens;
-    /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's
+    /* tokens of each chunk over all ranks; NULL: chunk_tokens says how many. The memory belongs to the owner, an ir's
      * arena */
     const int64_t *tokens_of_chunk;
 };

@@ -5,8 +5,9 @@
  * LOOP.ROW[ITERATION, ...] if the strides are whole iterations of the loops around that op: "B.3[L+1]" is row 3 of
  * loop B in the iteration whose variable is L + 1. Otherwise it is "@" and the op's number in the flat list.
  *
- * The waited-for op may lie before the first iteration of its loop or after the last one, where other lines are. Such
- * an op gets the loop's name for it as an alias, which is printed with it. */
+ * The waited-for op may lie before the first iteration of its loop or after the last one, where other lines are.
+ * Such an op gets an alias, the name that it would have in the loop. Aliases are printed after all lines ("alias
+ * B[-1] .3=17"). */
 #include "schedule/ir/loops_roll.h"
 
 #include <assert.h>
@@ -67,9 +68,9 @@ static void put_loop_name(struct text *out, uint32_t loop)
     text_puts(out, name + at);
 }
 
-/* Finds the number that most lines of an iteration have for a label such as "layer=", and makes it the first value of
- * the loop's variable. Only lines outside inner loops count, and only labels that grow or fall by one per iteration.
- * Returns false if there is no such line. */
+/* Sets the loop's first value and step to those of the number that most lines of an iteration have for a label such as
+ * "layer=". Only lines outside inner loops count, and only labels that grow or fall by one per iteration. Returns false
+ * if there is no such line. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named_loop *named)
 {
@@ -128,7 +129,7 @@ static void choose_variable(const struct loops_printer *p, const struct loops_sh
         }
     named->first_value = 0;
     named->step = 1;
-    /* there are DEPTH_MAX of them */
+    /* as many as loops may be nested, so one is free */
     static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         strcpy(named->variable, others[i]);
@@ -137,7 +138,7 @@ static void choose_variable(const struct loops_printer *p, const struct loops_sh
     }
 }
 
-/* Adds a row for each loop of a node. first_op: the first op of the node. */
+/* Adds a row for each loop of a node. first_op: the number of the node's first op. */
 static void name_loops(struct loops_printer *p, uint32_t shape, const int64_t *number,
                        uint64_t first_op, uint32_t parent)
 {
@@ -518,7 +519,7 @@ static void put_node(struct loops_printer *p, uint32_t shape, const int64_t *num
     text_puts(p->out, "end\n");
 }
 
-/* Appends the op of an alias, by the name that a line has for it which is in the loop around the aliased loop. */
+/* Appends the op of an alias, by the name by which a line of the loop around the aliased loop would refer to it. */
 static void put_alias_op(struct loops_printer *p, const struct alias *alias)
 {
     struct op_place place = find_op_place(p, alias->op);

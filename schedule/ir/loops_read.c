@@ -25,7 +25,7 @@
 
 enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 
-/* More lines than a schedule can have rows: a loop that unrolls to as many is refused. */
+/* The most lines to which loops may unroll, as many as the rows of a table: a loop that unrolls to more is refused. */
 #define LINES_MAX ((uint64_t)IR_NONE - 1)
 
 struct text_item {
@@ -311,7 +311,8 @@ static bool record_label(struct reader *r, struct word name, uint64_t op)
     return true;
 }
 
-/* Counts the ops of the items from `first` on, which are those of the loop `within`, or of no loop if it is IR_NONE. */
+/* Counts the ops of the items from `first` on, which are those of the loop `within`, or of no loop if it is IR_NONE,
+ * and records their names with their numbers. */
 static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
@@ -459,7 +460,8 @@ static bool find_op_of_name(struct reader *r, struct word name, bool aliased, ui
 
 /* ---- unrolling ---- */
 
-/* Appends names separated by commas, with numbers in place of names of ops; commas within brackets do not separate. */
+/* Appends the flat numbers of the ops that a list names, with commas between them. Commas separate names, except within
+ * brackets. */
 static bool put_op_numbers(struct reader *r, struct word list)
 {
     const char *from = list.at, *end = list.at + list.size;
@@ -520,7 +522,7 @@ static bool unroll_statement(struct reader *r, const struct text_item *item)
     r->unrolled.size = 0;
     text_append(&r->unrolled, word.at, word.size);
     if (op) {
-        cursor_next(&text); /* skips the statement's name */
+        cursor_next(&text); /* skips the op's name */
         text_putc(&r->unrolled, ' ');
         text_put_i64(&r->unrolled, (int64_t)r->next_op++);
     }

@@ -10,7 +10,8 @@ enum {
     DIGITS_MAX = 18,     /* digits of a number; longer ones are kept as text */
 };
 
-/* The longest iterations (in nodes) that are searched for: first short ones, so that inner loops are rolled first. */
+/* The most nodes of an iteration, pass by pass. The first pass finds short iterations only, so that inner loops are
+ * rolled first. */
 static const uint32_t periods[] = {24, 160, 1200, 20000};
 
 void loops_release(struct loops *l)
@@ -199,8 +200,8 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     return false;
 }
 
-/* True if iterations may begin at this line. Iterations of layers, chunks, steps or units begin where a label changes;
- * iterations in which no label changes may begin anywhere. */
+/* True if iterations of `period` nodes may begin at node `at`. Iterations of layers, chunks, steps or units begin where
+ * a label changes; iterations in which no label changes may begin anywhere. */
 static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))
@@ -211,8 +212,8 @@ static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t a
     return true;
 }
 
-/* Returns the iterations that cover most nodes. again: for each node from `from` on, the next node of the same
- * shape. */
+/* Returns the loop from node `at` on that covers most nodes; all-zero if there is none. again: for each node from
+ * `from` on, the next node of the same shape. */
 static struct found_loop find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
                                    uint64_t at, uint64_t end, uint32_t period_max)
 {

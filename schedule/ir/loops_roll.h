@@ -22,7 +22,7 @@ struct loops_shape {
     const char *text;     /* text of a line; NULL: it is a loop */
     uint32_t *body;       /* the shapes of an iteration, in order */
     uint32_t body_length; /* length of body */
-    uint32_t trip_count;  /* number of iterations, at least 2 */
+    uint32_t trip_count;  /* number of iterations; of a line 1 */
     /* [number_count] by how much each number changes from one iteration to the next */
     int64_t *stride;
     /* how many numbers a node has: those of a line, or those of a loop's first iteration */

@@ -169,7 +169,8 @@ static int compare_reads(const void *left, const void *right)
     return (a->position > b->position) - (a->position < b->position);
 }
 
-/* Sums the changes of `ranks` up to each position. */
+/* Sorts r[] by position, and turns the changes of reading_ranks into the number from each position on. Fills
+ * reads_before. */
 static void sum_reads(struct token_reads *r, size_t count)
 {
     qsort(r, count, sizeof *r, compare_reads);
@@ -242,7 +243,7 @@ struct needed_most needed_most(const struct token_layout *layout,
     return most;
 }
 
-/* Writes to `out` the rows of rank `owner` that another rank needs, in the order of positions, and returns their
+/* Writes to `out` the rows of rank `owner` that the rank of `n` needs, in the order of positions, and returns their
  * number: for each the owner's row, or, with `places`, its index among all needed rows. */
 static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, bool places,
                                 int64_t *out)

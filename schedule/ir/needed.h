@@ -1,9 +1,9 @@
 /* schedule/ir/needed.h: which rows of keys context ranks need of each other, where no rank gets more than it needs.
  *
  * A rank needs a token if it does not own it and one of its queries sees it. Needed rows lie in the order of their
- * positions, after an exchange by sender: the rows of context rank 0 first, each sender's in the order of its own rows.
- * Which rows these are follows from the layout, the documents and the window, so that ops only name sequence and window
- * (`exchange`, `take_rows`, `add_rows`, attention with mask PLAN). */
+ * positions; directly after an exchange they lie by sender: the rows of context rank 0 first, each sender's in the
+ * order of its own rows. Which rows these are follows from the layout, the documents and the window, so that ops
+ * only name sequence and window (`exchange`, `take_rows`, `add_rows`, attention with mask PLAN). */
 #ifndef SCHEDULE_NEEDED_H
 #define SCHEDULE_NEEDED_H
 
@@ -29,14 +29,15 @@ struct needed_tokens {
     int64_t row_count; /* all needed rows */
 };
 
-/* Finds what a context rank needs. documents must not be NULL; its positions must ascend (schedule/ir/layout.h). */
+/* Finds what a context rank needs under a window (0: none). documents must not be NULL, and the gathered positions of
+ * the layout must ascend (schedule/ir/layout.h). */
 void needed_find_tokens(struct needed_tokens *needed, const struct token_layout *layout,
                         const struct document_list *documents, uint32_t context, int64_t window);
 void needed_release(struct needed_tokens *needed);
 
 /* Returns how many needed rows lie before a position. */
 int64_t needed_rows_below(const struct needed_tokens *needed, int64_t position);
-/* Returns how many rows a rank needs of another one. */
+/* Returns how many rows of `owner` the rank needs; 0 if it is the rank itself. */
 int64_t needed_rows_of_owner(const struct needed_tokens *needed, uint32_t owner);
 
 /* Fills rows (cp, cp): the rows that each rank needs of each other one, [rank * cp + owner]. */

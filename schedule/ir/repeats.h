@@ -8,9 +8,9 @@
  *
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the unit.
  * In the whole list, the copies have the values from `first_copied_value` on, and the short list's values from
- * `first_copied_value` on are greater by `copies`. An iteration of the short list refers to another by the distance of
- * their values, if that is at most `max_value_distance`, and otherwise by the other's place. The ids of ops in the
- * whole list follow from that.
+ * `first_copied_value` on are greater by copies_per_gap. An iteration of the short list refers to another by the
+ * distance of their values, if that is at most `max_value_distance`, and otherwise by the other's place. The ids of ops
+ * in the whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
 #ifndef SCHEDULE_REPEATS_H
@@ -35,7 +35,7 @@ struct repeat_run {
 struct repeats {
     uint32_t copies_per_gap;    /* number of copies in each gap */
     int32_t first_copied_value; /* the value of the first copy */
-    /* a reference is by distance if values differ by no more, else by place */
+    /* a reference is by distance if values differ by no more than this, else by place */
     int32_t max_value_distance;
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool iterations_are_units;
@@ -75,7 +75,7 @@ uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint3
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 
-/* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies. */
+/* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies_per_gap. */
 uint32_t repeats_occurrences(const struct repeats *repeats, uint32_t op);
 
 #define REPEATS_ALL_ROLES UINT32_MAX

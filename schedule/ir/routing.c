@@ -171,7 +171,7 @@ bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, in
     const int64_t most = routing_capacity(r, rows);
     if (r->capacity.factor_millionths == 0 || dealt <= most)
         return true;
-    if (r->capacity.drop_policy == TOKEN_DROP_PROBABILITY) /* every dealt / most-th one */
+    if (r->capacity.drop_policy == TOKEN_DROP_PROBABILITY) /* `most` of them, evenly spread */
         return (index + 1) * most / dealt > index * most / dealt;
     /* the slots after the last token are those of the first tokens */
     const int64_t before = rows - first % rows, wrapped = dealt > before ? dealt - before : 0;

@@ -43,14 +43,15 @@ enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
 struct routing {
     struct expert_capacity capacity;
     bool is_spread; /* experts of a token are on as many ranks as by chance */
-    /* number of experts of a layer, and of copies of a token, at most as many; 0: routing is even */
+    /* the experts of a layer, and the copies of a token, which are at most as many; both 0: routing is even */
     uint32_t expert_count, copies_per_token;
     uint32_t layer_count;
     uint32_t list_count;
     /* [list_count][experts], from 0 to ROUTING_SHARE_MAX, not all 0; no two lists are equal */
     const int64_t **shares_of_list;
     uint32_t *list_of_layer; /* [layer_count] row of shares_of_list; ROUTING_NONE: not set */
-    const char *name; /* of the choice, in reports; NULL: none. Not of schedules; borrowed. */
+    /* name of the choice, for reports; NULL: none; borrowed. routing_copy() leaves it out, so a schedule has none. */
+    const char *name;
 };
 
 #define ROUTING_NONE UINT32_MAX
@@ -71,7 +72,8 @@ int64_t routing_capacity(const struct routing *routing, int64_t rows);
  * first slot of each. */
 void routing_deal_copies(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
                          int64_t *first);
-/* Returns whether an expert with these slots keeps its slot number `index`, from 0. */
+/* True if an expert to which `dealt` slots from slot `first` on are dealt keeps the index-th of them, counted from
+ * 0. */
 bool routing_keeps_copy(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
                         int64_t index);
 /* Fills count[experts] with the rows that each expert gets if `rows` tokens are routed by list number `list`, padding
@@ -91,8 +93,8 @@ struct routing_fullest {
 struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
                                             int64_t rows, uint32_t ranks);
 
-/* Returns the most tokens, of `rows`, that have an expert on one of `ranks` neighbours. If tokens is not NULL, fills
- * tokens[ranks] with the number for each rank. No copy is dropped. */
+/* Returns how many of `rows` tokens have an expert on a rank, the most over all `ranks` ranks. If `tokens` is not NULL,
+ * fills tokens[ranks] with the number for each rank. Copies that exceed a capacity count, too. */
 int64_t routing_find_arrived(const struct routing *routing, uint32_t list, int64_t rows,
                              uint32_t ranks, int64_t *tokens);
 

@@ -52,14 +52,16 @@ struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use 
  * no tiles. */
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);
 
-/* True if the packed rows of every rank are all of its own, in their order. */
+/* True if every rank's packed rows in the round are its own rows, all of them and in their order; false with round
+ * 0. */
 bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use);
 
 /* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence
  * of a rank. */
 void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
                                int64_t *rows);
-/* List the rows of a rank; the caller releases the lists. held is empty for round 0. */
+/* Lists the rows that a rank sends, those that it receives, and those packed rows that it owns itself (`held`, which is
+ * empty with round 0). The caller releases the lists. */
 void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
                        struct needed_rows *sent, struct needed_rows *received,
                        struct own_packed_rows *held);

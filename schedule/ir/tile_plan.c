@@ -107,7 +107,7 @@ static int compare_keys(const void *left, const void *right)
     return (a->key_begin > b->key_begin) - (a->key_begin < b->key_begin);
 }
 
-/* Packs the keys of all cuts; returns how many there are. */
+/* Appends the runs of the keys of all cuts, each key once, in packed order. Returns the number of keys. */
 static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cuts)
 {
     struct visible_cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
@@ -137,7 +137,7 @@ struct strip_list {
     size_t count, capacity, layer_count;
 };
 
-/* Adds the strips of the queries [q, end), all of which the open cuts have. */
+/* Adds the strips of the queries [q, end). Each of the open cuts has all of these queries. Sorts open[] by keys. */
 static void add_strips(struct strip_list *strips, const struct plan_part *keys,
                        struct visible_cut *open, size_t count, int64_t q, int64_t end)
 {
@@ -242,7 +242,7 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Fills the rooms of a round from its parts. */
+/* Fills room[PLAN_OPERANDS] of a round from the parts of its ranks. */
 static void fill_capacities(struct plan_capacity *room, const struct plan_part *part,
                             uint32_t ranks)
 {

@@ -86,7 +86,7 @@ bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b);
 /* Returns what a rank reads in a round of a pass. The round must be below plan->round_count[pass]. */
 const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
                                        uint32_t round, uint32_t rank);
-/* Returns the room of a round; none if the plan has fewer rounds. */
+/* Returns the most rows of any rank in a round; zeros if the plan has fewer rounds. */
 struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
                                         uint32_t round, enum plan_operand what);
 /* Returns how many packed keys of a part lie before a position. */

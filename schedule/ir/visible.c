@@ -125,8 +125,8 @@ struct key_range {
     int64_t begin, end;
 };
 
-/* Consecutive rows of queries. From one row to the next the first key that is seen stays or grows by one throughout,
- * and so does the last. */
+/* Consecutive rows of queries, with the keys that the first and the last of them see. The begin of the range of keys
+ * stays the same from row to row throughout, or moves by one from row to row throughout; so does its end. */
 struct row_run {
     int64_t row, rows;
     struct key_range first, last;
@@ -203,7 +203,8 @@ static bool is_even(int64_t first, int64_t last, int64_t rows)
     return last == first || last - first == rows - 1;
 }
 
-/* True if a bound of the ranges changes evenly over two groups of `rows` rows together, as it does within each. */
+/* True if a bound of the ranges, which changes evenly within each of two runs, changes evenly over both together, which
+ * have `rows` rows. */
 static bool continues_evenly(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last,
                              int64_t rows)
 {
@@ -389,7 +390,7 @@ static double visible_pairs_of_context(const struct token_layout *layout,
     return pairs;
 }
 
-/* Returns the pairs of the tiles that a context rank computes in the round of a shape. */
+/* Returns the visible pairs of the tiles that a context rank computes in the round of a shape. */
 static double pairs_of_round(const struct ir *ir, const struct work *work,
                              const struct document_list *list, uint32_t context)
 {
@@ -408,8 +409,8 @@ static double pairs_of_round(const struct ir *ir, const struct work *work,
     return pairs;
 }
 
-/* Adds to pairs[] of each place the pairs of a shape that runs `times` times. Its keys are those of all ranks, or of
- * tiles. */
+/* Adds to pairs[] of each place the visible pairs of its queries in a shape that runs `times` times. The keys are those
+ * of all ranks, or those of tiles. */
 static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
 {
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {

@@ -17,10 +17,12 @@ static inline bool work_has_documents(const struct work *work)
            work->attention.mask >= MASK_DOCUMENTS;
 }
 
-/* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
+/* Returns why the schedule can have no op whose visible pairs depend on the rank (work_has_documents()), in words that
+ * may follow "which"; NULL: it can. */
 const char *visible_why_unfit(const struct ir *ir);
 /* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL if they fit. The op
- * has mask DOCUMENTS or PLAN, or row_use_of_work() accepts it. Call it only if visible_why_unfit() returns NULL. */
+ * has documents (work_has_documents()), or row_use_of_work() accepts it. Call it only if visible_why_unfit() returns
+ * NULL. */
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
@@ -30,8 +32,8 @@ struct visible_pieces {
     size_t capacity;
 };
 
-/* Fills *pieces, dropping its old content, with the pieces of attention that the work computes on a rank. The work's
- * mask must be DOCUMENTS or PLAN, and the schedule must have passed the verifier's rule `documents`. */
+/* Fills *pieces, dropping its old content, with the pieces of attention that the work computes on a rank.
+ * work_has_documents() must accept the work, and the schedule must have passed the verifier's rule `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
 /* Does what visible_pieces() does, as if the sequence were one document. */
@@ -46,7 +48,7 @@ struct visible_fullest {
     uint32_t rank;
     double pairs_over_mean;
 };
-/* visible_why_unfit() must have accepted the schedule. */
+/* Finds that place. Call it only if visible_why_unfit() returns NULL. */
 struct visible_fullest visible_find_fullest(const struct ir *ir);
 
 /* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_of_shapes() returns those of
