@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct expression_variable {
-    const char *name; /* letters */
+    const char *name; /* letters only */
     int64_t value;
 };
 

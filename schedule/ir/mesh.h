@@ -25,7 +25,7 @@ struct mesh {
 struct axis_set {
     uint8_t axis;   /* index of the axis in mesh.axis */
     uint32_t count; /* number of coordinates in the set; 0: all */
-    /* the coordinates, ascending; NULL: all. The owner's memory (the ir's arena). */
+    /* the coordinates, ascending, in the owner's memory (the ir's arena); NULL: all */
     const uint32_t *coordinates;
 };
 
@@ -57,6 +57,7 @@ struct guard {
 uint32_t mesh_rank_count(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);
+/* Fills coordinate[] with those of a rank, one for each axis; mesh_rank_at() returns the rank that has them. */
 void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX]);
 uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
 
@@ -66,8 +67,8 @@ uint32_t group_axis_mask(const struct group *group);
  * instances, which are the parts of the mesh that the group's axes span. */
 uint32_t group_rank_count(const struct mesh *mesh, const struct group *group);
 uint32_t group_instance_count(const struct mesh *mesh, const struct group *group);
-/* Finds the instance of a rank and its index there. False when the rank is in no instance (an explicit set leaves
- * it out). */
+/* Sets *instance to the instance in which a rank is, and *index to its index there. Returns false if the rank is in no
+ * instance, because an explicit set leaves it out. */
 bool group_find_member(const struct mesh *mesh, const struct group *group, uint32_t rank,
                        uint32_t *instance, uint32_t *index);
 uint32_t group_rank_of_member(const struct mesh *mesh, const struct group *group, uint32_t instance,

@@ -88,7 +88,8 @@ uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, ui
  * an iteration that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
-    /* for a copy: how many rows before this one the previous copy is; for the first copy, the row itself */
+    /* for a copy: how many rows before this one the previous copy of the row is, or, for the first copy, the row
+     * itself */
     uint32_t rows_back;
 };
 

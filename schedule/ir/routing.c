@@ -126,8 +126,8 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
     free(rest);
 }
 
-/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number, or, spread, shuffled
- * by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
+/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if is_spread,
+ * shuffled by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
 static void fill_deal_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->expert_count;

@@ -56,6 +56,7 @@ struct routing {
 
 #define ROUTING_NONE UINT32_MAX
 
+/* Begins the routing of `layers` layers, none of which has a list of shares yet. */
 void routing_init(struct routing *routing, struct arena *arena, uint32_t experts, uint32_t copies,
                   uint32_t layers);
 /* Does what routing_init() does, and gives all layers one list of equal shares. */

@@ -27,8 +27,8 @@ uint32_t ir_place_count(const struct ir *ir);
 /* Returns the number, in the batch, of a rank's n-th sequence. */
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
 
-/* Return the documents of the n-th sequence of a rank, or of a data-parallel index. If the sequence is one document,
- * *whole is filled in and returned. */
+/* Return the documents of the n-th sequence of a rank, or of a data-parallel index. If the sequence has no list of
+ * documents, *whole is filled in with one document and returned. */
 const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
                                             struct document_list *whole);
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,

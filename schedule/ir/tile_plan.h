@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The most rounds of a pass, multiplied by the ranks of the plan. */
+/* The most parts of a pass: its rounds, multiplied by the ranks of the plan. */
 enum { TILE_PARTS_MAX = 1 << 22 };
 
 /* query_count consecutive queries by key_count consecutive keys. is_of_backward: the tile is one of the backward

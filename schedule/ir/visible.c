@@ -138,8 +138,8 @@ struct key_visibility {
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    const struct needed_tokens *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
-    /* for mask PLAN: the tiles of the round, and the present strip of queries; NULL: another mask */
+    const struct needed_tokens *needed; /* mask PLAN without a round: the keys; else NULL */
+    /* mask PLAN with a round: what the rank reads in the round, and the present strip of queries; else NULL */
     const struct plan_part *plan_part;
     const struct plan_strip *strip;
     int64_t document_first_position; /* first position of the document */
@@ -148,8 +148,8 @@ struct key_visibility {
     struct visible_pieces *out;
 };
 
-/* Returns the end of the tokens that the query at `position` may see, and sets *begin to their begin: its document, or,
- * if attention is in chunks of tokens, that part of the document which lies in its chunk. */
+/* Returns the end of the tokens that the query at `position` may see, and sets *begin to their begin: they are the
+ * tokens of its document or, if attention is in chunks of tokens (chunk > 0), those of them that lie in its chunk. */
 static int64_t visible_end(const struct document_list *list, int64_t chunk, int64_t position,
                            int64_t *begin)
 {

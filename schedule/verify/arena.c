@@ -96,7 +96,7 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
     struct range_map *m = &w->map[ir->buffer.memory[buffer]];
     uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of(ir, buffer);
     size_t first = first_range_after(m, begin),
-           last = first; /* rows [first, last) share bytes with it */
+           last = first; /* rows [first, last) share bytes with the buffer */
     for (; last < m->count && m->row[last].begin < end; last++)
         check_pair(w, buffer, m->row[last].buffer);
     /* the rest of the first range, the buffer's range, and the rest of the last range */

@@ -57,8 +57,8 @@ static struct deadlock_step find_missing_actor(const struct untimed_run *r, uint
     return (struct deadlock_step){.actor = actor, .op = op};
 }
 
-/* Returns the op for which an op that has not ended waits, and which has not ended either; *why: the reason as a
- * text. */
+/* Returns an op that has not ended and for which the op of `at`, which has not ended either, waits. Sets *why to the
+ * reason as a text. */
 static struct deadlock_step find_blocker(const struct untimed_run *r, struct deadlock_step at,
                                          const char **why)
 {

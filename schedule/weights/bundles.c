@@ -580,9 +580,9 @@ static void make_states(struct emit *e, uint32_t b)
     make_optimizer_states(e, b, one_copy || e->weights.uses_autocast);
 }
 
-/* Emits zeros in gradients before the step. If stages use each other's weights, in the stage's own gradients, to which
- * those of other stages are added. If all stages hold all weights, in the gradients of chunks that this stage does not
- * compute, because all stages take part in the reduction of all gradients. */
+/* Emits zeros in gradients before the step. If stages use each other's weights, these are the stage's own gradients, to
+ * which those of other stages are added. If all stages hold all weights, these are the gradients of chunks that this
+ * stage does not compute, because all stages take part in the reduction of all gradients. */
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);

@@ -46,7 +46,8 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
                                    bundle->elements - bundle->used_elements});
 }
 
-/* Sums `count` elements of a gradient, from `begin` on, over the tensor ranks. */
+/* Sums `count` elements of a gradient, from `begin` on, over the tensor ranks. Does nothing if count is 0 or group is
+ * IR_NONE16. */
 static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group, buffer_id grad,
                                   uint64_t begin, uint64_t count)
 {
@@ -276,8 +277,8 @@ void shard_reduce_tied_embedding(struct shard *s)
     }
 }
 
-/* Adds the sum of the gradient in row last_summed[k] to the stage's own gradient, once computation need not wait for
- * it. */
+/* Adds the sum of the lent gradient last_summed[k] to the stage's own gradient, if this stage has to, and clears
+ * last_summed[k]. Call it once computation need not wait for the sum. */
 void shard_add_lent_sum(struct shard *s, uint32_t k)
 {
     if (s->last_summed[k] == IR_NONE)
@@ -311,8 +312,9 @@ op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-/* Reduces the gradients to which the op at position i was the last to add, unless all are reduced at the end. One op
- * may write several parts of a gradient. The gradient of a shared unit is first summed over the unit's stages. */
+/* Reduces the gradients to which the op at position i was the last to add, each once, even if the op writes several
+ * parts of it. If all are reduced at the end, does so only for gradients of shared units, which are summed over the
+ * unit's stages instead. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;

@@ -109,7 +109,8 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
 
 /* ---- back to the owners ---- */
 
-/* Orders parts by when they are ready: those of a chunk's last units first, and of these the parts of late chunks. */
+/* Orders parts by when they are ready: first those of a chunk's last units, in which stages before the owner take part;
+ * and of these, as of the others, first those of late chunks. */
 static int compare_ready_times(const void *left, const void *right)
 {
     const struct remote_part *a = left, *b = right;

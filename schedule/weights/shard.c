@@ -57,8 +57,8 @@ static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t
     return freed && is_in_root_forward(s, before) && !is_in_root_forward(s, op);
 }
 
-/* Returns which bundle of its layers a run uses: 0: the main one, with most of their weights; k: the k-th bundle after
- * that, of stored weights, adapters or experts. */
+/* Returns the number of the bundle that a run uses among the bundles of the same layers. 0: the main one, of most
+ * weights; from 1 on: those of stored weights, adapters or experts, in the order in which they were laid out. */
 static uint32_t kind_of_run(const struct shard *s, uint32_t r)
 {
     const uint32_t bundle = s->run[r].bundle;
@@ -292,7 +292,7 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
     if (s->has_remote_weights) {
         run->gathered_buffer = remote_receive_params(e, run->used_in, run->bundle, &op);
         if (run->used_in.chunk == e->stage)
-            run->gathered_buffer.i = IR_NONE; /* it reads its own */
+            run->gathered_buffer.i = IR_NONE; /* the owner's ops read its own parameters */
     } else {
         const struct bundle_state *bundle = &e->weights.bundle[run->bundle];
         const bool narrow = bundle->narrow.i != IR_NONE;
@@ -363,7 +363,8 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
             ir_redirect_operand(s->ir, op, k, run->gathered_buffer);
 }
 
-/* Finds where each run's core of attention ends, in the forward or in its recomputation. */
+/* Sets op_after_core of each run: the position after the last op of attention that is of the forward or its
+ * recomputation. */
 static void find_core_ends(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;

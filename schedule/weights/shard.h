@@ -9,7 +9,7 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t bundle, first_position, end_position;
     /* if the weights are sent to other stages: the pass of a shared unit in which they are used */
     struct unit_pass used_in;
-    /* the op after a forward's core of attention; first_position: there is none */
+    /* the position after the core of attention in a forward or its recomputation; first_position: there is none */
     uint32_t op_after_core;
     /* the earlier run whose gathered copy is still there, or IR_NONE */
     uint32_t earlier_gather_run;
@@ -54,7 +54,8 @@ struct shard {
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    struct weight_buffer *buffer; /* [buffer_count] later buffers hold neither */
+    /* [buffer_count] what the first buffers hold; later ones hold no parameters and no gradients */
+    struct weight_buffer *buffer;
     uint32_t buffer_count;
     /* rows of e->weights.lent_grad: the gradients that were summed last but one and last; IR_NONE: none, or added
      * already */
@@ -91,20 +92,23 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s);
-/* Adds the sum of the gradient in row last_summed[k] to the stage's own gradient, once computation need not wait for
- * it. */
+/* Adds the sum of the lent gradient last_summed[k] to the stage's own gradient, if this stage has to, and clears
+ * last_summed[k]. Call it once computation need not wait for the sum. */
 void shard_add_lent_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to a gradient that this stage computes by itself, which leaves out shared units;
  * IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
-/* Reduces the gradients to which the op at position i was the last to add, unless all are reduced at the end. One op
- * may write several parts of a gradient. The gradient of a shared unit is first summed over the unit's stages. */
+/* Reduces the gradients to which the op at position i was the last to add, each once, even if the op writes several
+ * parts of it. If all are reduced at the end, does so only for gradients of shared units, which are summed over the
+ * unit's stages instead. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
  * in different orders, and add to gradients until the end. */
 bool shard_reduces_in_bundle_order(const struct shard *s);
 /* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s);
+/* Reduces all gradients but those of shared units, in the order of their bundles, after all ops listed so far. Unless
+ * stages share subsequences, the first of these ops waits for the last op of the compute stream. */
 void shard_reduce_in_order(struct shard *s, const struct op_list *list);
 
 #endif
