@@ -6,12 +6,14 @@
 const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "read continuously",
                                                                     "read once", "short-lived"};
 
-enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: other units read or write it too */
+/* The uses of a buffer after the op that made it. SHARED: another unit reads or writes it, or an op outside the layers'
+ * forward writes it. READ_BACK: an op of a layer reads it after the forward. READ_OUTSIDE: an op of no layer does. */
+enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
 
 struct class_use {
     uint16_t maker_unit; /* the unit that made the buffer */
     bool is_made;
-    uint8_t use_kind;
+    uint8_t use_kind; /* bits SHARED, READ_BACK, READ_OUTSIDE */
 };
 
 static void record_read(const struct ir *ir, uint32_t op, struct class_use *use)

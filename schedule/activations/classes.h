@@ -12,8 +12,9 @@
 #include "schedule/ir/ir.h"
 
 enum activation_class {
-    ACTIVATION_NONE,            /* no layer's forward makes the buffer */
-    ACTIVATION_SHARED_BY_UNITS, /* type 0: other units read it too, or add to it (keys and values) */
+    ACTIVATION_NONE, /* no layer's forward makes the buffer */
+    /* type 0: other units read or write it too (keys and values), or a backward op writes it */
+    ACTIVATION_SHARED_BY_UNITS,
     /* type 1: made in a unit's forward and read again only in the backward of the same unit */
     ACTIVATION_FOR_OWN_BACKWARD,
     /* Type 2, our addition to the paper's types. Activations that the backward does not read and that are freed within
@@ -28,7 +29,7 @@ extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
  * ops of the ir, in the order of its table. */
 void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t count, uint8_t *class);
 
-/* The bytes of one unit in one layer, for buffers whose names have the same stem. */
+/* The buffers that one unit makes in one layer, and that have the same name stem and class. */
 struct activation_row {
     const char *name_stem; /* in the ir */
     uint8_t class;

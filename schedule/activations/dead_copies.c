@@ -16,7 +16,7 @@ static bool is_host_copy(const struct ir *ir, uint32_t op)
 void pass_remove_dead_copies(struct emit *e, struct op_list *list)
 {
     const struct ir *ir = e->ir;
-    /* [buffers] a later op of the list reads the buffer */
+    /* [buffers] 1: a later op of the list reads the buffer */
     uint8_t *read = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {

@@ -1,13 +1,14 @@
 /* The buffers that modules of a layer drop where activations are otherwise kept (Megatron-LM's --recompute-modules):
  * the ops that made them are repeated in the backward, on buffers of their own.
  *
- * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped and
- * the backward, or a repeated op, reads some of it, just before the first op that does. Two modules are functions
- * (emit_discard_function(); mlp and moe, tensor_parallel.checkpoint()): they are repeated before the layer's backward
- * begins, also ops that write a buffer which other layers use too, as tensor ranks gather into one. A profile that
- * recomputes whole layers repeats all their ops, and all of shared_experts, a function without such buffers; of the
- * others (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is made.
- * The 8-bit copy of a dropped input is dropped with it (Megatron-LM's set_save_original_input()). */
+ * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped
+ * and the backward, or a repeated op, reads some of it. The repetition stands just before the first op of the backward
+ * that needs it. Two modules, mlp and moe, are functions (emit_discard_function(); tensor_parallel.checkpoint()). They
+ * are repeated before the layer's backward begins, with those of their ops that write a buffer of other layers too,
+ * such as the one into which tensor ranks gather. A profile that recomputes whole layers repeats all their ops, and all
+ * of shared_experts, a function without such buffers; of the others (layernorm, moe_act, mla_up_proj:
+ * tensor_parallel.random.CheckpointWithoutOutput) only what is read is made. The 8-bit copy of a dropped input is
+ * dropped with it (Megatron-LM's set_save_original_input()). */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -30,8 +31,9 @@ struct discard {
     uint32_t layer_count;
     struct layer_part *part; /* unit * layer_count + layer */
     uint8_t *module;         /* per buffer: 1 + enum recompute_module; 0: it is kept */
-    uint8_t *module_of_op;   /* per op of a module that is a function; else 0 */
-    bool *is_shared;         /* per buffer: ops of other layers, or of the backward, write it too */
+    /* per op: 1 + enum recompute_module if it is of a module that is a function; else 0 */
+    uint8_t *module_of_op;
+    bool *is_shared; /* per buffer: ops of other layers, or of the backward, write it too */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
     /* per buffer: the last search (make_again()) in which an op reads it; 0: none */
@@ -47,8 +49,8 @@ static bool is_in_backward(const struct ir *ir, uint32_t op)
            (phase == PHASE_BACKWARD || phase == PHASE_WEIGHT_GRADIENT || phase == PHASE_RECOMPUTE);
 }
 
-/* Returns the module whose op it is, as 1 + enum recompute_module; 0: something that it writes is kept, or it writes
- * nothing. */
+/* Returns the module to which an op belongs, as 1 + enum recompute_module; 0: to none, because something that it writes
+ * is kept, or because it writes nothing. */
 static uint8_t module_of_op(const struct discard *d, uint32_t op)
 {
     const uint32_t reads = d->ir->op.read_count[op], operands = reads + d->ir->op.write_count[op];
@@ -63,7 +65,8 @@ static uint8_t module_of_op(const struct discard *d, uint32_t op)
     return module;
 }
 
-/* Marks buffers as emission says, but those that other units read, and 8-bit copies of what is dropped. */
+/* Sets the module of each buffer that is dropped: those that emission names, except caches, which other units read; and
+ * the 8-bit copies of dropped buffers. Sets module_of_op of the ops of functions. */
 static void mark_buffers(struct discard *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
@@ -85,7 +88,8 @@ static void mark_buffers(struct discard *d, const struct op_list *list)
     }
 }
 
-/* Marks buffers that more than the forward of one layer writes: their repetition writes the same buffer. */
+/* Finds the buffers that the forward of one layer does not write alone, and the persistent ones. They are not dropped,
+ * and a repeated op writes the same buffer. */
 static void find_shared_buffers(struct discard *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
@@ -149,7 +153,7 @@ static void repeat_op(struct discard *d, uint32_t op)
     op_list_push(&d->new_list, copy);
 }
 
-/* True if the op is of the layer's forward of this part, and has not been repeated. */
+/* True if the op is of the forward of part `which`, and has not been repeated. */
 static bool is_repeatable(const struct discard *d, uint32_t op, uint32_t which)
 {
     return d->ir->op.layer[op] != IR_NONE16 && d->ir->op.phase[op] == PHASE_FORWARD &&
@@ -161,9 +165,10 @@ static bool is_function(uint8_t module)
     return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
 }
 
-/* Repeats what the buffers that are needed in this search are made of, as far as that is dropped too. module: that of
- * the buffers. It walks the forward backwards; an op that writes nothing (a wait of the host) gets the answer of the op
- * after it. */
+/* Repeats the ops of a layer's forward that make the buffers needed in this search, and those that make the dropped
+ * buffers which these ops read. module: that of the needed buffers, all of whose ops are repeated if it is a function
+ * or shared_experts, and the profile recomputes whole layers. It walks the forward backwards; an op that writes nothing
+ * (a wait of the host) gets the answer of the op after it. */
 static void make_again(struct discard *d, const struct op_list *in, uint32_t which, uint8_t module)
 {
     const struct ir *ir = d->ir;
@@ -196,8 +201,8 @@ static void make_again(struct discard *d, const struct op_list *in, uint32_t whi
     free(repeats);
 }
 
-/* Before the first op of a layer's backward, at a position of the list: repeats modules that are functions, as far as
- * the backward reads what they dropped. */
+/* Repeats, before the first op of a layer's backward (position `begin` of the list), the modules that are functions, as
+ * far as the backward reads what they dropped. */
 static void repeat_functions(struct discard *d, const struct op_list *in, uint32_t begin)
 {
     const struct ir *ir = d->ir;

@@ -2,11 +2,11 @@
  * backward is copied to pinned memory, and copied back before its backward, while other layers compute (Megatron-LM's
  * --cpu-offloading-num-layers: TransformerEngine, pytorch/cpu_offload.py, DefaultOffloadSynchronizer).
  *
- * With L layers, n of them on the host: layer i's tensors are copied as soon as they are made, and its forward is
- * followed by others, of which that of layer L - n + i waits until they are on the host. So the device never has to
- * hold what L - n layers save and more than one layer besides. The copies back of layer i begin with the backward of
- * layer L - 1 - n + i, and an op of the backward waits for the copies that it reads. Tensors below 256 Ki elements stay
- * on the device, as do weights, and what a tensor's layer did not make (the first layer's input).
+ * With L layers, n of them on the host: layer i's tensors are copied as soon as they are made, and the forward of
+ * layer L - n + i waits until they are on the host. So the device holds what L - n layers save, and at most one layer
+ * more. The copies back of layer i begin with the backward of layer L - 1 - n + i, and an op of the backward waits for
+ * the copies that it reads. Tensors of fewer than 256 Ki elements, weights, and tensors that no layer made (the first
+ * layer's input) stay on the device.
  *
  * A tensor belongs to the layer whose backward reads it first: the sum that a layer passes on is saved by the norm of
  * the next one. */
@@ -34,7 +34,7 @@ struct host_segment {                /* one layer of one unit */
 struct host_layers {
     struct emit *e;
     struct ir *ir;
-    struct op_list new_list; /* the new list */
+    struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count, host_layer_count;
     struct host_segment *segment;
     struct host_item *item;
@@ -113,7 +113,8 @@ static void store_segment(struct host_layers *h, uint32_t which)
     }
 }
 
-/* Copies the tensors of a segment back to the device, after all compute that is listed so far. */
+/* Copies the tensors of a segment back to the device, after all compute that is listed so far; does nothing if that has
+ * been done. */
 static void load_segment(struct host_layers *h, uint32_t which)
 {
     struct host_segment *segment = &h->segment[which];

@@ -19,8 +19,8 @@ void pass_gradients_in_place(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     const uint32_t buffers = ir->buffer.count;
-    uint32_t *over =
-        heap_alloc((size_t)buffers + 1, sizeof *over); /* [buffer] the buffer that holds it now */
+    /* [buffers] the saved buffer over which the gradient in this buffer is written; IR_NONE: none */
+    uint32_t *over = heap_alloc((size_t)buffers + 1, sizeof *over);
     memset(over, 0xff, ((size_t)buffers + 1) * sizeof *over);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i], reads = ir->op.read_count[op];

@@ -29,7 +29,8 @@ struct offload_item { /* a tensor of a (unit, layer) that is copied to the host 
 
 struct segment {          /* the forward of one (unit, layer) */
     uint32_t item, items; /* rows of `item` */
-    /* position in the list of the forward's first op, which waits for earlier copies */
+    /* position in the list of the op that waits for earlier copies: the forward's first op or, if items are outputs of
+     * attention's core, the first op that writes one; IR_NONE: none */
     uint32_t begin;
     uint32_t end;     /* position of the forward's last op */
     op_id last_store; /* the last copy to the host; IR_NONE: none yet */
@@ -39,7 +40,7 @@ struct segment {          /* the forward of one (unit, layer) */
 struct offload {
     struct emit *e;
     struct ir *ir;
-    struct op_list new_list; /* the new list */
+    struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count;
     bool offloads_inputs; /* true: items are inputs of layers; false: outputs of attention's core */
     bool is_blocking;     /* the host waits for each copy */
@@ -47,7 +48,7 @@ struct offload {
     struct offload_item *item;
     uint32_t item_count;
     uint32_t *item_of_buffer; /* 1 + row of `item` */
-    /* the last op that copies to the host, for the last layer and for the one before it; IR_NONE: none yet */
+    /* the last copies to the host of the two segments that were stored last, the earlier one first; IR_NONE: none */
     op_id last_stores[2];
 };
 
@@ -94,7 +95,8 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
     free(maker);
 }
 
-/* Copies a buffer of a segment. The copy starts no earlier than the end of op `after`; IR_NONE: at once. */
+/* Copies a buffer of a segment. The copy starts no earlier than the end of op `after` (IR_NONE: at once) or, if copies
+ * are blocking, than the end of all compute that is listed before it. */
 static op_id emit_item_copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
                             uint32_t segment, op_id after)
 {

@@ -1,8 +1,9 @@
 /* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
  * backward, and in which memory.
  *
- * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute() and pass_discard(),
- * pass_offload_first_layers() or pass_offload_ratio() first, then the others in the order in which they stand here. */
+ * Each pass rewrites *list. step_build() runs those that the choices ask for: first pass_offload_ratio(),
+ * pass_offload_first_layers() or pass_recompute(), then pass_discard(), pass_remove_dead_copies(),
+ * pass_gradients_in_place() and pass_offload_checkpoints(). */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 
@@ -14,9 +15,10 @@ static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint3
     return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];
 }
 
-/* Frees the activations of layers after their forward, and repeats the forward before the backward. */
+/* Inserts a repetition of each layer's forward before its backward, which then reads the repeated activations, so that
+ * those of the first forward are freed early. */
 void pass_recompute(struct emit *e, struct op_list *list);
-/* Drops what the modules of a layer drop (--recompute-modules), and makes it again where the backward reads it. Runs
+/* Drops the results of the modules of --recompute-modules, and makes them again where the backward reads them. Runs
  * where activations are otherwise kept, after pass_recompute() if the core is repeated. */
 void pass_discard(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */

@@ -45,7 +45,7 @@ struct offloaded_buffer {
 struct offload_share {
     struct emit *e;
     struct ir *ir;
-    struct op_list new_list; /* the new list */
+    struct op_list new_list; /* the list that replaces the old one */
     struct unit_run *run;
     uint32_t run_count;
     struct offloaded_buffer *offloaded;
@@ -55,7 +55,8 @@ struct offload_share {
     op_id last_compute;
     /* the last copy to the host of the run whose tensors were stored last; IR_NONE: there is none */
     op_id last_store;
-    op_id awaited_by_next_op; /* the op for which the next op of a run waits; IR_NONE: none */
+    /* the op for which the next op on the compute stream waits; IR_NONE: none */
+    op_id awaited_by_next_op;
 };
 
 /* ---- runs ---- */
@@ -124,7 +125,8 @@ static int compare_sizes(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-/* Fills out[] with the buffers of a run that may be offloaded, and returns their number. */
+/* Fills out[] with the buffers of a run that may be offloaded, the largest first, and returns their number. Sets their
+ * class to ACTIVATION_NONE. */
 static uint32_t list_candidates(const struct offload_share *r, const struct op_list *in,
                                 const struct unit_run *run, uint8_t *class,
                                 struct offload_candidate *out)
@@ -247,7 +249,8 @@ static op_id emit_part_copy(struct offload_share *r, enum work_kind kind, struct
     return op;
 }
 
-/* Copies the elements of a buffer that are not offloaded to another buffer on the device. */
+/* Copies `from`, the part of a buffer that stays on the device, to another buffer there; does nothing if that part is
+ * empty. */
 static void copy_rest(struct offload_share *r, struct view from, struct view to)
 {
     if (to.count == 0)
@@ -304,7 +307,8 @@ static void load_run(struct offload_share *r, struct unit_run *run)
     run->is_loaded = true;
 }
 
-/* Returns the next backward run of the list if the tensors that it needs have been stored on the host, else NULL. */
+/* Returns the next backward run after run i whose tensors have not been copied back, if they have been stored on the
+ * host; else NULL. */
 static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
 {
     while (++i < r->run_count)
@@ -316,7 +320,8 @@ static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
 static void begin_run(struct offload_share *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
-    /* a forward starts only when the activations of the run before the last one are on the host */
+    /* A forward starts only when the tensors of earlier runs are on the host, except those of the run just before it,
+     * whose copies are emitted below. */
     r->awaited_by_next_op = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store_run(r, before);

@@ -44,7 +44,7 @@ struct buffer_mark { /* what is known of a buffer */
 struct recompute {
     struct emit *e;
     struct ir *ir;
-    struct op_list new_list; /* the new list */
+    struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count;
     struct segment *segment;  /* unit * layer_count + layer */
     struct buffer_mark *mark; /* per buffer of the first forward */
@@ -58,7 +58,7 @@ static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
-/* True if the op is of the forward of this segment, between whose ops another pass may have some of its own. */
+/* True if the op is of the forward of segment `which`. Other ops may stand between those of a forward. */
 static bool is_in_forward_of(const struct recompute *r, uint32_t op, uint32_t which)
 {
     return is_in_layer(r->ir, op, PHASE_FORWARD) &&

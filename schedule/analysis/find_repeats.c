@@ -19,7 +19,8 @@ struct repeat_finder {
 
 /* ---- runs ---- */
 
-/* Adds the runs of a role after those of earlier roles. Returns false if a run is too short. */
+/* Adds the runs of a role after those of earlier roles. Returns false if there are no runs, or if one has too few
+ * iterations before or after its gap. */
 static bool find_runs(struct repeat_finder *f)
 {
     struct repeats *r = &f->ir->repeats;
@@ -79,7 +80,7 @@ static bool free_sets_correspond(const struct ir *ir, uint32_t a, int32_t value,
     return true;
 }
 
-/* Returns the number of the first operand of an op that is of a buffer. */
+/* Returns the index of the first operand of an op that lies in `buffer`; the op must have one. */
 static uint32_t operand_index_of(const struct ir *ir, uint32_t op, uint32_t buffer)
 {
     uint32_t slot = 0;

@@ -27,7 +27,7 @@ struct first_uses {
 
 void first_uses_release(struct first_uses *first_uses);
 
-/* Starts with no first uses; the caller then visits the ops of a role in list order. */
+/* Empties *first_uses for `buffers` buffers; the caller then adds the touches of a role's ops in list order. */
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
 /* Records a touch that is not ordered after the buffer's first touch. */
@@ -67,7 +67,7 @@ static inline const uint32_t *first_uses_clock(const struct first_uses *first_us
                             : first_uses->early_clocks + (size_t)early * first_uses->clock_width;
 }
 
-/* True if all ops of a free set have ended when the live range of a buffer with that first use starts. */
+/* True if all ops of set[count], the free set of another buffer, have ended when the live range of `buffer` starts. */
 bool first_uses_is_after_set(const struct first_uses *first_uses, const struct order *order,
                              uint32_t buffer, const op_id *set, uint32_t count);
 

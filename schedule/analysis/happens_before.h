@@ -58,20 +58,20 @@ void order_release(struct order *order);
  * earlier in the role's list is ignored here; the verifier reports it. */
 void order_compute_role(struct order *order, const struct ir *ir, uint32_t role);
 
-/* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
+/* Starts an empty list whose ops will use streams 0 .. streams - 1 and be numbered from first_op. */
 void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op);
 
 /* Opens the next op, whose id is first_op + op_count, and returns its clock before any waits are joined. The pointer is
  * valid until the next order_open_op(). `stream` is the op's stream column; ORDER_HOST ignores it. */
 const uint32_t *order_open_op(struct order *order, enum order_op_place place, uint32_t stream);
 
-/* Adds a wait of the open op for an earlier op; other waits are ignored. */
+/* Adds a wait of the open op for op `op`; does nothing if that is no earlier op of the list. */
 void order_add_wait(struct order *order, uint32_t op);
 
 /* Closes the open op. */
 void order_close_op(struct order *order);
 
-/* Returns how an op of a schedule takes part in the order. */
+/* Returns where an op of a schedule runs, and what waits for it. */
 enum order_op_place order_place_of(const struct ir *ir, uint32_t op);
 
 static inline const uint32_t *order_clock_of(const struct order *order, uint32_t op)
@@ -79,7 +79,7 @@ static inline const uint32_t *order_clock_of(const struct order *order, uint32_t
     return order->clocks + (size_t)(op - order->first_op) * order->clock_width;
 }
 
-/* True if op a has ended when an op `b` with this clock starts. */
+/* True if op a has ended when op b starts. Both are ops of the list; b may be the open one. */
 static inline bool order_is_before(const struct order *order, uint32_t a, uint32_t b)
 {
     uint8_t stream = order->stream_of_op[a - order->first_op];

@@ -122,7 +122,7 @@ static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
         memcmp(t->stream + i, t->stream + k, ops * sizeof *t->stream) != 0 ||
         memcmp(t->guard + i, t->guard + k, ops * sizeof *t->guard) != 0)
         return false;
-    /* ops of one kind have the same number as ops of one shape */
+    /* equal shapes mean equal kinds; of copies, the memories must be equal too */
     for (uint32_t op = 0; op < ops; op++)
         if (copy_memories_key(ir, i + op) != copy_memories_key(ir, k + op))
             return false;
@@ -131,7 +131,8 @@ static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
 
 /* ---- iterations ---- */
 
-/* Returns the label of the iteration that begins with a block. */
+/* Returns the label of an iteration of `length` blocks: with units, that of its first block that is no forward, if
+ * there is one; else that of its first block. */
 static int32_t iteration_label_of_block(const struct op_block *block, uint32_t length,
                                         bool of_units)
 {

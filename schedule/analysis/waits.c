@@ -125,8 +125,8 @@ const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *c
     return *count > 0 ? w->needed_waits + first : NULL;
 }
 
-/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream`, or on any stream
- * (see the caller). Only the newest accesses are checked, since a buffer may have thousands of pieces; one that remains
+/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream` or, if it is MANY,
+ * on any stream. Only the newest accesses are checked, since a buffer may have thousands of pieces; one that remains
  * too long is harmless, because the new access is ordered after it. */
 static void supersede_access(struct waits *w, uint32_t *link, const struct touch *touch,
                              uint8_t stream)
