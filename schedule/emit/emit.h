@@ -618,7 +618,8 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Computes the deferred gradients of weights. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
-/* Emits the gradients that have been deferred so far, if some are deferred, and lets later ones be deferred again. */
+/* With --expert-overlap delayed-wgrad it emits the gradients that have been deferred so far, and lets later ones be
+ * deferred again. Otherwise it does nothing: pipelines that split backwards defer their gradients for longer. */
 void emit_delayed(struct emit *e);
 /* Adds to the gradients of weights those that products have written in the compute dtype since the last call. Does
  * nothing where products write the gradients of weights themselves. */

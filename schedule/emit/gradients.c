@@ -89,7 +89,7 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
 void emit_delayed(struct emit *e)
 {
     struct deferrals *delayed = e->weights.deferred;
-    if (delayed == NULL)
+    if (delayed == NULL || e->choices->expert_overlap != EXPERT_OVERLAP_DELAYED_WGRAD)
         return;
     e->weights.deferred = NULL;
     emit_deferred(e, delayed);
