@@ -245,7 +245,7 @@ static bool parse_operands(struct parser *p, struct op_line *line, bool write)
     }
 }
 
-/* Parses one clause of an op line after the stream. */
+/* Parses one clause of an op line after the stream. word: its first word, which has been read. */
 static bool parse_clause(struct parser *p, struct op_line *line, struct word word)
 {
     struct word key = word, value = word_cut_at(&key, '=');

@@ -336,7 +336,8 @@ static bool find_reference_strides(const struct loops_printer *p, const struct e
 }
 
 /* Sets [*begin, *end) to the ops of one iteration of the loop around level m of a place, or to all ops if there is no
- * such loop. Sets *first to the number of its first op while the loops around it are in their first iterations. */
+ * such loop. Sets *first to the number of that loop's first op while all loops around it are in their first iterations;
+ * without such a loop to 0. */
 static void find_enclosing_ops(const struct loops_printer *p, const struct op_place *place,
                                uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
 {

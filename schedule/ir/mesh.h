@@ -57,7 +57,8 @@ struct guard {
 uint32_t mesh_rank_count(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);
-/* Fills coordinate[] with those of a rank, one for each axis; mesh_rank_at() returns the rank that has them. */
+/* mesh_coordinates() fills coordinate[] with the coordinates of a rank, one for each axis; mesh_rank_at() returns the
+ * rank that has given coordinates. */
 void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX]);
 uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
 

@@ -40,7 +40,7 @@ int64_t needed_rows_below(const struct needed_tokens *needed, int64_t position);
 /* Returns how many rows of `owner` the rank needs; 0 if it is the rank itself. */
 int64_t needed_rows_of_owner(const struct needed_tokens *needed, uint32_t owner);
 
-/* Fills rows (cp, cp): the rows that each rank needs of each other one, [rank * cp + owner]. */
+/* Fills rows (cp, cp) with the number of rows that each rank needs of each other one, [rank * cp + owner]. */
 void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
                               const struct document_list *documents, int64_t window);
 

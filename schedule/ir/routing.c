@@ -71,7 +71,7 @@ static int64_t sum_of_unfilled_shares(const int64_t *share, const int64_t *count
     return sum;
 }
 
-/* Fills count[experts] with the copies that are dealt to each expert. */
+/* Fills count[experts] with the number of copies of `rows` tokens that are dealt to each expert. */
 static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
     const int64_t *share = r->shares_of_list[list];

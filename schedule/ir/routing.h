@@ -69,20 +69,20 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
 
 /* Returns the most rows that an expert takes of a rank's `rows` tokens; 0: there is no limit. */
 int64_t routing_capacity(const struct routing *routing, int64_t rows);
-/* Fills dealt[experts] with the copies of `rows` tokens that are dealt to each expert, and first[experts] with the
- * first slot of each. */
+/* Fills dealt[experts] with the number of copies of `rows` tokens that are dealt to each expert, and first[experts]
+ * with the first slot of each. */
 void routing_deal_copies(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
                          int64_t *first);
 /* True if an expert to which `dealt` slots from slot `first` on are dealt keeps the index-th of them, counted from
  * 0. */
 bool routing_keeps_copy(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
                         int64_t index);
-/* Fills count[experts] with the rows that each expert gets if `rows` tokens are routed by list number `list`, padding
- * included. */
+/* Fills count[experts] with the number of rows that each expert gets if `rows` tokens are routed by list number `list`,
+ * padding included. */
 void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64_t rows,
                              int64_t *count);
 
-/* Returns the rows that all experts together get of `rows` tokens, padding included. */
+/* Returns how many rows all experts together get of `rows` tokens, padding included. */
 int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
 /* The rank that gets the most copies, and the number of these copies, if each of `ranks` ranks, with experts / ranks

@@ -56,8 +56,8 @@ uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass
  * 0. */
 bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use);
 
-/* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence
- * of a rank. */
+/* Fills rows (cp, cp) with the number of rows that each context rank (first index) receives of each other one, for the
+ * sequence of a rank. */
 void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
                                int64_t *rows);
 /* Lists the rows that a rank sends, those that it receives, and those packed rows that it owns itself (`held`, which is

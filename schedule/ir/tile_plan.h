@@ -32,8 +32,8 @@ struct core_tile {
 enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASS_COUNT };
 enum plan_operand { PLAN_KEYS, PLAN_QUERIES, PLAN_OPERANDS };
 
-/* A run of tokens at consecutive positions that one rank owns, and that another rank reads in its packed rows.
- * packed_row: the packed row of the first token; owner_row: its row among the owner's rows. */
+/* A run of tokens at consecutive positions that one rank owns and that a rank, the owner or another, reads in its
+ * packed rows. packed_row: the packed row of the first token; owner_row: its row among the owner's rows. */
 struct plan_run {
     int64_t first_position, row_count, packed_row, owner_row;
     uint32_t owner;
@@ -91,7 +91,7 @@ struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_
                                         uint32_t round, enum plan_operand what);
 /* Returns how many packed keys of a part lie before a position. */
 int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position);
-/* Returns the packed rows of a part that a rank owns. */
+/* Returns how many packed rows of a part a rank owns. */
 int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand what,
                                 uint32_t owner);
 

@@ -63,7 +63,8 @@ static struct row_use row_use_of_plan(const struct work *work, enum plan_operand
                             work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD, what};
 }
 
-/* Returns why an attention with mask PLAN does not fit; NULL: it does. */
+/* Returns why the parameters of an attention with mask PLAN do not fit the schedule, as visible_why_unfit_work() does;
+ * NULL: they fit. */
 static const char *why_plan_unfit(const struct ir *ir, const struct work *work)
 {
     const struct row_use keys = row_use_of_plan(work, PLAN_KEYS),
@@ -368,7 +369,7 @@ static double pairs_of_rows(int64_t first, int64_t stride, int64_t rows, int64_t
            (double)(rows - ascending) * (double)window;
 }
 
-/* Returns how many pairs the queries of a context rank see of all keys of a sequence. */
+/* Returns the number of visible pairs of a context rank's queries and all keys of a sequence. */
 static double visible_pairs_of_context(const struct token_layout *layout,
                                        const struct document_list *list, uint32_t context,
                                        int64_t window, int64_t chunk)
@@ -433,8 +434,8 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
-    /* Each run of an attention operator counts once: by its tile of the rank's own keys, of which there is one, since
-     * add_pairs() takes the keys of all ranks; or by all rounds of its plan. */
+    /* Each run of an attention operator counts once: by its op on a rank's own keys, for which add_pairs() takes the
+     * keys of all ranks, or by the ops of all rounds of its plan. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_has_documents(work) &&

@@ -334,7 +334,7 @@ static void drop_ended_writers(struct pending_writers *w, const struct order *or
     w->count = kept;
 }
 
-/* Reports the pending writers of the buffer that a copy reads. */
+/* Reports the pending ops that write elements which the copy reads, on ranks that run both. */
 static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy,
                                 const struct pending_writers *pending)
 {

@@ -30,7 +30,7 @@ struct untimed_run {
      * host */
     bool *has_arrived_at_next;
     /* (groups, actors): the number of the first rendezvous of the actor with the actors that share an instance of the
-     * group; UINT64_MAX: the actor is not in the group */
+     * group; UINT64_MAX: the actor issues no collective in the group */
     uint64_t *first_rendezvous;
     /* [rendezvous_count] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;

@@ -62,7 +62,7 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         if (block->is_copied)
             parts /= tensor_kv_copies(e->whole_model, parts);
         int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
-        /* parts of ceil(rows / parts) rows have as much padding */
+        /* parts of ceil(rows / parts) rows have this padding anyway, so it is not stated */
         if (padded < block->rows + parts)
             padded = 0;
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,

@@ -85,7 +85,8 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 }
 
 /* Prepares the gathers of sharded parameters in 8 bits (shard.c). Megatron-FSDP quantises a rank's part once a step,
- * after AdamW, which is emitted here; torchao does before each gather (float8/fsdp_utils.py, fsdp_pre_all_gather()). */
+ * after AdamW: this cast is emitted here. torchao quantises it before each gather (float8/fsdp_utils.py,
+ * fsdp_pre_all_gather()). */
 static void prepare_sharded(struct emit *e, uint32_t b, struct view largest)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];

@@ -16,7 +16,8 @@ struct work quantised_part(const struct emit *e, uint32_t bundle)
     const uint64_t parts = weight_bundle_shares_updates(e, bundle) ? state->ranks->shard_size : 1;
     const int64_t count = (int64_t)(state->elements / parts);
     const int64_t groups = quantised_expert_scales(e, bundle);
-    /* with parts, `count` is a multiple of 8; a row is as long as the block of a scale, where that is possible */
+    /* The elements are taken as rows of 16, the block of SCALING_NV, or of 8 or 1 if they do not divide evenly. With
+     * parts, `count` is a multiple of 8. */
     const int64_t cols = count % 16 == 0 ? 16 : count % 8 == 0 ? 8 : 1;
     return (struct work){.kind = WORK_QUANTISE,
                          .quantise = {.rows = count / cols,

@@ -50,8 +50,8 @@ void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_gra
 void remote_return_parts(struct emit *e, op_id alone);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
-/* Returns what this stage holds of a bundle that it shares with the stages of `shared`; adds it if it is new. The
- * result is valid until the next call. */
+/* Returns the record of what this stage holds of a bundle that the stages `shared` share; the first call for them adds
+ * the record. It is valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
 /* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
 void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params);

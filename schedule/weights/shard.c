@@ -345,7 +345,8 @@ static void gather_up_to_run(struct shard *s, uint32_t last, uint32_t i, const s
         gather_run(s, s->next_gather, i, in);
 }
 
-/* Gathers what is due before the op at position i of run r, and makes the op read what was gathered. */
+/* Emits the gathers that are due before the op at position i, which belongs to run r, and the run's copy out of its
+ * flat buffer. Makes the op read what was gathered. */
 static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     const struct profile *profile = s->e->choices->profile;
