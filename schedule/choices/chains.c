@@ -12,19 +12,20 @@ struct chain_row {
     double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* `bytes_per_element` and `kernel_count` where torch.compile or Liger fuses the chain; 0: one kernel replaces the
-     * chain */
+    /* take the place of `bytes_per_element` and `kernel_count` where torch.compile or Liger fuses the chain; 0: one
+     * kernel replaces the chain */
     double compiled_bytes;
     uint8_t kernels_compiled;
-    /* bytes of sums, in addition to both. Where tensor ranks have gathered their tokens, sums are over all of these */
+    /* bytes per element of sums of gradients, added to bytes_per_element and to compiled_bytes. Where tensor ranks have
+     * gathered their tokens, the sums are over all of these tokens */
     double sum_bytes, compiled_sum_bytes;
 };
 
 /* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024);
  * neither selective checkpointing nor FSDP fuses them. Before a norm's backward, separate kernels add the gradients of
  * its input that come through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per
- * norm. A compiled norm's backward still reads 3 of these bytes. Tensor ranks that reduce the sum add before that, of
- * all tokens that they have gathered. */
+ * norm. A compiled norm's backward still reads 3 of these bytes. Tensor ranks that reduce this sum add before they
+ * reduce it, over all tokens that they have gathered. */
 static const struct chain_row torchtitan[] = {
     /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
     {.kind = WORK_RMSNORM,
@@ -197,7 +198,7 @@ static const struct chain_row hf_autocast[] = {
      .bytes_per_element = 56,
      .slow_passes = 5.3,
      .slow_bytes = 34},
-    /* fp32 and 16 bits; sums of two gradients, which are both fp32 and move 12, are taken for the same */
+    /* one operand is fp32, the other of 16 bits. Sums of two fp32 gradients, which move 12, are counted as 10 too */
     {.kind = WORK_ADD,
      .kernel_count = 1,
      .bytes_per_element = 10,

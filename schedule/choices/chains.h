@@ -12,13 +12,15 @@
 #include "schedule/choices/profile.h"
 
 /* Returns the framework whose chains the layers run: the profile's; torchtitan's if eager kernels are chosen for a
- * profile without chains; CHAINS_FUSED if the chosen kernels fuse the chains. profile may be NULL: no chains. */
+ * profile without chains; CHAINS_FUSED if the chosen kernels fuse the chains. profile NULL stands for a profile without
+ * chains. */
 enum chains chains_used(const struct profile *profile, const struct choices *choices);
 
 /* Fills `chain` with the chains of the profile's implementation; all other kinds of work remain one kernel (bytes 0).
- * Of the choices, only kernels and loss matter: torch.compile and Liger fuse most chains, and only PyTorch's
- * cross_entropy is a chain. kept: layers keep their activations for the backward, so the framework's own recomputation
- * inside a layer takes time. profile may be NULL: no chains. */
+ * Of the choices, kernels and loss matter, since torch.compile and Liger fuse most chains and only some losses are
+ * chains; and tensor_plan, tp and row_ranks, which say over how many tokens gradients are summed. kept: layers keep
+ * their activations for the backward, so the framework's own recomputation inside a layer takes time. profile NULL
+ * stands for a profile without chains. */
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
                struct cost_chain chain[WORK_KIND_COUNT]);
 

@@ -27,8 +27,8 @@ enum attention_choice {
 };
 
 /* The axes of the mesh along which the ranks of a sequence share it, for each attention choice. simpler_at_one: the
- * choice needs more than one rank along each of its axes; if a degree is 1, resolve_choices() takes the simpler choice
- * that is left. */
+ * choice needs more than one rank along each of its axes; if the degree along one of them is 1, resolve_choices() takes
+ * the choice that has only the other axis or, if there is none, local attention. */
 struct attention_axes {
     bool cp, hp, simpler_at_one;
 };
@@ -37,8 +37,8 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 /* The ranks that are neighbours in the order of ranks: the head ranks or the context ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
-/* The form in which sharded parameters come to the device before the first step: a part of each, or all of them, of
- * which a rank then keeps its part. */
+/* The parts of sharded parameters that each rank has on the device before the first step. SHARDED: only its own. WHOLE:
+ * all, of which it then keeps its own. */
 enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
 /* The ends of the model that count as a layer when layers are divided among the chunks of a pipeline. */
@@ -47,7 +47,7 @@ enum stage_layers {
     STAGE_LAYERS_EMBEDDING,
     STAGE_LAYERS_HEAD,
     STAGE_LAYERS_BOTH,
-    STAGE_LAYERS_COST, /* neither: layers and head count as much as they compute (nanotron) */
+    STAGE_LAYERS_COST, /* layers and head count by what they compute (nanotron) */
     STAGE_LAYERS_COUNT
 };
 
@@ -72,8 +72,9 @@ enum ring_layout {
 /* The communication that brings the keys and values of all ranks of a ring to each rank. */
 enum rotation {
     ROTATE_PROFILE,
-    ROTATE_P2P,        /* a message to the next rank in every step */
-    ROTATE_ALL_TO_ALL, /* the message is an all-to-all with one peer: a step starts with the last rank */
+    ROTATE_P2P, /* a message to the next rank in every step */
+    /* as P2P, but by an all-to-all in which only one peer gets data, and which starts when the last rank is ready */
+    ROTATE_ALL_TO_ALL,
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
     /* each rank gets only the rows that it needs (schedule/ir/needed.h), in one exchange, while it computes the tile of
      * its own keys */
@@ -186,7 +187,8 @@ enum pipeline_choice {
 /* The way in which stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and the destination
  * of the gradients of these weights. */
 enum helper_weights {
-    HELPERS_BROADCAST, /* weights come layer by layer from their owner, to which gradients are summed */
+    /* the weights of each layer come from the stage that owns it, where the gradients are summed */
+    HELPERS_BROADCAST,
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
     HELPERS_SHARD,     /* each stage that shares holds a part of parameters and of gradients */
     HELPERS_COUNT
@@ -209,8 +211,9 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
     /* like SELECTIVE, but the results of every second product are kept, too */
     CHOICE_ACTIVATIONS_SELECTIVE_OP,
-    CHOICE_ACTIVATIONS_SELECTIVE_LAYER, /* every second layer as full, the others as keep */
-    CHOICE_ACTIVATIONS_SELECTIVE_CORE,  /* all stays but what only attention's core needs */
+    CHOICE_ACTIVATIONS_SELECTIVE_LAYER, /* every second layer as FULL, the others as KEEP */
+    /* all stays, except that attention's core is computed again */
+    CHOICE_ACTIVATIONS_SELECTIVE_CORE,
     CHOICE_ACTIVATIONS_RATIO, /* part of what the backward reads goes to the host, none recomputed */
     CHOICE_ACTIVATIONS_COUNT
 };
@@ -258,8 +261,8 @@ enum shared_experts {
 };
 /* What runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: where a forward of one
  * micro-batch follows a backward of another, both run together, layer by layer, and the exchanges of one beside the
- * computation of the other. DELAYED_WGRAD: so, and a backward computes the gradients of weights after those of inputs,
- * the experts' beside the exchange that follows. */
+ * computation of the other. DELAYED_WGRAD: the same, and a backward computes the gradients of weights after those of
+ * inputs, the experts' beside the exchange that follows. */
 enum expert_overlap {
     EXPERT_OVERLAP_NONE,
     EXPERT_OVERLAP_MICRO_BATCH,
@@ -293,7 +296,8 @@ enum scope {
     SCOPE_LAYER,
     SCOPE_ATTENTION,
     SCOPE_ATTENTION_FORWARD,
-    SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */
+    /* the forward that it needs is scheduled too, but its time is not counted */
+    SCOPE_ATTENTION_BACKWARD,
     SCOPE_EXCHANGE, /* the operator's exchanges of tokens for heads, each call by itself */
     SCOPE_FETCH,    /* what a tile of each direction fetches from the host, by itself */
     SCOPE_LAYERS,   /* the step without embedding, head, loss, reductions and optimizer */
@@ -315,11 +319,11 @@ enum kernels_choice {
  * bytes that exist at once for each logit, in the forward and in the backward, the head's 16-bit logits included.
  * docs/strategies.md has the sources. */
 enum loss_choice {
-    LOSS_PROFILE,  /* as the profile's code does; not resolved */
+    LOSS_PROFILE,  /* as the profile's code does; not in struct choices */
     LOSS_EAGER,    /* 8, 12: PyTorch's cross_entropy of fp32 logits */
     LOSS_HF,       /* 10, 14: the same, and the caller holds the 16-bit logits */
     LOSS_COMPILED, /* 2, 4: one kernel; the gradient has a buffer of its own */
-    LOSS_CHUNKED,  /* the profile's, in pieces; not resolved */
+    LOSS_CHUNKED,  /* the profile's, in pieces; not in struct choices */
     LOSS_FUSED,    /* 2, 2 in pieces of few rows: Liger's fused linear cross entropy */
     LOSS_PARALLEL, /* 14, 16 a logit of the rank: torchtitan's loss over a divided vocabulary */
     LOSS_TE,       /* 2, 2: the gradient is written over the logits */
@@ -380,7 +384,8 @@ struct choices {
     uint8_t loss; /* enum loss_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    uint8_t frozen_weights; /* enum frozen_storage; beside adapters */
+    /* enum frozen_storage, of weights that are not trained beside adapters */
+    uint8_t frozen_weights;
     /* the number of first layers whose saved activations are on the host until their backward */
     uint32_t host_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
@@ -427,19 +432,21 @@ struct choices {
     struct shared_units shared_units;
 
     /* ---- the batch ---- */
-    int64_t seq;                       /* tokens of one sequence */
-    int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
+    int64_t seq; /* tokens of one sequence */
+    /* sequences of a step; of a micro-batch of one data-parallel index */
+    int64_t global_batch, micro_batch;
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
     /* the documents of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */
     const struct documents *documents;
     /* the routing of copies to experts (schedule/ir/routing.h); NULL: each expert gets equally many. The caller's
      * memory. */
     const struct routing *routing;
-    /* Routing is even, but the schedule has a list of equal shares, because a rank's copies do not divide evenly over
-     * the experts, so that some get one more, or because copies have a capacity or another exchange than one
-     * all-to-all. */
+    /* True if routing is even, but the schedule still lists the number of copies of each expert. It does so if a rank's
+     * copies do not divide evenly over the experts, so that some get one more, if experts have a capacity, and if the
+     * exchange is not one all-to-all. */
     bool routing_has_remainders;
-    uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
+    /* pieces into which a rank's tokens are cut, in the loss and in the feed-forward part */
+    uint32_t loss_chunks, ffn_chunks;
 
     /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
      * offload_hidden_bytes is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h).
@@ -454,8 +461,9 @@ struct choices {
 };
 
 /* The settings that the user asks for. A member that the user leaves open is NULL if it is a pointer, 0 if it is a
- * number, and -1 if it is one of the five choices that the strategy makes. Any other choice is then 0, the first value
- * of its enum: the default or, if the value's name ends in _PROFILE, what the profile's code does. */
+ * number, and -1 if it is one of the five members weights, activations, optimizer, attention_impl and dtype. Any other
+ * choice is then 0, the first value of its enum: the default or, if the value's name ends in _PROFILE, what the
+ * profile's code does. */
 struct request {
 #define COPIED(member) int member;
     COPIED_CHOICES(COPIED)
@@ -527,8 +535,8 @@ struct request {
     /* ---- the cluster's device ---- */
     int sm; /* compute capability times ten; 0: not known */
     int64_t gpus_per_node;
-    /* if attention_impl is open: 1 + the enum attention_impl, if the device has costs of only one; 0: it has costs of
-     * several or of none */
+    /* 1 + the only enum attention_impl of which the device has costs; 0: it has costs of several or of none. Used only
+     * if attention_impl is open. */
     int single_attention_impl;
 };
 

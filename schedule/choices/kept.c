@@ -9,8 +9,8 @@ static const struct kept_bytes_row rows[] = {
 #undef KEPT
 };
 
-/* Returns which code of a layer the choices run, if it consists of PyTorch's operators: torchtitan has one for all
- * families, Transformers a module for each. */
+/* Returns the code of a layer that the choices run, whether or not chosen kernels replace its operators. torchtitan has
+ * one code for all families of models, Transformers one for each. */
 static enum layer_code layer_code_of(const struct choices *c)
 {
     struct choices eager = *c;
@@ -87,9 +87,9 @@ bool kept_core_alone(const struct choices *c)
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
 }
 
-/* Leaves the fp32 copy of what a norm reads, 2 bytes above the 16 bits that the schedule's norm reads, and drops the
- * normalised tensor, which only the gradient of the norm's weight reads, and which the norm's backward then does not
- * free. */
+/* Changes a row for norms whose weights are frozen: the normalised tensor is not kept, since only the gradient of the
+ * weight reads it. At most 2 bytes are left, of the fp32 copy beside the 16 bits that the schedule's norm reads. The
+ * norm's backward then does not free the normalised tensor, so d_norm and d_narrow grow by its bytes. */
 static void drop_normalised(struct kept_bytes_row *kept)
 {
     uint8_t *const of_norms[] = {&kept->first, &kept->second, &kept->after, &kept->heads};
@@ -102,9 +102,10 @@ static void drop_normalised(struct kept_bytes_row *kept)
             *of_norms[i] = 2;
 }
 
-/* Adds what Phi-3's layer in transformers keeps beside Llama's: v is a view of the product of q, k and v, which stays.
- * Without other kernels torch.cat() of rotated and passed columns orders q by heads, attention's result is in the same
- * order, and its product reads a copy. One product casts its input once. */
+/* Changes a row for Llama's layer to what Phi-3's in transformers keeps. v is a view of the joint product of q, k and
+ * v, so the whole product stays. With eager kernels, torch.cat() of rotated and other columns orders q by heads;
+ * attention's result has the same order, so the output projection reads a copy of it. A joint product casts its input
+ * once. */
 static void add_fused_products(struct kept_bytes_row *kept, uint8_t kernels)
 {
     kept->joint_q = kept->joint_kv = 2;
@@ -135,8 +136,8 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
         kept.joint_kv = 0;
     if (kept.code == CODE_NANOTRON && c->micro_batch == 1)
         kept.again = 0;
-    /* these bytes lie behind the statistics of attention, which other attention choices and copies to the host take
-     * whole; the frameworks that keep them have neither */
+    /* These bytes are added to the buffer of attention's statistics, which other attention choices and copies to the
+     * host use as a whole. The frameworks that keep them have neither. */
     if (c->attention != CHOICE_ATTENTION_LOCAL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
         c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
         kept.joint_q = kept.joint_kv = kept.again = 0;

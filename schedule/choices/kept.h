@@ -12,7 +12,8 @@
  * only what the schedule's ops read. */
 enum layer_code { CODE_FUSED, CODE_TITAN, CODE_LLAMA, CODE_GEMMA, CODE_GPT2, CODE_NANOTRON };
 
-/* Bytes per element, by column of schedule/choices/kept.def. */
+/* A row of schedule/choices/kept.def, whose columns are explained there. All but code, kernels and autocast are bytes
+ * per element. */
 struct kept_bytes_row {
     uint8_t code, kernels;
     bool autocast;
@@ -21,7 +22,8 @@ struct kept_bytes_row {
 };
 
 /* True if layers run under torch.autocast over fp32 parameters: Hugging Face's Trainer without FSDP, and torchtitan
- * where FSDP shards no weights (maybe_enable_amp()). */
+ * where FSDP shards no weights (maybe_enable_amp()). False if adapters are trained: then the frozen weights are loaded
+ * in 16 bits. */
 bool kept_under_autocast(const struct choices *choices);
 /* The products of a layer whose results --activations selective-op keeps. Products that the layer's code computes as one
  * have one answer. */
@@ -35,8 +37,10 @@ struct kept_products {
 struct kept_products kept_products_of(const struct choices *choices);
 /* True if activations keep what attention's core made, while the rest of the layer is recomputed. */
 bool kept_core_alone(const struct choices *choices);
-/* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, and if activations are
- * offloaded, since only what ops wrote is copied to the host. */
+/* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, if it computes in fp32, and
+ * with --activations ratio, which can copy to the host only what ops wrote. With --activations offload, `input` is 0
+ * for the same reason. joint_q, joint_kv and again are 0 unless attention is local and nothing is copied to the
+ * host. */
 struct kept_bytes_row kept_bytes_of(const struct choices *choices);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include <stdint.h>
 
-/* One of the `pieces` into which rows are cut: its first row, and its number of rows. The last piece may be shorter. */
+/* One of the pieces into which rows are cut: its first row, and its number of rows. */
 struct piece {
     int64_t begin, rows;
 };
+/* Returns piece i of `pieces`. All have the same number of rows, rounded up, except the last ones, which may have fewer
+ * or none. */
 static inline struct piece emit_piece_of_rows(int64_t rows, int64_t pieces, int64_t i)
 {
     int64_t size = (rows + pieces - 1) / pieces;

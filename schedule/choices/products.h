@@ -22,7 +22,7 @@ struct products_recipe {
     uint8_t input_dtype, weight_dtype, gradient_dtype; /* enum dtype, for each kind of operand */
     /* enum scaling, for inputs and gradients, and for weights */
     uint8_t scaling, weight_scaling;
-    bool has_amax_pass;
+    bool has_amax_pass; /* a pass finds the largest element before numbers are rounded */
 };
 
 /* Returns the recipe of a configuration. With products in bf16, its scalings are SCALING_NONE. */

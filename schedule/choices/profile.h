@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of heads to which key and value heads are copied if there are fewer of them than head ranks. */
+/* The number of heads to which key and value heads are copied before the all-to-all. */
 enum kv_replication {
-    KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
-    KV_TO_HEADS, /* always to as many heads as there are query heads, before the all-to-all */
+    KV_TO_RANKS, /* to as many as there are head ranks, if there are fewer */
+    KV_TO_HEADS, /* always to as many as there are query heads */
     KV_REPLICATION_COUNT
 };
 
@@ -19,7 +19,7 @@ enum kv_replication {
 enum clipping {
     CLIPPING_NONE,
     CLIPPING_IN_STEP,  /* the norm of all gradients is taken, and AdamW scales what it reads */
-    CLIPPING_IN_PLACE, /* the norm is taken, and a pass of its own scales gradients */
+    CLIPPING_IN_PLACE, /* the norm is taken, and a separate pass scales gradients */
 };
 
 /* Names the framework whose code decides which work runs as a chain of kernels, and how many bytes the chain moves
@@ -51,8 +51,8 @@ struct profile {
     bool compiled_layers_pass_mask;
     /* seconds of the framework between backward and optimizer, on every rank */
     double host_per_step_s;
-    /* the host's time for a product, over that for torch.nn.Linear, because the framework has a module of its own;
-     * 0: 1 */
+    /* the host's time for a product, over that for torch.nn.Linear, because the framework has a module of its own; 0
+     * stands for 1 */
     double host_product_factor;
     /* seconds that the host takes in addition for each product of tensor ranks, since its operands are DTensors; not in
      * compiled layers */
@@ -132,7 +132,7 @@ struct profile {
     bool keeps_gathered_input;
     /* all gathers of tensor ranks write the same buffer, which is kept during the whole step */
     bool tensor_gathers_share_buffer;
-    /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
+    /* the number of vocabulary rows on a tensor rank is rounded up to a multiple of this; 0 stands for 1 */
     int64_t vocabulary_row_unit;
 
     /* ---- experts ---- */
@@ -231,13 +231,14 @@ struct profile {
     /* in each micro-batch, whole gradients are copied to a flat tensor and divided before they are reduced, in two
      * passes over memory */
     bool flattens_gradients;
-    /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
+    /* gradients are reduced in buckets of whole layers, of at most this many elements, or of one layer if it has
+     * more */
     int64_t bucket_elements;
     /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
      * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
     uint8_t bucket_passes;
     bool keeps_bucket; /* with sharded parameters, a bucket is allocated once and kept */
-    /* buckets that are reduced once a step are summed completely on all ranks, even if a rank updates only a part */
+    /* buckets that are reduced once a step are all-reduced, even if each rank updates only a part of the parameters */
     bool buckets_all_reduced;
     /* a rank's part of the sum of a whole gradient is written into that gradient */
     bool reduces_in_place;

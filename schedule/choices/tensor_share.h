@@ -15,8 +15,8 @@ bool tensor_uses_dtensor(const struct choices *choices);
  * them again. */
 bool tensor_keeps_gathered(const struct choices *choices);
 
-/* True if tp ranks can share the layers of a model: tp divides heads and ffn, and either divides the key and value
- * heads or these can be copied. */
+/* True if tp ranks can share the layers of a model: tp divides heads and ffn, and it divides the number of key and
+ * value heads or is a multiple of it. If tp is above 1, no norm of q and k may go over all heads (qk_norm_wide). */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
 /* Returns the transformer that one of tp ranks has. Heads (of keys and values at least one), feed-forward width and
  * vocabulary are divided by tp. unit: the vocabulary is first rounded up to a multiple of tp * unit rows; 0: it is not
@@ -28,21 +28,23 @@ int64_t tensor_vocabulary_unit(const struct choices *choices);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
-/* The cut of a tensor of the whole model, named as in a layer ("wqkv.weight"): in blocks of rows, each of which is
- * divided over all tensor ranks or only over those without copies; or by columns. */
+/* A block of rows of a tensor, which is divided over the ranks by itself. */
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;
-    /* several tensor ranks hold the same heads (tensor_kv_copies()): the block is divided only over the ranks that hold
-     * different ones */
+    /* the block is key or value heads, which several ranks may hold (tensor_kv_copies()): it is divided only over ranks
+     * that hold different heads */
     bool is_copied;
 };
+/* The way in which tensor ranks divide a tensor: by rows, block after block, or by columns. */
 struct tensor_cut {
-    bool cuts_rows, cuts_columns; /* how the tensor is cut; neither: every rank has it whole */
+    bool cuts_rows, cuts_columns; /* neither: every rank has the whole tensor */
     struct tensor_block block[3];
     int block_count;
-    bool is_vocabulary; /* the share's rows times tp are the rows of all ranks, padding included */
+    /* embedding or head: the rows of all ranks may be more than the tensor's, because of padding */
+    bool is_vocabulary;
 };
+/* Returns the cut of a tensor with `rows` rows of the whole model, named as in a layer ("wqkv.weight"). */
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
 /* True if every tensor rank has the whole tensor and its whole gradient, as of an embedding or a head that is not
  * cut. */
