@@ -259,8 +259,8 @@ static void put_expression(struct loops_printer *p, const struct enclosing_loops
         text_putc(p->out, '0');
 }
 
-/* Writes a number as a constant plus multiples of loop variables: sets factor[] to the multiples and returns the
- * constant. first: its value in the first iterations; stride: what it grows by in each loop. */
+/* Splits a number into a constant and multiples of loop variables: sets factor[] to the multiples and returns the
+ * constant. first: the number's value in the first iterations; stride: what the number grows by in each loop. */
 static int64_t split_constant(const struct loops_printer *p, const struct enclosing_loops *a,
                               int64_t first, const int64_t *stride, int64_t *factor)
 {

@@ -243,8 +243,8 @@ struct needed_most needed_most(const struct token_layout *layout,
     return most;
 }
 
-/* Writes to `out` the rows of rank `owner` that the rank of `n` needs, in the order of positions, and returns their
- * number: for each the owner's row, or, with `places`, its index among all needed rows. */
+/* Writes to `out`, in the order of positions, the rows of rank `owner` that the rank of `n` needs: for each the owner's
+ * row or, with `places`, its index among all needed rows. Returns their number. */
 static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, bool places,
                                 int64_t *out)
 {

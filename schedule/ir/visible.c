@@ -357,8 +357,8 @@ void visible_release(struct visible_pieces *pieces)
 
 /* ---- the fullest rank ---- */
 
-/* Returns the visible pairs of `rows` queries: the sum, over positions that begin at `first` and are `stride` apart, of
- * the position's distance from the begin of its document plus 1, but at most `window`. */
+/* Returns the visible pairs of `rows` queries: the first of them sees `first` keys and each further one `stride` more
+ * than the one before it, but none sees more than `window` keys. window 0: there is no such limit. */
 static double pairs_of_rows(int64_t first, int64_t stride, int64_t rows, int64_t window)
 {
     int64_t ascending = rows; /* rows that do not see a whole window */

@@ -5,8 +5,9 @@
 
 #include "schedule/emit/emit.h"
 
-/* Returns the number of a rank's experts in a bundle, each of which has a scale of its own. Returns 0 if the bundle has
- * no experts, or if a scale is not that of a whole tensor. */
+/* Returns the number of a rank's experts in a bundle, each of which has a scale of its own. If ep is 1, every bundle of
+ * a model with experts is taken to have them. Returns 0 if the bundle has no experts, or if a scale is not that of a
+ * whole tensor. */
 int64_t quantised_expert_scales(const struct emit *e, uint32_t bundle);
 /* Returns the work that quantises a rank's part of a bundle, or all of it where there are no parts. */
 struct work quantised_part(const struct emit *e, uint32_t bundle);

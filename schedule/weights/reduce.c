@@ -313,8 +313,8 @@ op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
 }
 
 /* Reduces the gradients to which the op at position i was the last to add, each once, even if the op writes several
- * parts of it. If all are reduced at the end, does so only for gradients of shared units, which are summed over the
- * unit's stages instead. */
+ * parts of it. Gradients of shared units are summed over the unit's stages instead; the others are left alone if all
+ * are reduced at the end. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;

@@ -29,7 +29,7 @@ struct unit_pass {
     uint32_t chunk, unit;
     bool is_forward;
 };
-/* Returns the stages that share a unit in a chunk. Their group is not set. */
+/* Returns the stages that share a unit in a chunk, without their group: the member `group` is 0. */
 struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
 /* Returns the pass to which an op belongs. */
 struct unit_pass remote_pass_of(const struct emit *e, uint32_t op);

@@ -378,8 +378,8 @@ static void find_core_ends(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Emits the clipping of gradients and the updates of parameters. If gradients are clipped, or stages share
- * subsequences, all updates follow the last reduction; else a bundle is updated while others are being reduced. */
+/* Emits the clipping of gradients and the updates of parameters. If gradients are clipped, all updates wait for the
+ * last reduction; else a bundle is updated while others are being reduced. */
 static void finish_step(struct shard *s)
 {
     struct emit *e = s->e;
