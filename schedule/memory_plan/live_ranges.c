@@ -36,9 +36,9 @@ struct first_use {
     const uint32_t *clock;
 };
 
-/* The first uses of one stream, in list order; from one to the next, no clock decreases. Buffers whose live range
- * starts before their first op (schedule/analysis/first_uses.h) form a class of their own. There clocks might decrease,
- * so each is lowered to the least clock of the first uses after it. */
+/* A class of first uses: those of one stream, in list order. Their clocks do not decrease from one to the next. Buffers
+ * whose live range starts before their first op (schedule/analysis/first_uses.h) form a class of their own. There
+ * clocks might decrease, so each is lowered to the least clock of the first uses after it. */
 struct class
 {
     uint32_t begin, count; /* rows of survey.first_use */
@@ -107,7 +107,7 @@ static void lower_clocks(struct live_range_survey *s, const struct class *class)
             row[k].clock = row[k - 1].clock;
 }
 
-/* Lists the first uses of each class. */
+/* Fills s->first_use with the first uses and their clocks, class by class. */
 static void sort_into_classes(struct live_range_survey *s)
 {
     struct live_ranges *t = s->t;
@@ -146,12 +146,12 @@ static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, u
     }
     if (low < count)
         return row[low].op;
-    /* f + 1: no first use of the class is ordered after f */
+    /* no first use of the class is ordered after f */
     return row[count - 1].op <= f ? f + 1 : LIVE_RANGES_NEVER;
 }
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
- * range without a correct set never ends. */
+ * range never ends if its free set is empty, has ops of other roles, or ends before the first use. */
 static void find_end_ops(struct live_range_survey *s)
 {
     const struct ir *ir = s->ir;

@@ -20,7 +20,7 @@
 
 #define LIVE_RANGES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
-/* an end: no first use of the class may ever reuse the bytes */
+/* an element of end_ops: no first use of the class may reuse the bytes */
 #define LIVE_RANGES_NEVER UINT32_MAX
 
 /* All-zero is empty. Rows are in the order of first uses. */
@@ -43,7 +43,7 @@ struct live_ranges {
 
 void live_ranges_release(struct live_ranges *live_ranges);
 
-/* Makes room for `rows` rows, except for their ends; room never shrinks. */
+/* Makes room for `rows` rows in all columns except end_ops; room never shrinks. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
 /* Fills the rows with the buffers of one role in one memory that are not persistent and that some op uses.
@@ -55,13 +55,12 @@ void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const 
 uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a short list's role by those of the whole list, which repeats parts of the short list. Returns
- * false and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not
- * in the order of first uses. `live_bytes` becomes 0, since it is not
- * known for the whole list. */
+ * false and changes nothing if the rows of the two iterations at the gap of a run do not correspond, or if rows are not
+ * in the order of first uses. `live_bytes` becomes 0, since it is not known for the whole list. */
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
                                 uint32_t role);
 
-/* Fills first_end_op from the other columns. The ops of the role are begin .. begin + ops. */
+/* Fills first_end_op from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin + ops - 1. */
 void live_ranges_fill_first_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower

@@ -9,7 +9,7 @@
 
 struct packing {
     struct live_ranges *live_ranges;
-    /* [range_count] for each live range, the first later one from which on all may reuse its bytes */
+    /* [range_count] for each live range, the first later one from which on all live ranges may reuse its bytes */
     uint32_t *occupied_until;
     /* [2 * leaf_count] a binary tree: for each node, the greatest `occupied_until` of the placed live ranges in its
      * leaves */
@@ -22,8 +22,8 @@ struct packing {
     uint64_t comparisons; /* number of pairs that this round has compared */
 };
 
-/* Returns the first live range from which on every live range of a class has its first use at op `end` or later.
- * of_class: the live ranges of the class, in order. */
+/* Returns 1 + the last live range of a class whose first use is before op `end`; 0 if there is none. of_class: the live
+ * ranges of the class, in order. */
 static uint32_t first_of_class_after(const struct live_ranges *t, const uint32_t *of_class,
                                      uint32_t count, uint32_t end)
 {

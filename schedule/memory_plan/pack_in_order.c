@@ -18,10 +18,10 @@ struct hole_list {
     struct reusable_bytes *row; /* ordered by address */
     size_t count, capacity;
     uint64_t untouched_from; /* bytes from here on have never been taken */
-    uint32_t placed_ranges;  /* number of live ranges placed since holes were last joined */
+    uint32_t placed_ranges;  /* number of live ranges placed since join_holes() was last called */
 };
 
-/* Adds the bytes of live range i as a hole, which other live ranges may use after its free set has ended. */
+/* Adds the bytes of live range i, which has ended for some class, as a hole. */
 static void add_hole(struct hole_list *h, uint32_t i)
 {
     uint64_t begin = h->t->offset_bytes[i];

@@ -1,5 +1,5 @@
-/* Finds the messages that acknowledge others: a message that comes back from a stage proves that the stage had received
- * what that message was made from. */
+/* Finds the messages that acknowledge others: if stage B makes a message to stage A after it has received one from A,
+ * the message that comes back proves that A's has arrived. */
 #include "schedule/pipeline/pipeline.h"
 
 #include "base/arena.h"
@@ -29,7 +29,8 @@ static struct action_places action_places_of(const struct choices *c, uint32_t s
     return p;
 }
 
-/* Returns the action of a stage that reads what an action of another stage makes; PIPELINE_NEVER: none does. */
+/* Returns the action of stage to->stage that reads what action `made` of another stage, `stage`, makes; PIPELINE_NEVER:
+ * none does. */
 static uint32_t receiving_action(const struct action_places *to, uint32_t stage,
                                  const struct action *made)
 {
@@ -54,7 +55,8 @@ static void find_acks_of_peer(const struct action_places *own, const struct acti
     struct action_places places = action_places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
-    /* answer[i] becomes the first action of ours that needs what their actions from i on make */
+    /* answer[i]: our action that needs what the first of their actions from i on makes for us; PIPELINE_NEVER: none
+     * does */
     for (uint32_t i = theirs.count; i-- > 0;) {
         uint32_t ours = receiving_action(own, peer, &theirs.action[i]);
         answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];

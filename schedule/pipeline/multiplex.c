@@ -38,7 +38,8 @@ bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_
 
 /* ---- conditions ---- */
 
-/* The largest number of stages: each stage takes two streams for its messages, and 24 streams are left for the rest. */
+/* The largest number of stages. Each takes two of the streams of a schedule for its messages, and 24 are reserved for
+ * all else. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
 static const char *list_separator(const struct text *out)
@@ -55,7 +56,8 @@ static int64_t fewest_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t coun
     return rows * ranks;
 }
 
-/* Adds the conditions on tokens: every subsequence that is shared has a token of each rank for each stage. */
+/* Appends the condition on tokens for the first subsequence that does not meet it: if stages share a subsequence, each
+ * of them must get at least one token for each tensor rank. */
 static void put_token_conditions(struct text *out, const struct choices *c)
 {
     for (uint32_t i = 0; i < c->subsequences; i++) {
@@ -181,9 +183,9 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
     free(g.ended_at);
 }
 
-/* Adds what a stage does for a task. Forward: the forward, if it takes part, and the message that sends or receives the
- * keys and values that earlier stages will need. Backward: the backward, and the message with the sums of gradients
- * that earlier stages return and that the next tasks will need. */
+/* Adds the actions of a stage for a task. If the stage takes part, that is its forward or backward. If it owns the
+ * chunk or comes before its owner, and stages share the chunk's last subsequences, it is also the message with keys and
+ * values for those stages (forward) or with the gradients that they return (backward). */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct chunk_task *t, uint32_t unit, bool forward)
 {

@@ -10,7 +10,7 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
     return j / k * k + (k - 1 - j % k);
 }
 
-/* Adds a forward beside which the next action runs. */
+/* Adds a forward and marks it as one beside which the next action runs. */
 static void add_forward_with_next(struct actions *a, uint32_t chunk, uint32_t unit)
 {
     actions_add(a, ACTION_FORWARD, chunk, unit);
@@ -46,8 +46,8 @@ void order_all_forward(struct actions *a, const struct choices *c, uint32_t stag
 /* Adds the actions of a stage in the order of 1F1B (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top).
  * With k subsequences it is the order of Seq1F1B (Sun et al., arXiv 2406.03488, section 3.2), which begins with pp -
  * stage + k - 2 units. If the pipeline splits the backward, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and
- * figure 3): the gradients of weights come `stage` units late and fill the drain, and every stage then holds as much as
- * the first stage of 1F1B. Seq1F1B is changed in the same way. */
+ * figure 3): the gradients of weights come `stage` units after those of inputs and fill the drain, so that every stage
+ * holds as much as the first stage of 1F1B. Seq1F1B is changed in the same way. */
 void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_unit_count(c), weights = 0;

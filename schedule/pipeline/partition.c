@@ -23,7 +23,8 @@ enum { STEPS_MAX = 200 };
 
 struct partition_search {
     const struct partition *p;
-    double begin, target_s; /* begin of a piece, and the seconds that it is to take */
+    /* the first token of a piece, and the seconds that the piece is to take */
+    double begin, target_s;
 };
 
 /* Returns the root of a function whose sign changes between low and high. */
@@ -62,7 +63,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     return find_root(piece_over_target, &search, begin, all);
 }
 
-/* Returns by how many seconds the last piece exceeds target_s if each of the others takes target_s. */
+/* Returns by how many seconds the last piece exceeds target_s if each piece before it takes target_s. */
 static double last_over_target(double target_s, void *context)
 {
     const struct partition_search *search = context;

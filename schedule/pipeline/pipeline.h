@@ -21,9 +21,10 @@ enum { PIPELINE_UNITS_MAX = 65000 };
 
 enum action_kind {
     ACTION_FORWARD,
-    ACTION_BACKWARD, /* gradients of inputs and, unless the pipeline splits them off, of weights */
-    ACTION_WEIGHTS,  /* the gradients of weights, if the pipeline splits them off */
-    ACTION_SEND_KV,  /* sends a unit's keys and values to the stages that will share later units */
+    /* the gradients of inputs and, unless the pipeline splits the backward, of weights */
+    ACTION_BACKWARD,
+    ACTION_WEIGHTS, /* the gradients of weights, if the pipeline splits the backward */
+    ACTION_SEND_KV, /* sends a unit's keys and values to the stages that will share later units */
     /* receives the gradients of these keys and values, which the sharing stages have summed */
     ACTION_RETURN_KV,
     ACTION_KIND_COUNT
@@ -45,12 +46,12 @@ struct actions {
 void actions_release(struct actions *actions);
 void actions_add(struct actions *actions, enum action_kind kind, uint32_t chunk, uint32_t unit);
 
-/* Fills *actions with those of a stage, in the order of the pipeline that was chosen. */
+/* Adds the actions of a stage to *actions, in the order of the pipeline of the choices. */
 void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage);
 
 struct pipeline {
     const char *name, *summary;
-    /* cuts micro-batches into subsequences; false: another pipeline does so in the same order */
+    /* can cut micro-batches into subsequences; false: another pipeline has the same order with subsequences */
     bool has_subsequences;
     bool splits_backward; /* gradients of weights are actions of their own */
     /* number of chunks of layers on a stage: 1 or 2; 0: as many as the request says */
@@ -72,7 +73,8 @@ bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_unit_count(const struct choices *choices);
 uint32_t pipeline_chunk_count(const struct choices *choices); /* number of chunks of all stages */
-/* Returns the number of chunks that a stage has a part in. */
+/* Returns the number of chunks in which a stage has a part: all, if stages share subsequences; else those that are
+ * placed on it. */
 uint32_t pipeline_chunk_count_of_stage(const struct choices *choices);
 /* Return the v-th chunk of a stage, and the stage of a chunk. */
 uint32_t pipeline_chunk_of_stage(const struct choices *choices, uint32_t stage, uint32_t v);
@@ -90,9 +92,9 @@ bool pipeline_is_plain(const struct choices *choices);
  * since Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
-/* Fills returns[] of a stage's actions, if stages do not share subsequences. returns[i]: the stage's first later action
- * whose input another stage made after it had received the message of action i, so that the input proves that the
- * message has arrived; PIPELINE_NEVER: there is no such action, or action i sends nothing. */
+/* Fills returns[] for the actions of a stage; stages must not share subsequences. returns[i] is the stage's first later
+ * action with an input that another stage made after it had received the message of action i: the input proves that
+ * this message has arrived. PIPELINE_NEVER: there is no such action, or action i sends nothing. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);

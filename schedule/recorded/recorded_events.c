@@ -1,4 +1,4 @@
-/* Functions of the makers of a recorded schedule that report a fault of an event and return its layer. */
+/* Functions about one event of a recording: an error message that names it, and its layer. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include "base/c_locale.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group of ranks is a product of progressions. One progression is `size` ranks that are `stride` apart; the first in
- * the list has the least stride. */
+/* A progression: `size` ranks that are `stride` apart. A group of ranks is a product of progressions, of which the
+ * first has the least stride. */
 struct progression {
     int64_t stride, size;
 };
@@ -51,7 +51,7 @@ struct axis_strides {
     uint32_t count;
 };
 
-/* Adds the strides that a group needs. Returns false if it is no group of a mesh with the others. */
+/* Adds the strides that a group needs. Returns false if no mesh has this group and those before it. */
 static bool add_strides_of_group(struct axis_strides *cuts, const struct step_group *group,
                                  int64_t world)
 {

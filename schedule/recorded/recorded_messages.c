@@ -28,8 +28,8 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank)
 
 /* ---- rings ---- */
 
-/* Returns how many ranks further in its group, as a ring, a message goes: 1 to rank_count - 1; 0 if one of the two
- * ranks is not in the group. */
+/* Returns by how many ranks a message goes around the ring of its group: 1 to rank_count - 1; 0 if one of the two ranks
+ * is not in the group, or if the event has no group. */
 static int64_t ring_distance_of(const struct recorded_maker *m, const struct step_event *event)
 {
     if (event->group == UINT32_MAX)
@@ -106,8 +106,8 @@ static bool same_group(const struct step_group *a, const struct step_group *b)
            memcmp(a->ranks, b->ranks, a->rank_count * sizeof *a->ranks) == 0;
 }
 
-/* Returns the next event, from `from` on, that is a message in the queue with rank `peer` in a group; r->events if
- * there is none. */
+/* Returns the next event, from `from` on, that is a send to rank `peer` in a group (sends false: a receive from it);
+ * r->event_count if there is none. */
 static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
                                    uint32_t peer, const struct step_group *group)
 {
@@ -187,7 +187,8 @@ static enum status check_receives(struct recorded_maker *m, const struct step_re
     return STATUS_OK;
 }
 
-/* Finds the receives of what one rank sends to another, and receives that have no send. */
+/* Matches what the current recording's rank sends to the rank of *to with that rank's receives. It is an error if a
+ * send or a receive is left over. */
 static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;

@@ -80,7 +80,8 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
 
 /* ---- ops ---- */
 
-/* Adds the op of an event to a stream of the schedule, in the order of its stream of the program. */
+/* Adds the op of an event to stream `on` of the schedule, and returns its id. The op waits for what its stream of the
+ * program has waited for, and later ops of that stream wait for it. */
 static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t on,
                              const struct work *work, struct recorded_operands operands)
 {
@@ -120,7 +121,8 @@ static enum work_kind copy_kind_of(const struct recorded_maker *m, const struct 
 
 /* ---- collectives and copies ---- */
 
-/* Makes the stream wait for the collective that writes what wait_tensor reads. */
+/* Makes the stream of a wait_tensor event wait for the collective that writes what the event reads; does nothing if
+ * none is pending. */
 static void join_collective(struct recorded_maker *m, const struct step_event *event)
 {
     const struct step_tensor *x = recorded_read_tensor(m, event, 0);
@@ -170,8 +172,8 @@ static bool is_collective_or_copy(const struct recorded_maker *m, uint32_t numbe
                                           : copy_kind_of(m, event) != WORK_OPAQUE;
 }
 
-/* Reads event `number`, a collective or a copy. A collective that c10d issues runs in its stream unless it is
- * asynchronous; all others are queued. */
+/* Sets *move to the work and the stream of event `number`, a collective or a copy. Copies, barriers and the synchronous
+ * collectives of c10d run in their stream; other collectives are queued. */
 static enum status read_move(struct recorded_maker *m, uint32_t number, struct recorded_move *move)
 {
     const struct step_event *event = &m->recording->event[number];
@@ -241,8 +243,8 @@ static struct recorded_operands operands_of_move(struct recorded_maker *m, uint3
     return (struct recorded_operands){&view[0], &view[1], 1, 1};
 }
 
-/* Makes the buffers for the bytes that collectives and copies move. What is read of them is first written by ops
- * without cost, which come before all others. */
+/* Makes the buffers for the bytes that collectives and copies move. Ops without cost, before all others, first write
+ * those that are read, except in copies from the host. */
 static enum status add_wires(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;
@@ -263,7 +265,7 @@ static enum status add_wires(struct recorded_maker *m)
     return status;
 }
 
-/* Adds a collective or a copy. */
+/* Adds the op of a collective or a copy; a send and a receive that together are one shift get one op. */
 static enum status add_move(struct recorded_maker *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];

@@ -34,7 +34,7 @@ struct recorded_maker {
 enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Storages that one op writes first. */
+/* Storages that are written first by the same op. */
 enum { RECORDED_WRITES_MAX = 8 }; /* of one opaque op */
 struct recorded_first_writes {
     struct view view[RECORDED_WRITES_MAX];
@@ -58,7 +58,7 @@ void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
 /* Records that `op` writes these storages first. */
 void recorded_set_first_writer(struct recorded_maker *m,
                                const struct recorded_first_writes *first_writes, uint32_t op);
-/* Notes the storages that an event names as touched by `op`. */
+/* Records `op` as the last op so far that uses the storages which an event names. */
 void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op);
 /* Sets the free sets of all storages that the recording frees. */
 void recorded_set_free_sets(struct recorded_maker *m);
@@ -72,13 +72,13 @@ struct recorded_wire {
 /* Returns the buffer of a wire, from its first element to its last. Makes the buffer if there is none yet. */
 struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
 
-/* Lays the ranks on a mesh whose axes every group of all recordings is made of, and so are the ranks that were
- * recorded.
- */
+/* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the
+ * ranks that were recorded; otherwise it is an error. */
 enum status recorded_make_mesh(struct recorded_maker *m);
-/* Adds the groups of the current recording that no recording before it has. */
+/* Sets m->group_of_program for the groups of the current recording, and adds those that no recording before it has. */
 void recorded_add_groups(struct recorded_maker *m);
-/* Adds the role of the present recording: the ranks that it represents. A single recording represents all ranks. */
+/* Adds the role of the current recording: the ranks that it represents. A single recording represents all ranks, and
+ * adds no role. */
 void recorded_add_role(struct recorded_maker *m);
 
 /* ---- messages (recorded_messages.c) ---- */
@@ -91,11 +91,12 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank);
 /* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive
  * there. */
 enum status recorded_match_messages(struct recorded_maker *m);
-/* Returns the work of a message. */
+/* Sets *work to the work of a message; an error if it is no shift in a ring and no message between recorded ranks. */
 enum status recorded_message_work(const struct recorded_maker *m, uint32_t event,
                                   struct work *work);
 
-/* Returns the work of an operator that is no collective. */
+/* Sets *work to the work of an operator that is no collective; an error if a product or an attention has other tensors
+ * than are expected. */
 enum status recorded_operator_work(const struct recorded_maker *m, uint32_t event,
                                    struct work *work);
 
@@ -103,7 +104,7 @@ enum status recorded_operator_work(const struct recorded_maker *m, uint32_t even
  * is none. */
 uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
 
-/* Returns the work of a collective. */
+/* Sets *work to the work of a collective or a message; an error if its kind is not predicted, or if it has no group. */
 enum status recorded_collective_work(const struct recorded_maker *m, uint32_t event,
                                      struct work *work);
 

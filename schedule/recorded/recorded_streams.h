@@ -47,7 +47,7 @@ struct recorded_streams {
     struct recorded_mark *mark;
     uint32_t mark_count;
     size_t mark_capacity;
-    /* by stream of the schedule: what its ops have waited for */
+    /* by stream of the schedule: the ops for which its ops have waited so far */
     struct recorded_clock waited_clock[IR_STREAMS_MAX];
     /* [storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
     uint32_t *pending_collective;
@@ -61,8 +61,9 @@ struct recorded_operands {
     uint8_t read_count, write_count;
 };
 
-/* Returns the stream of the program with this handle, which is made if there is none yet. queue_of: the group whose queue
- * of messages it is; UINT32_MAX: it is a stream of kernels. The pointer is valid until the next call. */
+/* Returns the stream of the program with this handle, which is made if there is none yet. queue_of: the group of which
+ * it is a queue of collectives or messages; UINT32_MAX: it is a stream of the program. The pointer is valid until the
+ * next call. */
 struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t handle,
                                             uint32_t queue_of);
 
@@ -71,8 +72,8 @@ struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t ha
 int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream *row,
                                  enum stream_class class);
 
-/* Adds an op that waits for what a clock names, and returns its id. A wait that an earlier op on its stream has is left
- * out. */
+/* Adds an op that waits for the ops that a clock names, and returns its id. Waits that earlier ops on its stream have
+ * are left out. */
 uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
                          struct recorded_operands operands, struct op_tags tags,
                          const struct recorded_clock *clock);

@@ -92,12 +92,13 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
                                                                       : SCALING_BLOCK;
     }
     if (work->opaque.m < 1 || work->opaque.n < 1 || work->opaque.k < 1)
-        *work = (struct work){.kind = WORK_OPAQUE}; /* a product of no elements is no kernel */
+        /* a product without elements launches no kernel */
+        *work = (struct work){.kind = WORK_OPAQUE};
     return STATUS_OK;
 }
 
-/* A convolution costs what the product of its unfolded input does. One of few terms, as of a depthwise one, is limited
- * by memory. */
+/* Sets the work of a convolution to that of the product of its unfolded input. Changes nothing, so that its bytes
+ * decide, if each result has few terms, as in a depthwise convolution. */
 static void convolution_work(const struct recorded_maker *m, const struct step_event *event,
                              struct work *work)
 {
@@ -207,9 +208,9 @@ static bool have_same_layout(const struct step_tensor *a, const struct step_tens
     return reach == count_elements(a);
 }
 
-/* Returns the number of elements that an elementwise kernel accesses one by one: all if it broadcasts, strides or mixes
- * floating-point types, 0 if it accesses several at once. Kernels over lists of tensors do not stride; for kernels that
- * Inductor writes, the strides of their tensors decide. */
+/* Returns the number of elements that an elementwise kernel accesses one by one: all, if it broadcasts, strides or
+ * mixes floating-point dtypes; 0, if it accesses several at once. Kernels over lists of tensors do not stride; for
+ * kernels that Inductor writes, the strides of their tensors decide. */
 static double elements_touched_singly(const struct recorded_maker *m,
                                       const struct step_event *event)
 {
@@ -226,7 +227,8 @@ static double elements_touched_singly(const struct recorded_maker *m,
     return 0;
 }
 
-/* Returns the elements of a kernel that memory does not limit, times its passes over them (docs/costs.md). */
+/* Returns the number of elements that a kernel processes more slowly than memory moves them, times its passes over them
+ * (docs/costs.md); 0: memory limits the kernel. */
 static double slow_elements(const struct recorded_maker *m, const struct step_event *event)
 {
     enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */

@@ -56,9 +56,9 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
 
 /* ---- free blocks, sorted by size and then by address, both falling ---- */
 
-/* Returns the number of a pool's free blocks that come before (size, address) in the list, which falls by size. In
- * steps with many units most free blocks are large; in a rising list each small block that is added or removed would
- * move all of them. */
+/* Returns the number of a pool's free blocks that come before (size, address) in the list, which is sorted by falling
+ * size: most free blocks are large in steps with many units, and in a list of rising sizes each small block that is
+ * added or removed would move all of them. */
 static uint32_t find_free_position(const struct caching_allocator *a,
                                    const struct caching_free *list, uint64_t size, uint64_t address)
 {
@@ -160,7 +160,7 @@ static bool is_small(int pool)
     return pool % 2 == 0;
 }
 
-/* True if `bytes` more would exceed the device's limit. */
+/* True if `bytes` more reserved bytes would exceed the limit; false if there is no limit. */
 static bool would_exceed_limit(const struct caching_allocator *a, uint64_t bytes)
 {
     return a->limit_bytes > 0 && a->reserved_bytes + bytes > a->limit_bytes;
@@ -194,7 +194,7 @@ static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t addres
     return row;
 }
 
-/* Adds a block of new memory, after the last address of its pool. */
+/* Adds a block of `bytes` new bytes, at the next unused address of its pool, and returns its row. */
 static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes, uint32_t before)
 {
     uint64_t address = a->next_address[pool];
@@ -263,7 +263,8 @@ static void release_all_free_pages(struct caching_allocator *a)
             release_free_pages(a, row);
 }
 
-/* Returns a block of at least `rounded` bytes, which is in no list, at the end of the growing segment. */
+/* Returns a block of at least `rounded` bytes at the end of the growing segment, to which it adds the pages that are
+ * missing. The block is in no list. */
 static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     for (bool tried = false;; tried = true) {

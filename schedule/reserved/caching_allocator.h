@@ -43,8 +43,8 @@ struct caching_allocator {
     bool is_expandable;   /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
-    uint32_t count,
-        spare_row; /* spare_row: 1 + the first row without a block, linked by block_after */
+    uint32_t count;     /* rows of `block`, with and without a block */
+    uint32_t spare_row; /* 1 + the first row without a block, linked by block_after; 0: none */
     size_t capacity;
     struct caching_free {
         uint32_t *row; /* the pool's free blocks, by falling size, then by falling address */

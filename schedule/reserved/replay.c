@@ -14,8 +14,8 @@ struct buffers_by_first_op {
     const struct role *role;
     uint32_t buffer_begin, buffer_end; /* the role's buffers lie in this range */
     uint32_t *first_op_of_buffer;      /* [buffers] the first op that touches each; IR_NONE: none */
-    uint32_t *buffer,
-        *op; /* those that do not stay throughout, and their first ops, in their order */
+    /* the buffers that are not persistent, in the order of their first ops, and these ops */
+    uint32_t *buffer, *op;
     uint32_t count;
 };
 
@@ -64,7 +64,7 @@ static uint32_t last_op_of(const struct buffers_by_first_op *c, uint32_t buffer,
     return last;
 }
 
-/* True if AdamW keeps a moment in the buffer. Of a recorded step the states of an optimizer are taken for moments. */
+/* True if the buffer holds a moment of AdamW or, in a recorded step, any state of an optimizer. */
 static bool is_moment(const struct ir *ir, uint32_t b)
 {
     const uint16_t binding = ir->buffer.binding[b];
@@ -101,8 +101,8 @@ static void add_persistent(struct replay *r, const struct buffers_by_first_op *c
     }
 }
 
-/* Returns an array with an element for each buffer of the role, from c->buffer_begin on: the bundle of the buffer, if each tensor of it
- * is allocated by itself; IR_NONE16 if the buffer is one block. */
+/* Returns an array with an element for each buffer of the role, from c->buffer_begin on: its bundle, if each tensor of
+ * the bundle is allocated by itself; IR_NONE16 if the buffer is one block. */
 static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
@@ -192,7 +192,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             add_persistent(r, &c, true, late);
             moments = IR_NONE;
         }
-        /* from the third copy on: the op is as far after the previous copy as that is after the one before it */
+        /* from the third copy on: an op is as far after that of the copy before as that is after the one of the copy
+         * before it */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->row_count - row[i].rows_back],
                                      *a = b - row[i].rows_back;
@@ -227,7 +228,8 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* The copies of an iteration of a run. end_op: the end of all iterations of the run. */
+/* The copies of an iteration of a run that the short list leaves out. first_op: the first op of the first copy. end_op:
+ * the op after all iterations of the run. */
 struct repeated_copies {
     uint32_t first_op, ops_per_copy, count, end_op;
 };
@@ -245,8 +247,8 @@ struct replay_pass {
     uint32_t next_run; /* number of the run of the short list whose copies come next */
     struct repeated_copies copies;
     uint32_t next_copy_op; /* the op with which the next copy begins; IR_NONE: there is none */
-    /* the allocator's states at the last boundaries between copies of this run; that of boundary n is at n modulo
-     * STATES */
+    /* hashes of the allocator's state (allocator_state_at()) at the last boundaries between copies of this run; that of
+     * boundary n is at n modulo STATES */
     uint64_t boundary_state[STATES];
 };
 
@@ -282,7 +284,7 @@ static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, 
     return state;
 }
 
-/* Adds a number of ops to the op after which each block is freed, if that is before `end`. */
+/* Delays by `ops` ops the freeing of each block that is to be freed at op `op` or later, but before op `end`. */
 static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
 {
     for (int moves = 0; moves < 2; moves++)
@@ -291,7 +293,8 @@ static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uin
             uint32_t last = b->is_used ? last_op_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
-            if (moves == 0) { /* collects the blocks that are freed at that op, to move them */
+            /* empties that op's list; in the second pass its blocks join other lists */
+            if (moves == 0) {
                 pass->freed_buffers[last] = 0;
                 continue;
             }
@@ -300,7 +303,8 @@ static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uin
         }
 }
 
-/* Sets the next boundary to the first copy of the first run of the role from number `run` on. */
+/* Sets pass->copies and the next boundary to the first copy of the first run of the role whose number is `run` or
+ * more. */
 static void set_next_run(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;

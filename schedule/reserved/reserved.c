@@ -117,7 +117,7 @@ const char *reserved_part_label(enum reserved_part part)
 
 /* ---- NCCL ---- */
 
-/* The ways in which the ops of a role use a group. */
+/* The connections of NCCL that an op needs in its group, as bits: those of rings, of trees, and to each peer. */
 enum memory_use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static const uint8_t use_of[WORK_KIND_COUNT] = {
@@ -185,7 +185,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         uint8_t what = use_of[ir->op.kind[op]];
         bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
-        if (what != 0 && !norm) /* the group of the norm has the communicator of all ranks */
+        if (what != 0 && !norm) /* the norm's group uses the communicator of all ranks */
             use[work_comm_group(ir_work(ir, op))] |= what;
     }
     /* the communicator of all ranks, for the loss and the norm of the gradients */
@@ -237,7 +237,7 @@ static void find_bundles(const struct ir *ir, const struct replay *replay, bool 
     }
 }
 
-/* Allocates a tensor that has a share of a bundle's elements, of `each` bytes. */
+/* Allocates a tensor of `share` of a bundle's elements, each of `each` bytes. */
 static void load_tensor(struct caching_allocator *a, const struct bundle *bundle, double share,
                         uint32_t each)
 {
@@ -246,9 +246,10 @@ static void load_tensor(struct caching_allocator *a, const struct bundle *bundle
         caching_alloc(a, bytes);
 }
 
-/* Allocates all parameters of a role, as module.to(device) in deepspeed/runtime/engine.py does. A rank's parts are then
- * copied one after the other into memory that wholes have left, and defragment() (deepspeed/runtime/zero/utils.py)
- * moves them through the host and empties the cache, so that nothing of this is left when the first step begins. */
+/* Allocates all parameters of a role whole, as module.to(device) in deepspeed/runtime/engine.py does, and does not free
+ * them. In DeepSpeed a rank's parts are then copied one after the other into memory that whole parameters have left,
+ * and defragment() (deepspeed/runtime/zero/utils.py) moves them through the host and empties the cache, so that nothing
+ * of this is left when the first step begins. */
 static void load_parameters(struct caching_allocator *a, const struct ir *ir,
                             const struct replay *replay, uint32_t each)
 {
@@ -287,7 +288,7 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     uint32_t count = 0;
     struct replay_stay *row = heap_alloc((size_t)replay->row_count + 1, sizeof *row);
     struct replay_stay *leaving = heap_alloc((size_t)replay->row_count + 1, sizeof *leaving);
-    const struct replay_stay *next = leaving; /* the first that is still in use */
+    const struct replay_stay *next = leaving; /* the first of `leaving` that is still in use */
     int64_t used[64] = {0}, most[64] = {0};
     uint64_t total = 0;
     for (uint32_t i = 0; i < replay->row_count; i++)

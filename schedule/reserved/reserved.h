@@ -54,13 +54,14 @@ struct reserved {
 };
 
 /* The settings of a framework's allocator, and the memory that the framework keeps in it besides the schedule's
- * tensors: that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
+ * tensors: that of step_bucket_bytes() and step_rotary_tables(). All members are zero for a schedule that no framework
+ * runs. */
 struct reserved_options {
     bool has_expandable_segments; /* expandable_segments:True */
     bool gathers_in_own_pool;     /* gathered parameters are allocated on a stream of their own */
     struct replay_options replay;
-    /* Bytes of a parameter that all ranks hold whole before the first step, after which nothing of them stays in the
-     * allocator; 0: no rank does. */
+    /* The bytes of an element of the parameters, if every rank has all of them whole before the first step; nothing of
+     * them then stays in the allocator. 0: no rank has them whole. */
     uint32_t whole_parameter_bytes;
     uint64_t bucket_bytes;
     uint64_t table_bytes[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
