@@ -36,7 +36,7 @@ struct discard {
     bool *is_shared; /* per buffer: ops of other layers, or of the backward, write it too */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
-    /* per buffer: the last search (make_again()) in which an op reads it; 0: none */
+    /* per buffer: the number of the last search (make_again()) that needs it; 0: none does */
     uint32_t *needed_in_search;
     uint32_t search_count;
     uint32_t *repetition_of_op; /* per op of the forward; IR_NONE: none */
@@ -88,8 +88,8 @@ static void mark_buffers(struct discard *d, const struct op_list *list)
     }
 }
 
-/* Finds the buffers that the forward of one layer does not write alone, and the persistent ones. They are not dropped,
- * and a repeated op writes the same buffer. */
+/* Sets is_shared of the buffers that the forwards of several layers, or a forward and other ops, write, and of
+ * persistent buffers. They are not dropped; a repeated op writes the same buffer again. */
 static void find_shared_buffers(struct discard *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
@@ -248,7 +248,7 @@ static void rewrite_backward(struct discard *d, const struct op_list *in, uint32
     }
 }
 
-/* Extends lifetimes of what is repeated as the implementation does in the forward. */
+/* Adds the lifetime extensions of the forward (e->extension) for the repeated buffers and ops, too. */
 static void repeat_lifetime_extensions(struct discard *d)
 {
     const uint32_t count = d->e->extension_count;

@@ -27,11 +27,13 @@ struct segment { /* a layer's forward of one unit: positions in the list */
     bool is_repeated; /* its forward has been repeated */
 };
 
-/* The origin of a buffer of attention's forward. If several values apply, the last of them counts. */
+/* The origin of a buffer of attention's forward. FROM_HERE: it is made from the rank's own tensors. FROM_RANKS: it is
+ * received from other ranks, or made from such buffers. FROM_CORE: it is made from the result of attention's core. If
+ * several values apply, the last of them counts. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
 struct buffer_mark { /* what is known of a buffer */
-    /* the buffer that the repeated forward writes in its place; IR_NONE: none */
+    /* the buffer that the repeated forward writes in place of this one; IR_NONE: none */
     uint32_t repeated_buffer;
     uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
     /* 1 + the last segment in which an op that writes it is not repeated */
@@ -127,9 +129,9 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 }
 
 /* True if a forward op need not be repeated because each buffer that it writes is saved, or is read only by ops that
- * need not be repeated either. It is true only of ops of attention; with SELECTIVE_OP, of any op. For an op that writes
- * nothing (a wait of the host) it returns `after`, the answer for the next op. The caller walks the segment backwards,
- * and has marked in `needed` the buffers that the backward and the ops after this one read. */
+ * need not be repeated either. It can be true only of ops of attention; with SELECTIVE_OP, of any op. For an op that
+ * writes nothing (a wait of the host) it returns `after`, the answer for the next op. The caller walks the segment
+ * backwards, and has set needed_until of the buffers that the backward and the later repeated ops read. */
 static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
@@ -217,7 +219,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
         uint32_t buffer = ir_touched_buffer(ir, op, k);
         struct buffer_mark *mark = &r->mark[buffer];
         bool shared = mark->is_cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
-        /* the repetition of a cache would have the same values */
+        /* a cache gets no second buffer, since its repetition writes the same values */
         if (mark->repeated_buffer == IR_NONE && !shared)
             mark->repeated_buffer = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
@@ -278,7 +280,7 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
     }
 }
 
-/* Extends lifetimes in the repeated forward as the implementation does in the first one. */
+/* Adds the lifetime extensions of the first forward (e->extension) for the repeated buffers and ops, too. */
 static void repeat_lifetime_extensions(struct recompute *r)
 {
     uint32_t count = r->e->extension_count;

@@ -51,7 +51,7 @@ static inline void first_uses_add_touch(struct first_uses *first_uses, const str
 void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
                         const struct order *order);
 
-/* Lowers a clock to the minimum of two, column by column. */
+/* Sets each column of `clock` to that of `other` if that is smaller. */
 static inline void first_uses_lower_clock(uint32_t *clock, const uint32_t *other, uint32_t width)
 {
     for (uint32_t i = 0; i < width; i++)

@@ -87,7 +87,7 @@ void order_add_wait(struct order *order, uint32_t op)
         return;
     uint32_t *row = clock_of_open_op(order);
     uint8_t stream = order->stream_of_op[op - order->first_op];
-    /* Everything that had to end before an op started has ended when the op has ended. */
+    /* The open op starts after this op already, and so after all that had to end before this op started. */
     if (stream != ORDER_ON_HOST && row[stream] > op)
         return;
     raise_clock(row, order_clock_of(order, op), order->clock_width);

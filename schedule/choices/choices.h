@@ -34,7 +34,8 @@ struct attention_axes {
 };
 extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 
-/* The ranks that are neighbours in the order of ranks: the head ranks or the context ranks. */
+/* The ranks of a sequence that are neighbours in the order of ranks. HEAD_FIRST: its head ranks. CONTEXT_FIRST: its
+ * context ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
 /* The parts of sharded parameters that each rank has on the device before the first step. SHARDED: only its own. WHOLE:
@@ -90,8 +91,8 @@ enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 /* ON: the tensors of a chunk that other chunks read later are kept on the host. OFF: they are not. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
-/* The rank that copies the tensors of a chunk to the host and back: every rank its own part, or one rank the parts of
- * all ranks, which it then scatters. That rank is the chunk's number modulo the number of head ranks. */
+/* The rank that copies the tensors of a chunk to the host and back. EACH: every rank copies its own part. ONE: one head
+ * rank, number (chunk modulo number of head ranks), copies the parts of all and scatters what it gets back. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
 /* The division of tokens among tensor ranks outside the products, and the way in which products get their input.
@@ -218,8 +219,8 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
-/* KEEP: the q, k and v that latent attention expands are kept for the backward, where all activations are. RECOMPUTE:
- * they are made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+/* KEEP: the q, k and v that latent attention expands are kept for the backward, if all activations are. RECOMPUTE: they
+ * are made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
 /* Modules of a layer that drop what they made, where activations are otherwise kept, and make it again for the backward
@@ -259,10 +260,10 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
-/* What runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: where a forward of one
- * micro-batch follows a backward of another, both run together, layer by layer, and the exchanges of one beside the
- * computation of the other. DELAYED_WGRAD: the same, and a backward computes the gradients of weights after those of
- * inputs, the experts' beside the exchange that follows. */
+/* The computation that runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: where a
+ * forward of one micro-batch follows a backward of another, both run together, layer by layer, and the exchanges of one
+ * beside the computation of the other. DELAYED_WGRAD: the same, and a backward computes the gradients of weights after
+ * those of inputs, the experts' beside the exchange that follows. */
 enum expert_overlap {
     EXPERT_OVERLAP_NONE,
     EXPERT_OVERLAP_MICRO_BATCH,
@@ -278,8 +279,8 @@ enum cuda_graphs {
     CUDA_GRAPHS_STEP,
     CUDA_GRAPHS_COUNT
 };
-/* The form of latent attention's keys and values that head ranks send: those of all heads, or the normed latents, from
- * which each rank then makes the keys and values of its own heads. */
+/* The form in which head ranks send the keys and values of latent attention. EXPANDED: the keys and values of all
+ * heads. LATENT: the normed latents, from which each rank makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
 /* The dropout of attention scores. MODEL: as the model does; OFF, ON: as the user asks. */
@@ -336,8 +337,8 @@ enum loss_choice {
 
 struct profile; /* schedule/choices/profile.h */
 
-/* The choices that resolve_choices() takes from the request as they are: members of both structs. COPIED(member): in
- * the order of struct request, with the enum of the values. */
+/* The choices that resolve_choices() takes from the request as they are: members of both structs. Each has a row
+ * COPIED(member), with the enum of its values. */
 #define COPIED_CHOICES(COPIED)                                                                     \
     COPIED(scope)              /* enum scope */                                                    \
     COPIED(up_projection)      /* enum up_projection */                                            \
@@ -433,7 +434,7 @@ struct choices {
 
     /* ---- the batch ---- */
     int64_t seq; /* tokens of one sequence */
-    /* sequences of a step; of a micro-batch of one data-parallel index */
+    /* sequences of a step; sequences of a micro-batch, for each data-parallel index */
     int64_t global_batch, micro_batch;
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
     /* the documents of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */

@@ -31,9 +31,10 @@ struct kept_products {
     bool q, k, v, o, gate, up, down;
 };
 
-/* Returns the answer for a layer without experts and without latent attention; all are false unless activations are
- * selective-op. torchtitan's policy counts the products without a bias (aten.mm) of a layer in the order in which they
- * are called, and keeps the first, third and so on; a product with a bias is aten.addmm, which it always keeps. */
+/* Returns the products whose results are kept, for a layer without experts and without latent attention; all are false
+ * unless activations are selective-op. torchtitan's policy counts the products without a bias (aten.mm) of a layer in
+ * the order in which they are called, and keeps the first, third and so on; a product with a bias is aten.addmm, which
+ * it always keeps. */
 struct kept_products kept_products_of(const struct choices *choices);
 /* True if activations keep what attention's core made, while the rest of the layer is recomputed. */
 bool kept_core_alone(const struct choices *choices);

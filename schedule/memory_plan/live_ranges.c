@@ -129,9 +129,9 @@ static void sort_into_classes(struct live_range_survey *s)
         lower_clocks(s, &s->class[s->class_of[CLASS_EARLY]]);
 }
 
-/* Returns the first op of class c whose first use is ordered after op f of `stream`: on the host, one that is listed
- * after f; on another stream, one whose clock is beyond f. If there is none: f + 1, or LIVE_RANGES_NEVER if a first use
- * is listed after f. */
+/* Returns the first op that is a first use of class c and is ordered after op f of `stream`: on the host, one that is
+ * listed after f; on a stream, one whose clock is beyond f. If there is none: f + 1, or LIVE_RANGES_NEVER if a first
+ * use of the class is listed after f. */
 static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, uint32_t stream,
                                 uint32_t f)
 {

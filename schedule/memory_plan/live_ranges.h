@@ -72,7 +72,7 @@ static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, u
     return t->end_ops + (size_t)i * t->class_count;
 }
 
-/* True if two live ranges must have bytes of their own. */
+/* True if live ranges a and b must not share bytes: neither has ended when the other starts. */
 static inline bool live_ranges_conflict(const struct live_ranges *t, uint32_t a, uint32_t b)
 {
     return live_ranges_end_ops(t, a)[t->class_of_range[b]] > t->first_use[b] &&

@@ -37,8 +37,8 @@ static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, in
     figures->max_live_bytes[memory] = base + held;
 }
 
-/* Places the persistent buffers of a role at the start of the memories that are planned, and adds their bytes to
- * base. */
+/* Places the persistent buffers of a role at the start of the memories that are planned, and adds their bytes to base.
+ * The other buffers of the role get offset UINT64_MAX. */
 static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
                              uint64_t base[MEMORY_COUNT])
 {

@@ -13,7 +13,7 @@
 struct first_uses;
 struct order;
 
-/* Bytes of each memory, for the role with the largest arena. */
+/* Bytes of each memory, for one role; from offsets_plan(), those of the role with the largest arena. */
 struct offsets_figures {
     uint64_t planned_bytes[MEMORY_COUNT];
     /* the most bytes live at once if ops ran one after another in list order */

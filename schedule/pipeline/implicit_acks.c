@@ -55,8 +55,8 @@ static void find_acks_of_peer(const struct action_places *own, const struct acti
     struct action_places places = action_places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
-    /* answer[i]: our action that needs what the first of their actions from i on makes for us; PIPELINE_NEVER: none
-     * does */
+    /* answer[i]: the action of this stage that needs what the first of the peer's actions from i on makes for it;
+     * PIPELINE_NEVER: none does */
     for (uint32_t i = theirs.count; i-- > 0;) {
         uint32_t ours = receiving_action(own, peer, &theirs.action[i]);
         answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];

@@ -140,7 +140,8 @@ static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *
     return count;
 }
 
-/* Adds a group under the name that the program gave it, made distinct. */
+/* Adds group g of the recording, and returns its index. It has the name that the program gave it or, if that is no name
+ * of a schedule, "group"; a number is appended if another group has this name. */
 static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
                           uint32_t count)
 {

@@ -94,7 +94,7 @@ static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t 
     return op;
 }
 
-/* Finds the stream of the schedule for an event's work. */
+/* Sets *on to the stream of the schedule for an event's work of one class; an error if there are too many streams. */
 static enum status find_schedule_stream(struct recorded_maker *m, uint32_t number,
                                         enum stream_class class, uint8_t *on)
 {
@@ -107,7 +107,7 @@ static enum status find_schedule_stream(struct recorded_maker *m, uint32_t numbe
                : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
 }
 
-/* Returns the kind of copy between the device and its host; WORK_OPAQUE: the event is none. */
+/* Returns the kind of copy between the device and its host; WORK_OPAQUE: the event is no such copy. */
 static enum work_kind copy_kind_of(const struct recorded_maker *m, const struct step_event *event)
 {
     const struct step_tensor *to = recorded_written_tensor(m, event, 0);
@@ -351,7 +351,7 @@ static void add_record(struct recorded_maker *m, const struct step_event *event)
     *mark = (struct recorded_mark){event->cuda_event, clock};
 }
 
-/* Adds an op in which the host waits for a clock. */
+/* Adds an op in which the host waits for the ops that a clock names. */
 static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
                                  const struct recorded_clock *clock)
 {

@@ -34,8 +34,8 @@ struct recorded_maker {
 enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+enum { RECORDED_WRITES_MAX = 8 }; /* the most storages that one op writes first */
 /* Storages that are written first by the same op. */
-enum { RECORDED_WRITES_MAX = 8 }; /* of one opaque op */
 struct recorded_first_writes {
     struct view view[RECORDED_WRITES_MAX];
     uint32_t storage[RECORDED_WRITES_MAX];
@@ -108,8 +108,8 @@ uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
 enum status recorded_collective_work(const struct recorded_maker *m, uint32_t event,
                                      struct work *work);
 
-/* Returns the dtype that a collective of the schedule has for the data of a recorded one. A reduction needs a
- * floating-point dtype. */
+/* Returns the dtype that a collective of the schedule has for the data of a recorded one. A reduction gets the dtype of
+ * the data if that is a floating-point one of 16 bits or more, else fp32; all else moves bytes (DTYPE_U8). */
 enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
                                   enum work_kind kind);
 

@@ -14,7 +14,8 @@ struct recorded_clock {
 
 /* A stream of the program, or a queue of collectives. */
 struct program_stream {
-    /* of a queue: 0, or for messages how they are queued (enum message_queue_kind) and the other rank */
+    /* of a stream: the program's number for it; of a queue of collectives: 0; of a queue of messages: rank * QUEUES +
+     * enum message_queue_kind, where `rank` is the other rank (QUEUE_BATCHES: 0) */
     int64_t handle;
     uint32_t group_of_queue; /* the group whose collectives it queues; UINT32_MAX: it is a stream */
     uint32_t order_of_use;   /* of a stream: how many streams the program used before it */

@@ -192,8 +192,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             add_persistent(r, &c, true, late);
             moments = IR_NONE;
         }
-        /* from the third copy on: an op is as far after that of the copy before as that is after the one of the copy
-         * before it */
+        /* from the third copy on: the number of ops since the copy before is the same as between the two copies
+         * before */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->row_count - row[i].rows_back],
                                      *a = b - row[i].rows_back;
