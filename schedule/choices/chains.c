@@ -27,15 +27,15 @@ struct chain_row {
  * norm. A compiled norm's backward still reads 3 of these bytes. Tensor ranks that reduce this sum add before they
  * reduce it, over all tokens that they have gathered. */
 static const struct chain_row torchtitan[] = {
-    /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
+    /* bytes per element: float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
     {.kind = WORK_RMSNORM,
      .kernel_count = 8,
      .bytes_per_element = 36,
      .slow_passes = 2,
      .slow_bytes = 8 + 4},
-    /* product with the weight 4, the weight's gradient 6 + 2, a cast 6; product with x 8, rsqrt's derivative 12 + 4;
-     * mean 4; pow's derivative 8 + 8 + 12; sum of both gradients 12; a cast 6. The weight, the factor x and the mean
-     * broadcast */
+    /* bytes per element: product with the weight 4, the weight's gradient 6 + 2, a cast 6; product with x 8, rsqrt's
+     * derivative 12 + 4; mean 4; pow's derivative 8 + 8 + 12; sum of both gradients 12; a cast 6. The weight, the
+     * factor x and the mean broadcast */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 17,
      .bytes_per_element = 92,
@@ -45,14 +45,14 @@ static const struct chain_row torchtitan[] = {
      .kernels_compiled = 2,
      .sum_bytes = 9,
      .compiled_sum_bytes = 3},
-    /* a cast to fp32 6, the complex product 8, a cast back 6; the backward does the same */
+    /* bytes per element: a cast to fp32 6, the complex product 8, a cast back 6; the backward does the same */
     {.kind = WORK_ROPE, .kernel_count = 3, .bytes_per_element = 20},
     {.kind = WORK_ROPE_BACKWARD, .kernel_count = 3, .bytes_per_element = 20},
-    /* forward: silu 4, the product 6; backward: two products 12, silu's derivative 6 */
+    /* bytes per element: in the forward silu 4, the product 6; in the backward two products 12, silu's derivative 6 */
     {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 3, .bytes_per_element = 18},
-    /* The log-softmax moves 8, its gradient 12. It is slow, since it reads a row twice if that exceeds shared memory,
-     * as a row of 128K fp32 logits does. The casts and the zeros are ops of the schedule. */
+    /* Per element, the log-softmax moves 8 bytes, its gradient 12. Both are slow: their kernels read a row twice that
+     * exceeds shared memory, as one of 128K fp32 logits does. The casts and the zeros are ops of the schedule. */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 1,
      .bytes_per_element = 8,
@@ -63,9 +63,9 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 12,
      .slow_passes = 1.15,
      .slow_bytes = 12},
-    /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary: maximum 4, the maximum subtracted 8,
-     * exponentials 8, sum 4, the logarithm of the sum subtracted 8; both subtractions broadcast. Compiled, the first
-     * three and the sum are two kernels, one of which is the cast's */
+    /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary, bytes per element: maximum 4, the maximum
+     * subtracted 8, exponentials 8, sum 4, the logarithm of the sum subtracted 8; both subtractions broadcast.
+     * Compiled, the first three and the sum are two kernels, one of which is the cast's */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL,
      .kernel_count = 5,
      .bytes_per_element = 32,
@@ -73,8 +73,8 @@ static const struct chain_row torchtitan[] = {
      .slow_bytes = 16,
      .compiled_bytes = 16,
      .kernels_compiled = 2},
-    /* exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which broadcasts; one kernel
-     * if compiled. The schedule has the zeros and the cast */
+    /* bytes per element: exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which
+     * broadcasts; one kernel if compiled. The schedule has the zeros and the cast */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
      .kernel_count = 3,
      .bytes_per_element = 28,
@@ -82,8 +82,8 @@ static const struct chain_row torchtitan[] = {
      .slow_bytes = 8,
      .compiled_bytes = 12,
      .kernels_compiled = 1},
-    /* torch/distributed/tensor/_ops/_embedding_ops.py: the look-up 4; then a mask, which broadcasts, sets the rows of
-     * tokens in other ranks' parts of the table to zero 4 */
+    /* torch/distributed/tensor/_ops/_embedding_ops.py, bytes per element: the look-up 4; then a mask, which broadcasts,
+     * sets the rows of tokens in other ranks' parts of the table to zero 4 */
     {.kind = WORK_EMBEDDING,
      .kernel_count = 2,
      .bytes_per_element = 8,
@@ -98,7 +98,7 @@ static const struct chain_row torchtitan[] = {
  * cast and norm again in the backward, the second norm with its residual sum, which moves 12 + 6 / 2 bytes. */
 static const struct chain_row internevo[] = {
     {.kind = WORK_RMSNORM, .kernel_count = 2, .bytes_per_element = 6 + 6},
-    /* the gradient of x 10, the gradient of the weight 6, a cast back to 16 bits 6 */
+    /* bytes per element: the gradient of x 10, the gradient of the weight 6, a cast back to 16 bits 6 */
     {.kind = WORK_RMSNORM_BACKWARD, .kernel_count = 4, .bytes_per_element = 22, .kept_bytes = 15},
 };
 
@@ -106,45 +106,46 @@ static const struct chain_row internevo[] = {
  * InternEvo's. doc/install.md asks for torch 1.13.1, whose AdamW by default runs one operator after the other
  * (torch/optim/adamw.py, _single_tensor_adamw()). */
 static const struct chain_row internlm[] = {
-    /* compute_norm(): float() 6, apex's norm 4 */
+    /* compute_norm(), bytes per element: float() 6, apex's norm 4 */
     {.kind = WORK_SQUARE_SUM, .kernel_count = 2, .bytes_per_element = 10},
-    /* mul_() of the fp32 gradients */
+    /* mul_() of the fp32 gradients: 8 bytes per element */
     {.kind = WORK_CLIP, .kernel_count = 1, .bytes_per_element = 8},
-    /* flatten() 4 and a cast to fp32 6; weight decay 8, first moment 8 + 12, second moment 8 + 12, square root 8,
-     * division 8, eps 8, addcdiv_() 16; a copy to bf16 6 */
+    /* bytes per element: flatten() 4 and a cast to fp32 6; weight decay 8, first moment 8 + 12, second moment 8 + 12,
+     * square root 8, division 8, eps 8, addcdiv_() 16; a copy to bf16 6 */
     {.kind = WORK_ADAMW, .kernel_count = 12, .bytes_per_element = 10 + 88 + 6},
 };
 
-/* The chain that makes the gradient of tokens from the gradients of their 8 copies: zeros 2 / 8, index_put_() with sums
- * 6. */
+/* The chain that makes the gradient of tokens from the gradients of their 8 copies; bytes per element: zeros 2 / 8,
+ * index_put_() with sums 6. */
 static const struct cost_chain gradients_of_copies = {
     .kernel_count = 2, .bytes_per_element = 6.25, .scattered_bytes = 6};
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
  * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
 static const struct chain_row hf[] = {
-    /* product with the cosine 4; rotate_half: the negative of one half 2, and cat 4; product with the sine 4; sum 6.
-     * All of them stride or concatenate */
+    /* bytes per element: product with the cosine 4; rotate_half: the negative of one half 2, and cat 4; product with
+     * the sine 4; sum 6. All of them stride or concatenate */
     {.kind = WORK_ROPE,
      .kernel_count = 5,
      .bytes_per_element = 20,
      .slow_passes = 4.8,
      .slow_bytes = 20},
-    /* both products 8, the negative of one half 2; for both halves zeros and a copy 4 + 4, and their sum 6; the sum
-     * with the other product 6. The zeros and their sum do not stride */
+    /* bytes per element: both products 8, the negative of one half 2; for both halves zeros and a copy 4 + 4, and their
+     * sum 6; the sum with the other product 6. The zeros and their sum do not stride */
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 9,
      .bytes_per_element = 30,
      .slow_passes = 4.3,
      .slow_bytes = 20},
-    /* the log-softmax 8; Accelerate casts the logits once more, for the caller (convert_outputs_to_fp32()) 6 */
+    /* bytes per element: the log-softmax 8; Accelerate casts the logits once more, for the caller
+     * (convert_outputs_to_fp32()) 6 */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 2,
      .bytes_per_element = 14,
      .slow_passes = 2,
      .slow_bytes = 14},
-    /* Experts by grouped products (integrations/moe.py), of 8 copies of a token: rows by index 4; and back: times the
-     * weights 4, which broadcast, rows by index 4, the copies' sum 2 + 2 / 8 */
+    /* Experts by grouped products (integrations/moe.py), of 8 copies of a token, bytes per element: rows by index 4;
+     * and back: times the weights 4, which broadcast, rows by index 4, the copies' sum 2 + 2 / 8 */
     {.kind = WORK_PERMUTE, .kernel_count = 1, .bytes_per_element = 4, .gathered = 4},
     {.kind = WORK_UNPERMUTE,
      .kernel_count = 3,
@@ -153,8 +154,8 @@ static const struct chain_row hf[] = {
      .slow_bytes = 4,
      .gathered = 4,
      .unweighted = &gradients_of_copies},
-    /* the gradient of each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; the gradient of the weights 6 + 2, the
-     * product with the weights 4 */
+    /* bytes per element: the gradient of each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; the gradient of the
+     * weights 6 + 2, the product with the weights 4 */
     {.kind = WORK_UNPERMUTE_BACKWARD,
      .kernel_count = 6,
      .bytes_per_element = 22.25,
@@ -167,15 +168,15 @@ static const struct chain_row hf[] = {
  * those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it reads; a
  * norm's result is read by three products or by two, on average 2.5. */
 static const struct chain_row hf_autocast[] = {
-    /* pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
+    /* bytes per element: pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
     {.kind = WORK_RMSNORM,
      .kernel_count = 9,
      .bytes_per_element = 43,
      .slow_passes = 2,
      .slow_bytes = 8 + 8},
-    /* casts of the gradients 2.5 x 6, their sums 1.5 x 12; product with the weight 8, its gradient 12 + 4; rsqrt's
-     * derivative 12 + 4, product with x 8; mean 4 and a copy 8, pow's derivative 8 + 12, sum 12; the cast for the
-     * products before the norm 6 */
+    /* bytes per element: casts of the gradients 2.5 x 6, their sums 1.5 x 12; product with the weight 8, its gradient
+     * 12 + 4; rsqrt's derivative 12 + 4, product with x 8; mean 4 and a copy 8, pow's derivative 8 + 12, sum 12; the
+     * cast for the products before the norm 6 */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 18,
      .bytes_per_element = 131 - 18,
@@ -185,14 +186,15 @@ static const struct chain_row hf_autocast[] = {
      .kernels_compiled = 2,
      .sum_bytes = 18,
      .compiled_sum_bytes = 3},
-    /* product with the cosine 6, the negative of one half 2, cat 4, product with the sine 6, sum 12, cast 6 */
+    /* bytes per element: product with the cosine 6, the negative of one half 2, cat 4, product with the sine 6, sum 12,
+     * cast 6 */
     {.kind = WORK_ROPE,
      .kernel_count = 6,
      .bytes_per_element = 36,
      .slow_passes = 6,
      .slow_bytes = 30},
-    /* slow: the cast to fp32 6, both products 8 + 8, the negative of one half 2, copies of halves 4, the strided sum 6;
-     * not slow: casts to 16 bits 6 + 6, zeros 4, the other sum 6 */
+    /* bytes per element; slow: the cast to fp32 6, both products 8 + 8, the negative of one half 2, copies of halves 4,
+     * the strided sum 6; not slow: casts to 16 bits 6 + 6, zeros 4, the other sum 6 */
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 12,
      .bytes_per_element = 56,
@@ -209,16 +211,16 @@ static const struct chain_row hf_autocast[] = {
 /* Operators of nanotron of July 2024 (src/nanotron/models/llama.py). Norms and rotations are kernels of flash-attn; the
  * feed-forward part and the loss (_ShardedCrossEntropy) are eager. */
 static const struct chain_row nanotron[] = {
-    /* silu 4, product 6; two products 12, silu's derivative 6, both gradients concatenated 8 */
+    /* bytes per element: silu 4, product 6; two products 12, silu's derivative 6, both gradients concatenated 8 */
     {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 4, .bytes_per_element = 26},
-    /* maximum 4, minus it 8, exponentials 8, sum 4, divided by it 8; both broadcast */
+    /* bytes per element: maximum 4, minus it 8, exponentials 8, sum 4, divided by it 8; both broadcast */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 5,
      .bytes_per_element = 32,
      .slow_passes = 2,
      .slow_bytes = 16},
-    /* times the gradient of the loss 8, which broadcasts; the schedule has the cast */
+    /* bytes per element: times the gradient of the loss 8, which broadcasts; the schedule has the cast */
     {.kind = WORK_CROSS_ENTROPY_BACKWARD,
      .kernel_count = 2,
      .bytes_per_element = 8,

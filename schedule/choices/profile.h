@@ -37,7 +37,7 @@ enum chains {
 
 #define PROFILE_IDEAL "ideal" /* the name of the row that has `is_ideal` set */
 
-/* The switches in which implementations of a schedule differ. */
+/* The switches in which implementations of a schedule differ. The comment of a bool holds if it is true. */
 struct profile {
     /* ---- the framework ---- */
     const char *name, *summary;
@@ -201,7 +201,7 @@ struct profile {
     bool gathers_in_own_pool;
     /* a layer's gathers start after its attention's core; false: when the layer begins */
     bool gathers_after_core;
-    /* gathered parameters are kept if they are read again within this many elements */
+    /* gathered parameters are kept if they are read again before this many elements of parameters are */
     int64_t reuse_within_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
     uint32_t prefetch_layers;

@@ -326,7 +326,8 @@ static void set_next_run(struct replay_pass *pass, uint32_t run)
 /* Skips copies of an iteration in which the allocator would only repeat what it did. It is called between two copies.
  * Each copy allocates and frees the same buffers as the copy before, `ops` ops later; of a buffer that another run
  * frees, each copy leaves one more. So if the allocator is in the same state as between two earlier copies, the copies
- * since then repeat until the last. Returns the op to go on with, after the copies that repeat. */
+ * since then repeat until the last. Returns the op to go on with: the one after the copies that repeat; `op` if none
+ * do. */
 static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 {
     const struct repeated_copies *run = &pass->copies;

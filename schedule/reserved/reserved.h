@@ -44,7 +44,8 @@ struct reserved {
     uint64_t total_bytes; /* bytes of all parts */
     /* device memory except what the driver keeps; UINT64_MAX: infinite */
     uint64_t available_bytes;
-    /* no segment was refused; before it refuses one, the allocator gives free segments back to the device */
+    /* no segment exceeded the available memory; the allocator gives free segments back to the device before one
+     * would */
     bool fits;
     bool is_tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
     uint32_t communicator_count;
