@@ -50,7 +50,8 @@ static int compare_segments(const void *a, const void *b)
     return x->buffer.i < y->buffer.i ? -1 : x->buffer.i > y->buffer.i;
 }
 
-/* Finds the first and the last op of each layer's forward, and the tensors that layers on the host save. */
+/* Finds the first and the last op of each layer's forward, and the tensors that go to the host: those that the first
+ * host_layer_count layers save. */
 static void find_host_items(struct host_layers *h, const struct op_list *list)
 {
     const struct ir *ir = h->ir;
@@ -132,8 +133,8 @@ static void load_segment(struct host_layers *h, uint32_t which)
     }
 }
 
-/* Returns the segment of the same unit, `layers` layers before `which`, if that layer is on the host; else
- * IR_NONE. */
+/* Returns the segment of the same unit, `layers` layers before `which`, if that is a layer whose tensors go to the
+ * host; else IR_NONE. */
 static uint32_t segment_before(const struct host_layers *h, uint32_t which, uint32_t layers)
 {
     const uint32_t layer = which % h->layer_count;

@@ -129,7 +129,8 @@ static bool waits_correspond(const struct ir *ir, uint32_t op, int32_t value, ui
     return true;
 }
 
-/* True if two ops agree in everything but shapes, streams and guards, which are compared elsewhere. */
+/* True if two ops have the same phase, region and numbers of operands and waits. find_iterations() has compared their
+ * shapes, streams and guards. */
 static bool ops_agree(const struct ir *ir, uint32_t a, uint32_t b)
 {
     const struct op_table *t = &ir->op;

@@ -35,7 +35,7 @@ struct waits {
     uint32_t access_count;
     uint32_t first_spare_access; /* the list of unused accesses */
     uint32_t *added_waits;       /* the ops that were added for the open op, the latest first */
-    op_id *needed_waits;         /* those of them that no other implies */
+    op_id *needed_waits;         /* those of added_waits that no other implies */
     uint32_t wait_count, wait_capacity;
 };
 

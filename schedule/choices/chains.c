@@ -238,7 +238,7 @@ static const struct chain_row nanotron[] = {
      .slow_bytes = 8},
 };
 
-/* The tables. A kind without a row in a table has the row of the table that `like` names. */
+/* The tables of the frameworks. A kind of work without a row in a table has the row of the table that `like` names. */
 static const struct {
     const struct chain_row *row;
     size_t count;
@@ -331,7 +331,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         chain[parts[i]] = choices->loss != LOSS_PARALLEL         ? (struct cost_chain){0}
                           : choices->kernels == KERNELS_COMPILED ? compiled[parts[i]]
                                                                  : eager[parts[i]];
-    /* frameworks look up embeddings outside the parts that they compile */
+    /* the look-up of embeddings stays a chain, since frameworks do not compile it */
     if (chains != CHAINS_FUSED)
         chain[WORK_EMBEDDING] = eager[WORK_EMBEDDING];
 }

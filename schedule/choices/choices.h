@@ -375,7 +375,7 @@ struct choices {
     uint8_t weights;     /* enum weights_choice */
     uint8_t pipeline;    /* enum pipeline_choice */
     uint8_t activations; /* enum activations_choice */
-    /* bit 1 << enum recompute_module of each module that drops something here */
+    /* bits 1 << enum recompute_module of the modules that are recomputed */
     uint8_t recompute_modules;
     uint8_t optimizer;      /* enum optimizer_choice */
     bool attention_dropout; /* attention drops scores */

@@ -119,8 +119,8 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = layer_code_of(c);
     struct kept_bytes_row kept = {.code = CODE_FUSED};
-    /* Copies to the host need tensors that an op wrote, and --activations ratio may copy any tensor (offload copies
-     * only the layer's input). The rows are for 16 bits. */
+    /* Nothing is added in fp32, since the rows are for 16 bits, nor with --activations ratio, which may copy any tensor
+     * to the host and needs tensors that an op wrote (offload copies only the layer's input). */
     if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)
         return kept;
     /* A layer without a row in kept.def keeps only what the schedule's ops read: all columns stay 0. */

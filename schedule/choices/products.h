@@ -32,7 +32,8 @@ const struct products_recipe *products_recipe(const struct choices *choices);
  * first N and the last N layers do not. */
 bool products_layer_is_narrow(const struct choices *choices, int64_t layer);
 
-/* Returns whether quantised weights (--primary-weights) are gathered as such. */
+/* Returns whether sharded weights are gathered as quantised copies: with --primary-weights quantised, for recipes whose
+ * weights have a scale of the whole tensor (fp8-tensor, fp8-delayed, nvfp4). */
 bool products_gather_quantised(const struct choices *choices);
 
 /* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a

@@ -201,7 +201,7 @@ struct profile {
     bool gathers_in_own_pool;
     /* a layer's gathers start after its attention's core; false: when the layer begins */
     bool gathers_after_core;
-    /* gathered parameters are kept if they are read again before this many elements of parameters are */
+    /* gathered parameters are kept if they are read again within this many elements of parameters */
     int64_t reuse_within_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
     uint32_t prefetch_layers;
@@ -262,7 +262,7 @@ struct profile {
     /* with the optimizer on the host: bytes of host memory that separate passes before and after AdamW read and write
      * for each parameter */
     uint8_t host_pass_bytes;
-    /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
+    /* PyTorch's allocator has the setting expandable_segments:True (schedule/reserved/caching_allocator.h) */
     bool expandable_segments;
 };
 

@@ -28,7 +28,7 @@ int64_t tensor_vocabulary_unit(const struct choices *choices);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
-/* A block of rows of a tensor, which is divided over the ranks by itself. */
+/* Consecutive rows of a tensor that are divided over the ranks separately from its other rows. */
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;

@@ -101,7 +101,7 @@ static void lower_clocks(struct live_range_survey *s, const struct class *class)
             first_uses_lower_clock(clock, row[k + 1].clock, width);
         row[k].clock = clock;
     }
-    /* first uses by the same op all get the lowest clock of them */
+    /* first uses by the same op all get the lowest of their clocks */
     for (uint32_t k = 1; k < class->count; k++)
         if (row[k].op == row[k - 1].op)
             row[k].clock = row[k - 1].clock;

@@ -25,7 +25,7 @@ enum {
     PACK_BY_SIZE_MAX = 200000,
     /* number of pairs of live ranges that the first round by size may compare */
     PACK_FIRST_COMPARISONS = 10000000,
-    /* number of pairs that all rounds together may compare, if there are several */
+    /* number of pairs of live ranges that all rounds together may compare, if there is more than one round */
     PACK_ROUNDS_COMPARISONS = 1000000,
 };
 

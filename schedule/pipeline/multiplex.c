@@ -98,7 +98,7 @@ void multiplex_put_conditions(struct text *out, const struct choices *c, bool le
 /* ---- the order of all stages together ---- */
 
 /* The state while tasks are put in order, each as early as it can start. Times are in flops of a layer or, if all
- * subsequences are equally long, in subsequences on one stage. */
+ * subsequences are equally long, multiples of the time of a subsequence on one stage. */
 struct greedy_state {
     const struct choices *c;
     double *free_at;  /* [stages] the time at which each becomes free */

@@ -83,12 +83,11 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
         actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
 }
 
-/* Returns how many more warm-up forwards interleaving needs if micro-batches are cut into k subsequences. A
- * micro-batch's backward begins with its last subsequence. The forward of that one through the last chunk comes k -
- * 1 forwards after that of the first subsequence, and pp (virtual_stages - 1) more for each boundary between groups
- * of pp units that lies between the two. The result is the largest over all micro-batches. Seq1F1B (arXiv
- * 2406.03488; thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is the same where k divides pp, and too
- * few elsewhere. */
+/* Returns how many more warm-up forwards interleaved 1F1B needs if micro-batches are cut into k subsequences. The first
+ * backward of a micro-batch is that of its last subsequence. Through the last chunk, the forward of the last
+ * subsequence comes k - 1 forwards after that of the first one, and pp (virtual_stages - 1) more for each boundary of a
+ * group of pp units between the two. The result is the largest such number of a micro-batch. Seq1F1B (arXiv 2406.03488;
+ * thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is right if k divides pp, and too small otherwise. */
 static uint32_t last_of_micro_batch(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;
@@ -101,8 +100,8 @@ static uint32_t last_of_micro_batch(const struct choices *c)
 }
 
 /* Adds the actions of a stage in the order of interleaved 1F1B. With --expert-overlap each stage begins with one more
- * forward, so that a forward never needs the backward beside it
- * (Megatron-Core, pipeline_parallel/schedules.py, get_pp_rank_microbatches()). */
+ * forward, so that no forward needs the result of the backward beside it (Megatron-Core,
+ * pipeline_parallel/schedules.py, get_pp_rank_microbatches()). */
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
 {
     const bool combines = c->expert_overlap != EXPERT_OVERLAP_NONE;

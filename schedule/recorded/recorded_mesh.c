@@ -78,7 +78,7 @@ static bool add_strides_of_group(struct axis_strides *cuts, const struct step_gr
     return true;
 }
 
-/* Returns the ranks that were recorded as a group, whose ranks are on the heap. */
+/* Returns a group of the recorded ranks, in ascending order. The caller frees its member `ranks`. */
 static struct step_group recorded_ranks(const struct recorded_maker *m)
 {
     struct step_group ranks = {.key = "", .name = "", .rank_count = m->recording_count};

@@ -42,8 +42,8 @@ static bool is_in_module(const struct recorded_maker *m, const struct step_event
     return strstr(m->recording->module[event->module], word) != NULL;
 }
 
-/* Returns the part of the model to which an event belongs. Collectives that c10d issues outside of modules are for
- * parameters and gradients; functional collectives, which DTensor issues, are for activations. */
+/* Returns the part of the model to which an event belongs. Collectives of c10d, except messages, are taken for those of
+ * parameters and gradients; functional collectives, which DTensor issues, for those of activations (REGION_NONE). */
 static enum region region_of(const struct recorded_maker *m, const struct step_event *event)
 {
     if (event->phase == STEP_OPTIMIZER)

@@ -12,7 +12,7 @@ struct recorded_clock {
     uint32_t op[IR_STREAMS_MAX];
 };
 
-/* A stream of the program, or a queue of collectives. */
+/* A stream of the program, or a queue of collectives or of messages. */
 struct program_stream {
     /* of a stream: the program's number for it; of a queue of collectives: 0; of a queue of messages: rank * QUEUES +
      * enum message_queue_kind, where `rank` is the other rank (QUEUE_BATCHES: 0) */

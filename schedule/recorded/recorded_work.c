@@ -37,7 +37,7 @@ static double count_elements(const struct step_tensor *t)
     return count;
 }
 
-/* Returns size i from the end: 0 is the innermost. */
+/* Returns the size of a dimension, counted from the innermost: i = 0. */
 static int64_t size_from_end(const struct step_tensor *t, uint32_t i)
 {
     return t->size[t->dim_count - 1 - i];
