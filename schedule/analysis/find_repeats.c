@@ -51,7 +51,7 @@ static bool find_runs(struct repeat_finder *f)
     return have_gaps;
 }
 
-/* True if every op of the iterations at the gap belongs to a run. */
+/* True if every op of the last iterations before the gaps and of the first ones after them belongs to a run. */
 static bool covers_list(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;

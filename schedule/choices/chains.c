@@ -12,8 +12,8 @@ struct chain_row {
     double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* take the place of `bytes_per_element` and `kernel_count` where torch.compile or Liger fuses the chain; 0: one
-     * kernel replaces the chain */
+    /* replace `bytes_per_element` and `kernel_count` if torch.compile or Liger fuses the chain; 0: the chain is then
+     * one kernel */
     double compiled_bytes;
     uint8_t kernels_compiled;
     /* bytes per element of sums of gradients, added to bytes_per_element and to compiled_bytes. Where tensor ranks have

@@ -385,7 +385,7 @@ struct choices {
     uint8_t loss; /* enum loss_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    /* enum frozen_storage, of weights that are not trained beside adapters */
+    /* enum frozen_storage of the frozen weights, if adapters are trained */
     uint8_t frozen_weights;
     /* the number of first layers whose saved activations are on the host until their backward */
     uint32_t host_layers;

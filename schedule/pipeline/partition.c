@@ -7,7 +7,8 @@
 
 const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
 
-/* Returns the number of first tokens that have the share i / N of the flops, where N is the number of pieces. */
+/* Returns how many tokens from the front of the sequence have the share i / N of its flops, where N is the number of
+ * pieces. */
 static double flops_boundary(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;

@@ -25,9 +25,9 @@ enum {
     CONNECTIONS_RING = 1,
     /* connections per channel if there are all-reduces, whose tree goes up and down */
     CONNECTIONS_RING_TREE = 3,
-    /* channels per peer for send and receive, in a communicator inside a fabric */
+    /* channels per peer for send and receive, in a communicator inside one fabric */
     PEER_CHANNELS_FABRIC = 8,
-    /* number of channels for each peer of sends and receives, in a communicator that spans nodes */
+    /* channels per peer of the same fabric for send and receive, in a communicator that has other peers, too */
     PEER_CHANNELS_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
