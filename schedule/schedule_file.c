@@ -80,7 +80,7 @@ static enum status make_recorded(struct ir *ir, struct schedule_recorded *record
 enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
                            struct schedule_recorded *kept, struct diag *diag)
 {
-    /* whatever is JSON is no schedule's text */
+    /* a text that begins as JSON is a recording, not a schedule */
     if (text->size > 0 && text->data[0] == '{') {
         struct schedule_recorded recorded = {0};
         enum status status = add_recording(&recorded, name, text, diag);

@@ -52,7 +52,7 @@ static struct view add_layout_copies(struct emit *e, struct view x, int count, c
     return x;
 }
 
-/* Returns x itself, or, if `to` is a different view, copies x into it and returns it. */
+/* Returns x itself if `to` is empty or begins where x does; else copies x into `to` and returns that. */
 static struct view copy_into_target(struct emit *e, struct view x, struct view to, int64_t rows,
                                     int64_t cols)
 {
@@ -354,7 +354,8 @@ struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z
                              z->kv_width / z->head_ranks, z->v_width / z->head_ranks);
 }
 
-/* Writes the received gradients of q, k and v to their parts of dqkv. */
+/* Writes the received gradients of q, k and v to the three parts of a sequence of dqkv (latent_qkv_views()), unpacked
+ * if there are several head ranks. */
 static void unpack_latent_gradients(struct emit *e, const struct head_exchange *z,
                                     const struct qkv *recv, struct view dqkv)
 {

@@ -28,7 +28,9 @@ static struct fpdt_keys_values keys_values_on_device(const struct fpdt *f, int64
                                      false};
 }
 
-/* Emits one tile of chunk i by the keys of chunk j, into the running sums, which the tile of chunk `first` makes. */
+/* Emits the tile of chunk i's queries by chunk j's keys, and returns the sum of the tiles so far: `sum` after the tile
+ * is merged into it, or, if j is `first`, a new sum in fp32. That sum is o itself if chunk i has only this tile, or if
+ * the compute dtype is fp32. */
 static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
                              const struct qkv *in, struct view sum, struct view o)
 {

@@ -4,7 +4,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* Rows of latents: those of all tensor ranks, and those of this one. */
+/* The numbers of rows of latents: of all tensor ranks together, and of this rank. */
 struct latent_rows {
     int64_t all_rows, own_rows;
     struct view positions; /* of the only sequence; empty: of each sequence of the unit */

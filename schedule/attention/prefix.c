@@ -89,7 +89,7 @@ static void gather_cache(struct emit *e, struct view own, struct view filled, st
                           view_part(cache, reach.subsequence_begin * width, all));
 }
 
-/* Returns a copy of x, the part of a cache that is filled so far. */
+/* Returns a copy of x[rows, width], the part of a cache that is filled so far, in the compute dtype. */
 static struct view copy_view(struct emit *e, struct view x, const char *stem, int64_t rows,
                              int64_t width)
 {

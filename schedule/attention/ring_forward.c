@@ -31,7 +31,7 @@ void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_ti
     emit_op(e, e->stream.compute, &work, read, 4, write, 2);
 }
 
-/* Emits a step after the first: its tiles, merged into the sums. */
+/* Emits the tiles of a step after the first, and merges their results into `sum` and saved->lse. */
 static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t step,
                          const struct attention_saved *saved, struct view kv, struct view sum)
 {

@@ -171,7 +171,8 @@ static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
     return use_tiles_of_plan(c, r, diag);
 }
 
-/* Checks that the tiles of a plan, if it has any, are those of the model's mask. */
+/* Checks that no layer of the model sees further than the window of the plan's tiles, and then takes the tiles of the
+ * plan. Does nothing if it has none. */
 static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
@@ -188,7 +189,8 @@ static enum status resolve_tiles(struct choices *c, const struct request *r, str
     return documents_have_tiles(d) ? use_tiles_of_plan(c, r, diag) : STATUS_OK;
 }
 
-/* Checks the rule by which tokens are dealt to context ranks, also if there is only one of them. */
+/* Checks what --core-plan says: a plan's ranks and tiles, or the name of a rule, which must be right even if there is
+ * only one context rank. */
 static enum status resolve_deal(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct deal_choice rule;
@@ -585,7 +587,8 @@ static uint8_t effective_modules(const struct transformer *m, const struct profi
     return (uint8_t)modules;
 }
 
-/* Fills in what is kept for the backward. Modules that are made again imply that the rest is kept. */
+/* Fills in which activations are kept for the backward. If --recompute-modules names modules and no choice of
+ * activations is given, all other activations are kept. */
 static void fill_activations(struct choices *c, const struct request *r, uint8_t of_strategy)
 {
     const unsigned asked =

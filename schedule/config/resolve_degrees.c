@@ -321,7 +321,7 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
     };
     const char *option = "--gpus"; /* the first option that was given */
     if (diag == NULL)
-        return STATUS_BAD_INPUT; /* a search asks often, and needs no words */
+        return STATUS_BAD_INPUT; /* a search calls this often and needs no message */
     struct text what = {0}, would = {0};
     int given = 0, open = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -128,7 +128,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
         c->shard * c->tp);
 }
 
-/* Returns whether the copies of every piece of a unit divide over the experts. */
+/* Returns whether, in every piece of a unit of `rows` rows, the experts can get equally many copies of rows. */
 static bool ep_divides(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;

@@ -16,7 +16,7 @@ enum plan_column { SEQUENCE, WHAT, BEGIN, ROWS, KEY, KEYS, RANK, ROUND, COLUMNS 
 static const char *const column_names[COLUMNS] = {"sequence", "what", "begin", "rows",
                                                   "key",      "keys", "rank",  "round"};
 
-/* The text between two commas of a line; it has no NUL. */
+/* The text of one column of a line: `size` bytes, with no NUL after them. */
 struct field {
     const char *at;
     size_t size;
@@ -72,7 +72,7 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
     return STATUS_OK;
 }
 
-/* Cuts a line into fields. */
+/* Cuts the line at c into fields at its commas. Returns false unless it has exactly COLUMNS of them. c is not moved. */
 static bool split_fields(struct cursor *c, struct field field[COLUMNS])
 {
     int count = 0;
@@ -98,7 +98,8 @@ static bool is_word(struct field field, const char *word)
     return field.size == strlen(word) && memcmp(field.at, word, field.size) == 0;
 }
 
-/* Reads the columns of a mask as numbers; the other ones, but for `what`, must be empty. */
+/* Reads into value[] the columns whose bits are set in `mask`. The other columns must be empty, except `what`, which is
+ * not looked at. */
 static enum status read_numbers(const struct core_plan *plan, const struct cursor *c,
                                 const struct field field[COLUMNS], unsigned mask,
                                 int64_t value[COLUMNS], struct diag *diag)

@@ -7,10 +7,10 @@
  *     0,tile,0,7,0,8,0,0                                # rank 0 computes queries 0..6 by keys 0..7 in round 0
  *
  * Rows may come in any order, but the documents of a sequence follow each other. Without tiles each rank computes the
- * queries that it owns. Rows `btile` are the tiles of the backward, which without them has those of the forward. A tile
- * may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own travel to it before the
- * tile's round, and the results of such queries travel back. The words route=direct and keep=kv are accepted in the
- * first line and change nothing. docs/core-plans.md describes all of it.
+ * queries that it owns. Rows `btile` are the tiles of the backward; without such rows the backward has the tiles of the
+ * forward. A tile may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own travel to
+ * it before the tile's round, and the results of such queries travel back. The words route=direct and keep=kv are
+ * accepted in the first line and change nothing. docs/core-plans.md describes all of it.
  *
  * The folder schedule/core_plan/ divides the attention of a sequence among context ranks: rules and plans as text. */
 #ifndef SCHEDULE_CORE_PLAN_CORE_PLAN_H
@@ -60,7 +60,8 @@ void core_plan_release(struct core_plan *plan);
 /* True if a text begins as a core plan does. */
 bool core_plan_recognise(const char *data, size_t size);
 
-/* Appends a sequence whose tokens are dealt, and its tiles. */
+/* Appends a sequence with the ends, the owners and the tiles of `documents`, and sets the plan's rank_count to that of
+ * the deal. */
 void core_plan_add_sequence(struct core_plan *plan, const struct document_list *documents);
 
 /* Returns the documents of a sequence; the ends are the plan's. */

@@ -132,7 +132,8 @@ static int compare_keys(const void *left, const void *right)
     return (a->first_key > b->first_key) - (a->first_key < b->first_key);
 }
 
-/* Checks the queries [q, end), which lie in the same tiles. tile: in ascending order of keys. */
+/* Reports the first key that a query of [q, end) sees and that lies in no tile or in two, and then returns false. All
+ * these queries lie in each of the tiles, which are in ascending order of keys. */
 static bool check_strip(const struct core_sequence *s, const struct plan_mask *sight, int64_t q,
                         int64_t end, const struct core_tile *const *tile, size_t count,
                         const struct plan_place *at)
@@ -266,7 +267,8 @@ static void add_range(struct row_ranges *r, int64_t begin, int64_t end)
 {
     if (begin >= end)
         return;
-    if (r->count > 0 && r->range[r->count - 1].end == begin) { /* adjoining ranges stay few */
+    /* a range that continues the last one extends it, so that the list stays short */
+    if (r->count > 0 && r->range[r->count - 1].end == begin) {
         r->range[r->count - 1].end = end;
         return;
     }
@@ -280,7 +282,8 @@ static int compare_ranges(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-/* Returns how many tokens of the union of ranges another rank than this one owns. run: ascending. */
+/* Returns how many tokens of the union of the ranges are owned by ranks other than `rank`. Sorts the ranges. run: in
+ * ascending order. */
 static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run *run, size_t runs,
                                     uint32_t rank)
 {

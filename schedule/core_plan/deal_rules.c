@@ -13,8 +13,8 @@ const char *const deal_rule_names[DEAL_RULE_COUNT] = {
     "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-/* By rule: the rule by which its tokens are dealt (owners), and its parameter if none is given; 0: it has no
- * parameter. */
+/* For each rule: `owners`, the rule that deals its tokens, and the parameter that it has if the user gives none. 0: the
+ * rule has no parameter. */
 static const struct {
     enum deal_rule owners;
     int64_t parameter;
@@ -89,7 +89,7 @@ int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks)
     }
 }
 
-/* Shares of a sequence, in its order. */
+/* Shares of a sequence, in the order of their tokens. */
 struct share_list {
     struct token_share *share;
     size_t count, capacity;
@@ -116,8 +116,8 @@ static void add_zigzag_slices(struct share_list *s, int64_t ranks, int64_t slice
         add_share(s, slice_rows, zigzag_owner(i, ranks));
 }
 
-/* DEAL_PER_DOCUMENT: the slices of a document, then those of its tokens that are left over. The left-over tokens of all
- * documents together go to the ranks in equal runs, rank 0's first. */
+/* Adds the shares of DEAL_PER_DOCUMENT: for each document its slices, then its left-over tokens. The left-over tokens
+ * of all documents together go to the ranks in equal runs, rank 0's first. */
 static void deal_per_document(struct share_list *s, int64_t ranks,
                               const struct document_list *documents)
 {
@@ -163,7 +163,8 @@ static int compare_chunks(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* DEAL_CHUNKS: the chunk with the most pairs first, each to the least loaded rank that has room for a chunk. */
+/* Adds the shares of DEAL_CHUNKS. The chunk with the most visible pairs is dealt first; each chunk goes to the rank
+ * with the fewest pairs so far that has room for it. */
 static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
                         const struct document_list *documents, struct deal_windows windows)
 {
@@ -266,7 +267,7 @@ static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int6
                                     int64_t begin, int64_t n)
 {
     uint32_t count = 1, first;
-    /* the least ranks that could hold the document if they held nothing else */
+    /* the fewest ranks that could hold the document if they held nothing else */
     while (count < ranks && n > count * rank_tokens)
         count = double_ranks(count, ranks);
     /* more ranks, until there is a set of `count` ranks with room */
@@ -277,7 +278,7 @@ static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int6
         add_degree_run(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
         begin += rows;
     }
-    /* no set has room: as much as fits to the emptiest rank, then to the next */
+    /* no set has room: the emptiest rank takes as many tokens as fit, then the next one */
     while (first == UINT32_MAX && n > 0) {
         uint32_t emptiest = 0;
         for (uint32_t r = 1; r < ranks; r++)

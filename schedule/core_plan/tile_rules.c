@@ -48,7 +48,8 @@ static struct tile_owners owners_if_windows_move(uint32_t rank, uint32_t step, u
                                 (rank / window * window + ranks - outer * window) % ranks + lane};
 }
 
-/* Adds tiles of each run of queries by each run of keys, as far as keys lie before queries. */
+/* Adds a tile for each run of queries of rank of.queries and each run of keys of rank of.keys, unless all of the keys
+ * come after the queries. tile: gives the other members of each. */
 static void add_tiles_of_owners(struct tile_list *list, const struct token_deal *deal,
                                 struct tile_owners of, struct core_tile tile)
 {
@@ -146,7 +147,7 @@ static void find_items(struct move_state *m)
         }
 }
 
-/* Returns the bytes of rows [begin, end) that the rank does not own. */
+/* Returns the bytes of those of the rows [begin, end) that the rank does not own, with `each` bytes a row. */
 static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64_t end,
                                 uint32_t rank, double each)
 {
@@ -186,9 +187,9 @@ static struct query_slice shortest_slice(const struct move_state *m, size_t numb
                                 tail ? item->end : item->q + rows, 0};
 }
 
-/* Finds the slice that costs `rank` the fewest bytes for each pair. The rank that gives it exceeds the mean by at least
- * half of what the most loaded rank `most` does, so that few items are compared; and after the move neither rank is
- * more loaded than the giver was. Returns false if there is none. */
+/* Finds the slice that costs `rank` the fewest bytes for each pair. To compare few items, it takes slices only from
+ * ranks whose surplus over the mean is more than half that of `most`, the most loaded rank. After the move `rank` must
+ * have fewer pairs than the giver had before. Returns false if there is none. */
 static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint32_t most,
                                 struct query_slice *best)
 {
@@ -233,7 +234,8 @@ static void move_slice(struct move_state *m, const struct query_slice *s, uint32
     add_item(m, s->q, s->end, rank);
 }
 
-/* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance. */
+/* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance, no slice is
+ * fit to move, or MOVES_A_RANK slices for each rank have moved. */
 static void balance_pairs(struct move_state *m)
 {
     const uint32_t ranks = m->deal->rank_count;
@@ -261,7 +263,7 @@ static int compare_tiles(const void *left, const void *right)
     return (a->first_query > b->first_query) - (a->first_query < b->first_query);
 }
 
-/* Returns the tokens of a union of ranges of keys; tile[count]: ascending in k. */
+/* Returns the number of different keys of tile[count], which is in ascending order of keys. */
 static int64_t count_keys(const struct core_tile *tile, size_t count)
 {
     int64_t keys = 0, next = 0;
@@ -283,8 +285,8 @@ static size_t end_of_rank(const struct tile_list *tiles, size_t begin)
     return end;
 }
 
-/* Returns the number of rounds in which the rank with the most keys reads about ROUND_SHARES times its own rows. The
- * tiles are in the order of compare_tiles(). */
+/* Returns the fewest rounds with which every rank reads, in each round, at most ROUND_SHARES times as many keys as
+ * own_rows, if its keys are evenly divided among rounds. The tiles are in the order of compare_tiles(). */
 static int64_t round_count_of(const struct tile_list *tiles, int64_t own_rows)
 {
     const int64_t room = ROUND_SHARES * own_rows;
@@ -297,7 +299,8 @@ static int64_t round_count_of(const struct tile_list *tiles, int64_t own_rows)
     return rounds;
 }
 
-/* Adds the tiles of each rank to a list, by their keys in rounds 1, 2, ... of about equally many keys. */
+/* Sorts the tiles and adds them to *list. Those of each rank are put into rounds 1, 2, ... by their keys, with about
+ * equally many keys in each round. */
 static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles, int64_t own_rows)
 {
     if (tiles->count == 0)

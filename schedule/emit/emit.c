@@ -151,7 +151,7 @@ static struct view weight_slot_view(const struct emit *e, uint32_t part, enum we
     const struct model_part *p = &e->weights.part[part];
     const uint32_t bundle = bundle_of(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);
-    if (bundle == p->stored_bundle) { /* in bytes of codes */
+    if (bundle == p->stored_bundle) { /* the view counts bytes of codes, not elements */
         const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
         return (struct view){
             buffer, frozen_storage_code_bytes(storage, p->stored_first_element + slot->offset),

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The tensors of a layer, the embedding and the head by what they are for. */
+/* The weights of a layer, the embedding and the head, by their purpose. */
 enum weight {
 #define WEIGHT(symbol, name) WEIGHT_##symbol,
 #include "schedule/emit/weights.def"
@@ -54,7 +54,8 @@ struct model_part {
     /* the bundle of the part's adapters, and their first element in it; IR_NONE: the part has no adapters */
     uint32_t adapters_bundle;
     uint64_t adapters_first_element;
-    /* the bundle of its stored weights (--frozen-weights), and their first element in it; IR_NONE: it has none */
+    /* the bundle of the part's stored weights (--frozen-weights), and their first element in it; IR_NONE: the part has
+     * none */
     uint32_t stored_bundle;
     uint64_t stored_first_element;
     /* The elements, counted from `first_element`, of those tensors that every tensor rank holds whole, and whose
@@ -153,7 +154,7 @@ struct attention_saved {
     /* of a chunk if attention projects by chunks (FPDT); else of the whole unit, in the attention_saved of its first
      * sequence */
     struct latent_saved latent;
-    struct adapters_saved adapters; /* as `latent` */
+    struct adapters_saved adapters; /* of the same chunk or unit as `latent` */
     /* if head ranks send latents (MLA_EXCHANGE_LATENT): the normed latents of all tokens of the head group */
     struct view latents;
 };
@@ -163,7 +164,8 @@ struct attention_saved {
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
-    /* the sums of gradients from the stages that shared the last subsequences; empty: no stages did */
+    /* given_dk and given_dv: the sums of the gradients that came from the stages which shared the last subsequences;
+     * empty: no stages shared any */
     struct view given_dk, given_dv;
 };
 
@@ -366,7 +368,7 @@ struct emit_unit {
 struct emit_weights {
     /* slot[0]: the slots of parts without experts; slot[1]: of parts with experts */
     struct weight_slot slot[2][WEIGHT_COUNT];
-    struct model_part *part; /* those of the layers, then those of enum end_part */
+    struct model_part *part; /* the parts of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;      /* enum dtype of whole weight gradients */
@@ -403,7 +405,7 @@ struct emit_narrow {
     buffer_id last_gathered; /* the buffer into which tensor ranks gathered last */
     buffer_id last_normed;   /* the result of the last norm */
     bool is_router;  /* the products that are emitted are the router's, which stay in 16 bits */
-    bool is_experts; /* they are of experts */
+    bool is_experts; /* the products that are emitted are those of experts */
 };
 
 /* Where a part of a layer begins among the ops that are emitted, and the place of that part among those of two passes
@@ -422,13 +424,14 @@ struct op_range {
 struct emit_combined {
     bool is_on;
     uint32_t layer_number;    /* of the layer that is emitted: the first of its pass has 0 */
-    struct part_begin *begin; /* those of the forward, then those of the backward */
+    struct part_begin *begin; /* the begins of the forward's parts, then of the backward's */
     uint32_t begin_count, backward_begin;
     size_t begin_capacity;
     /* While the forward is emitted, the last compute op before it; while the backward is emitted, the forward's. */
     op_id last_compute;
-    op_id awaited_by_next_compute; /* that of the forward's end, while the backward is emitted */
-    struct op_range *range;        /* of all passes so far that are listed together */
+    /* while the backward is emitted, the value that emit.awaited_by_next_compute had at the end of the forward */
+    op_id awaited_by_next_compute;
+    struct op_range *range; /* the ranges of all passes so far that are listed together */
     uint32_t range_count;
     size_t range_capacity;
 };
@@ -526,9 +529,9 @@ static inline struct view view_none(void)
 {
     return (struct view){{IR_NONE}, 0, 0};
 }
-/* Returns elements begin..begin+count of a view. */
+/* Returns `count` elements of a view from element `begin` on. */
 struct view view_part(struct view view, int64_t begin, int64_t count);
-/* Returns rows begin..begin+rows of a [*, cols] buffer. */
+/* Returns `rows` rows of a [*, cols] buffer from row `begin` on. */
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
 /* --- weights --- */
@@ -609,7 +612,7 @@ void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct v
  * bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
-/* Does the same for the bias of each expert, over the expert's rows: db[experts, cols]. */
+/* Does what emit_bias_grad() does for the bias of each expert, db[experts, cols]: sums the expert's rows of dy. */
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
                            struct expert_rows rows, int64_t cols);
 /* Between emit_fp32_sum_begin() and emit_fp32_sum_end(), products add to an fp32 buffer instead of the weight's

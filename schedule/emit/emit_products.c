@@ -1,4 +1,4 @@
-/* Emits products of matrices, of which a schedule may make the operands narrow. */
+/* Emits products of matrices, whose operands a schedule may quantise to 8 or 4 bits. */
 #include "schedule/emit/emit.h"
 
 #include <assert.h>
@@ -31,8 +31,8 @@ static struct view scales_of_stored(const struct emit *e, uint32_t bundle, uint6
     }
 }
 
-/* Emits the pass that makes numbers of the compute dtype of a stored weight, (rows, cols), and returns these; a weight
- * that is not stored is returned as it is. bitsandbytes does so before each product that reads the weight, forward and
+/* Emits the pass that converts a stored weight [rows, cols] to the compute dtype, and returns its result. Returns w
+ * itself if the weight is not stored. bitsandbytes does so before each product that reads the weight, forward and
  * backward (bitsandbytes/autograd/_functions.py, MatMul4Bit). */
 static struct view emit_dequantised(struct emit *e, struct view w, int64_t rows, int64_t cols)
 {

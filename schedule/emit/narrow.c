@@ -1,10 +1,10 @@
-/* Products in 8 or 4 bits (--products): which operands are quantised, where and how often. A copy is made once and read
- * by all products that need it, until its tensor is written again: the input of a linear layer is read in the forward,
- * and by the gradient of the weight; a gradient is read by the gradients of input and weight; a weight that stays whole
- * for the step is quantised before its first use in the step, and one that is gathered after each gather. torchao
- * quantises a weight in each forward and in each backward. The matrices of experts, and the rows of each, are quantised
- * each by itself (TransformerEngine, pytorch/module/grouped_linear.py, split_quantize(); torchao,
- * torchao/prototype/moe_training). */
+/* Products in 8 or 4 bits (--products). This file decides which operands are quantised, where and how often. A copy is
+ * made once and read by all products that need it, until its tensor is written again: the input of a linear layer is
+ * read in the forward, and by the gradient of the weight; a gradient is read by the gradients of input and weight; a
+ * weight that stays whole for the step is quantised before its first use in the step, and one that is gathered after
+ * each gather. torchao quantises a weight in each forward and in each backward. The matrices of experts, and the rows
+ * of each, are quantised each by itself (TransformerEngine, pytorch/module/grouped_linear.py, split_quantize();
+ * torchao, torchao/prototype/moe_training). */
 #include "schedule/emit/emit.h"
 
 #include "schedule/choices/products.h"
@@ -201,7 +201,8 @@ static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
     emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
 }
 
-/* Makes the transposed copy of a tensor that was gathered in 8 bits, or of a quantised weight, from the copy. */
+/* Makes the transposed copy of a tensor that was gathered in 8 bits, or of a quantised weight, by transposing the copy
+ * that there is. Both copies have the same scales. */
 static void transpose_gathered_copy(struct emit *e, enum operand_role role, struct view x,
                                     int64_t rows)
 {
@@ -218,7 +219,7 @@ static void transpose_gathered_copy(struct emit *e, enum operand_role role, stru
     copies->scales[1] = copies->scales[0];
 }
 
-/* Lets the copy of a weight be the quantised weight itself (--primary-weights), if there are such. */
+/* Records the quantised weight itself as the copy of w, if its bundle stores quantised weights (--primary-weights). */
 static void use_quantised_weight(struct emit *e, struct view w, struct operand_size size)
 {
     const struct bundle_state *bundle = NULL;

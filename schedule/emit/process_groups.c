@@ -1,4 +1,4 @@
-/* Ranks on a mesh, and the groups in which they communicate.
+/* Places ranks on a mesh and makes the groups in which they communicate.
  *
  * Stages of a pipeline lie along the slowest axis and sequences along the next, so that the ranks of a stage are
  * neighbours (Megatron-LM core/parallel_state.py, order tp-cp-ep-dp-pp; torchtitan's ParallelDims; DeepSpeed's
@@ -9,9 +9,9 @@
  * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
  * axis in two. So do the ranks that have different experts, which lie within a shard (Megatron-LM's parallel_state.py:
  * experts order the ranks of a stage ep-dp; torchtitan's ParallelDims: dp_shard cp = efsdp ep). Tensor ranks are
- * neighbours; a shard never spans them, since they hold different weights. If there are
- * more tensor ranks than key and value heads, those that hold the same heads are neighbours (axis tp_copy). The name
- * of an axis, up to the first '_', says which degree it belongs to (exec/bindings.h). */
+ * neighbours; a shard never spans them, since they hold different weights. If there are more tensor ranks than key and
+ * value heads, those that hold the same heads are neighbours (axis tp_copy). The name of an axis, up to the first '_',
+ * says which degree it belongs to (exec/bindings.h). */
 #include "schedule/emit/process_groups.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
@@ -96,8 +96,9 @@ struct rank_runs {
     uint32_t axes[2];
 };
 
-/* Adds a part of the mesh. If runs of ranks end inside it, it is cut there. below: the number of ranks of all later
- * parts. */
+/* Adds the axes of a part of the mesh. If a run of neighbouring ranks ends inside the part, the part is cut there into
+ * axes of its own, and the axes inside the run are added to runs->axes. below: the number of ranks of all later parts.
+ */
 static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct mesh_part *part,
                           uint32_t below, struct rank_runs *runs)
 {

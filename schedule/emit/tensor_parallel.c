@@ -93,8 +93,9 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
-/* Gathers along the first dimension, as PyTorch does. With several sequences, torch.cat then copies the parts to join
- * them along the second dimension; with one sequence, no copy is needed. */
+/* Gathers x from all tensor ranks along the first dimension, as PyTorch does, and returns the result. With several
+ * sequences, torch.cat then copies the parts to join them along the second dimension; with one sequence, no copy is
+ * needed. */
 static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 const char *stem)
 {
@@ -190,8 +191,8 @@ static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t 
         emit_collective(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
 }
 
-/* Gives each rank its rows of all ranks' x, piece by piece, and sums them (_pipelined_produce_and_all2all() and
- * reduce_partials()). */
+/* Sends each rank its rows of x from every rank, piece by piece, and writes the sum over ranks of these rows to y
+ * (_pipelined_produce_and_all2all() and reduce_partials()). */
 static void send_rows_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
                               enum tensor_rows order)
 {

@@ -19,7 +19,8 @@ void combined_begin_forward(struct emit *e)
     add_begin(e, 0);
 }
 
-/* The ops of the backward come after those before the forward, and need not wait for the forward's. */
+/* Sets the last compute op back to the one before the forward, so that ops of the backward follow that and do not wait
+ * for the forward's ops. */
 void combined_begin_backward(struct emit *e)
 {
     struct emit_combined *c = &e->combined;
@@ -42,7 +43,8 @@ void combined_begin_part(struct emit *e, enum combined_part part)
     add_begin(e, place);
 }
 
-/* Adds the ops of the part at this index. Those up to the next part are of it. */
+/* Adds the range of the ops of part `at` to the list of ranges: from its first op up to the first op of the next part,
+ * or up to `ops` if there is none. Adds nothing for a part without ops. */
 static void add_ops_of_part(struct emit_combined *c, uint32_t at, uint32_t ops)
 {
     const uint32_t end = at + 1 < c->begin_count ? c->begin[at + 1].first_op : ops;

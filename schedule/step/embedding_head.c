@@ -112,7 +112,8 @@ static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, s
     e->weights.bundle[bundle].other_ranks_grad = others;
 }
 
-/* Emits one table's gradient from rows of dx; index holds the table row of each. */
+/* Emits the gradient of one table from `rows` rows of dx; index holds the number of the table's row for each of them.
+ */
 static void table_backward(struct emit *e, enum weight weight, int64_t part, struct view dx,
                            struct view index, int64_t rows)
 {
@@ -205,7 +206,7 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
 
-/* Returns the gradient of the logits in the compute dtype. */
+/* Returns `gradient` itself if it has the compute dtype, else its cast to that. */
 static struct view cast_gradient_if_wide(struct emit *e, struct view gradient, struct view labels)
 {
     return dtype_of_view(e, gradient) == e->choices->dtype ? gradient
@@ -484,7 +485,8 @@ struct loss_rows {
     struct view all_labels; /* the labels of all rows */
 };
 
-/* Fills *rows with piece i of the rows of x; returns false if there are no rows left (in a short subsequence). */
+/* Fills *rows with piece i of the rows of x, and sets the chunk and the forward phase of the ops that follow. Returns
+ * false if no rows are left, as in a short subsequence; then only rows->piece is set. */
 static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
     rows->piece = emit_piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);

@@ -1,11 +1,10 @@
-/* Experts: the router's weights, copies of rows in the order of experts, their grouped products, and the weighted
- * sum of each token's copies; shared experts beside them.
+/* Emits the experts of a layer: the router's weights, copies of rows in the order of experts, their grouped products,
+ * and the weighted sum of each token's copies; shared experts beside them.
  *
- * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block
- * r of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts,
- * rows], and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM,
- * moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the
- * same way.
+ * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r
+ * of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows],
+ * and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
+ * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way.
  *
  * Other dispatchers send tokens first and copy them then: each rank gets the tokens of all ranks
  * (MoEAllGatherTokenDispatcher), or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP), with
@@ -217,7 +216,8 @@ static struct work token_exchange_work(const struct emit *e, const struct route_
                                         .even = c->routing == NULL}};
 }
 
-/* Gives a rank the rows of tokens, of `cols` elements, that its experts read. */
+/* Emits the exchange that brings a rank the rows of tokens, of `cols` elements each, that its experts read, and returns
+ * them. */
 static struct view spread_tokens(struct emit *e, const char *stem, struct view x, enum dtype dtype,
                                  int64_t cols, const struct route_rows *rows)
 {
@@ -279,7 +279,7 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
     return y;
 }
 
-/* Does the reverse of arrange_rows(). */
+/* Does the reverse of arrange_rows(): returns x in the order of the ranks to which its rows return. */
 static struct view arrange_for_ranks(struct emit *e, struct view x, struct copy_format format,
                                      const struct route_rows *rows)
 {
@@ -291,7 +291,7 @@ static struct view arrange_for_ranks(struct emit *e, struct view x, struct copy_
     return sent;
 }
 
-/* Does the reverse of dispatch(). */
+/* Does the reverse of dispatch(): sends results back to the ranks of their tokens and returns what arrives. */
 static struct view combine_rows(struct emit *e, const char *stem, struct view sent,
                                 struct copy_format format, const struct route_rows *rows)
 {
@@ -300,7 +300,8 @@ static struct view combine_rows(struct emit *e, const char *stem, struct view se
                : sent;
 }
 
-/* The host waits for the numbers of rows before it launches more, where the profile does so. Padded rows are known. */
+/* Makes the host wait for the numbers of the experts' rows before it launches more, if the profile and the dispatcher
+ * do so. With padded rows the host knows the numbers and does not wait. */
 static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 {
     const struct choices *c = e->choices;
@@ -352,7 +353,7 @@ static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t
     return y;
 }
 
-/* Emits the sum of each token's weighted results. */
+/* Emits the sum of each token's results into y, weighted unless the weights were applied before. */
 static void sum_results(struct emit *e, struct view made, struct view weights, struct view y,
                         const struct route_rows *rows)
 {

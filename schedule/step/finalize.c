@@ -163,7 +163,7 @@ static uint32_t *next_numbers(const struct ir *out)
     return next;
 }
 
-/* Returns, by buffer, whether an op of the list reads or writes it, on the heap. */
+/* Returns an array on the heap that is true for each buffer that an op of the list reads or writes. */
 static bool *touched_buffers(const struct ir *in, const struct op_list *list)
 {
     bool *touched = heap_zalloc((size_t)in->buffer.count + 1, sizeof *touched);
@@ -194,7 +194,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count, first_buffer = out->buffer.count,
-             /* an upper limit of the buffers that the list uses */
+             /* `buffers`: an upper limit of the number of buffers after this role */
         buffers = out->buffer.count + in->buffer.count;
     struct role_writer f = {
         .e = e,

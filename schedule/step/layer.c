@@ -100,7 +100,7 @@ static bool keeps_up_product(const struct emit *e, uint32_t parts)
     return kept_products_of(e->choices).up && parts == 1;
 }
 
-/* Returns the targets of the adapters of the first product. */
+/* Returns the first adapter target of the first product. */
 static enum adapter_target first_up_adapter(const struct emit *e)
 {
     return is_gated(e) ? ADAPTER_GATE : ADAPTER_UP;
@@ -286,8 +286,8 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* ---- norms, attention and the feed-forward part of one layer ---- */
 
-/* Returns the bytes per element of the layer's input, which checkpointing keeps, while the recomputed layer has an fp32
- * copy of it. Without checkpointing only the copy stays. */
+/* Returns the bytes for each element of the layer's input that are in use besides the fp32 copy of the input: 2 if
+ * checkpointing keeps the input and the recomputed layer makes such a copy, else 0. */
 static int64_t bytes_of_input_beside_copy(const struct emit *e)
 {
     const bool repeats =
@@ -351,7 +351,7 @@ static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight,
     return y;
 }
 
-/* Emits the gradient of norm_before(), to which the residual's, d_residual, is added. */
+/* Emits the backward of norm_before(), adds d_residual, the gradient through the residual, and returns the sum. */
 static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weight weight,
                                       buffer_id dy, buffer_id x, struct view stats,
                                       buffer_id d_residual)
@@ -489,7 +489,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         emit_delayed(e);
         combined_begin_part(e, BACKWARD_LAST);
     }
-    /* the product is kept, whether a norm after it reads it or not */
+    /* if no norm reads the kept result, it is held until here */
     if (kept_products_of(e->choices).down && !has_norms_after(e))
         emit_extend_lifetime(e, saved->ffn_out, e->last_compute);
     const buffer_id x2 = remakes_residual_sum(e) ? remake_residual_sum(e, layer) : saved->x2;

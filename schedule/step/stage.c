@@ -374,7 +374,8 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     return here->input[pass];
 }
 
-/* Returns the rows of a pass's result with which the next stage continues; at a seam, this rank's part of them. */
+/* Returns the rows `part` of a pass's result, which the next stage needs; at a seam, the equal part of them that this
+ * rank sends. */
 static struct view rows_to_send(struct stage *s, const struct passage *made, enum pass pass,
                                 bool seam, struct row_range part, struct row_range mine)
 {

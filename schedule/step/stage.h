@@ -35,8 +35,9 @@ struct stage {
     const struct pipeline *pipeline;
     uint32_t unit_count, chunk_count; /* chunk_count: of the chunks in which the stage has a part */
     struct passage *passage;          /* row chunk * unit_count + unit */
-    struct layer_saved **saved_of_unit; /* [units] what its layers keep */
-    struct layer_saved **spare_saved;   /* a stack of the rows of units that are done */
+    /* [units] the data that the unit's layers keep for the backward */
+    struct layer_saved **saved_of_unit;
+    struct layer_saved **spare_saved; /* a stack of the rows of units that are done */
     uint32_t spare_count;
     /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;

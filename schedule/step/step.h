@@ -7,7 +7,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits the ops of the stage in a step. */
+/* Emits the ops of a whole step of the stage e->stage. */
 void emit_step(struct emit *e);
 /* Emits only the attention operator of one layer, as microbenchmarks of papers run it. Ops of region none make its
  * inputs. */
