@@ -188,7 +188,8 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
     return view_part(sum, 0, seen);
 }
 
-/* Returns, in the compute dtype, the gradients of the piece's own keys, to which no earlier query adds. */
+/* Returns, in the compute dtype, the complete gradients of the piece's own keys. Earlier queries do not see these keys,
+ * so nothing is added later. */
 static struct view completed_gradients(struct emit *e, struct view sum, struct view given,
                                        struct prefix_reach reach, int64_t width)
 {

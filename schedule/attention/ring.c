@@ -2,9 +2,9 @@
 #include "schedule/choices/profile.h"
 #include "schedule/ir/visible.h"
 
-/* By ring rule: the tile of a rank's queries by a block of keys from an earlier rank, in the order of the first tokens
- * of ranks, and the tile by a block from a later rank. begin, rows: the first query and the number of queries; keys:
- * the number of keys; all in halves of a rank's tokens. With 0 rows the rank sees no key of the block. */
+/* For each ring layout, two tiles of a rank's queries: [0] by a block of keys from an earlier rank, in the order of the
+ * first tokens of ranks; [1] by a block from a later rank. begin, rows: the first query and the number of queries;
+ * keys: the number of keys; all in halves of a rank's tokens. With 0 rows the rank sees no key of the block. */
 static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
@@ -214,8 +214,8 @@ struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint
     return y;
 }
 
-/* Returns the blocks of keys and values of all ranks of the outer ring: as the k-th, that of the rank k before this
- * one. */
+/* Returns the blocks of keys and values of all ranks of the outer ring: block k is that of the rank k places before
+ * this one. */
 static struct view gather_blocks(struct emit *e, struct view kv, struct view message)
 {
     struct work work = {

@@ -7,7 +7,7 @@
 
 #include "schedule/ir/visible.h"
 
-/* The rooms of a sequence's buffers, in rows, and what ops name. */
+/* The numbers of rows for which a sequence's buffers have room, and the sequence and window that its ops name. */
 struct row_capacity {
     int64_t sent_rows, received_rows;
     int64_t sequence, window;

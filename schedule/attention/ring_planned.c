@@ -1,8 +1,9 @@
 /* Attention whose tiles a core plan divides among context ranks, in rounds (schedule/ir/tile_plan.h). In each round a
- * rank gets the keys and queries of its tiles from their owners and computes its tiles. What belongs to rows of others
- * returns to them: outputs with their log-sum-exps, which are merged, and the gradients of queries and keys, which are
- * summed in fp32. The rows of a round travel beside the tiles of the round before, and results beside those of the next
- * one. What no rank sends in a round is not exchanged. Buffers have room for the rank with the most rows. */
+ * rank gets the keys and queries of its tiles from their owners and computes its tiles. The results for rows of other
+ * ranks return to these ranks: outputs with their log-sum-exps, which are merged, and the gradients of queries and
+ * keys, which are summed in fp32. The rows of a round travel beside the tiles of the round before, and results beside
+ * those of the next one. What no rank sends in a round is not exchanged. Buffers have room for the rank with the most
+ * rows. */
 #include "schedule/attention/ring.h"
 
 #include "schedule/ir/visible.h"
@@ -106,7 +107,8 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
     return y;
 }
 
-/* Sends results of rows in packed order to the owners of the rows. */
+/* Sends results of rows in packed order to the owners of the rows. Returns the results that arrive for this rank's own
+ * rows; an empty view if none arrive on any rank. */
 static struct view return_results(struct emit *e, const struct planned_ring *p,
                                   const struct moved_operand *m, struct view x)
 {
@@ -154,7 +156,7 @@ static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
 
 /* ---- forward ---- */
 
-/* The running result of a rank's own queries, into which rounds are merged. has_begun: it has the first of them. */
+/* The running result of a rank's own queries, into which rounds are merged. has_begun: some round has been merged. */
 struct merged_tiles {
     struct view o, lse;
     bool has_begun;

@@ -537,7 +537,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                                                                    : TENSOR_PLAN_MEGATRON);
     c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
     c->rotation = (uint8_t)(r->rotation != ROTATE_PROFILE ? r->rotation : c->profile->rotation);
-    /* the attention that is left if the degree of an axis is 1 */
+    /* the simpler attention if an axis has degree 1: [cp > 1][hp > 1] */
     static const uint8_t left[2][2] = {
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},

@@ -42,7 +42,7 @@ struct core_sequence {
     size_t end_capacity, run_capacity, tile_capacity;
 };
 
-/* All-zero is empty. */
+/* A core plan. All-zero: it has no sequences. */
 struct core_plan {
     uint32_t rank_count;
     int64_t window_tokens; /* 0: none */

@@ -21,10 +21,10 @@ enum deal_rule {
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys is dealt first. Each
      * goes to the rank with the fewest visible pairs so far among those that have room for a chunk. */
     DEAL_CHUNKS,
-    /* Documents are dealt one by one, the longest first. One of n tokens is cut into 2 d slices for d ranks, as in
-     * zigzag: the least loaded set of d ranks that have room. d is the least of 1, 2, 4, ..., R with n <= d S / R,
-     * where S is the length of the sequence; if no such set has room, d is the next of these; if none has, the document
-     * goes to the ranks that have room. */
+    /* Documents are dealt one by one, the longest first. A document of n tokens is cut into 2 d slices, which are dealt
+     * as in a zigzag to the least loaded set of d ranks that have room. d is the least of 1, 2, 4, ..., R with n <= d S
+     * / R, where S is the length of the sequence; if no such set has room, d is the next of these; if none has, the
+     * document goes to the ranks that have room. */
     DEAL_DEGREE,
     /* The rules from here on have tiles, too (schedule/core_plan/tile_rules.h). The first ones deal tokens as
      * DEAL_ZIGZAG does. In step s of a ring, rank r computes its own queries by the keys of rank r - s. */

@@ -372,7 +372,7 @@ struct emit_weights {
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;      /* enum dtype of whole weight gradients */
-    uint8_t grad_part_dtype; /* enum dtype of the part of their sum that a rank keeps */
+    uint8_t grad_part_dtype; /* enum dtype of the part of the summed gradients that a rank keeps */
     /* autocast casts fp32 parameters for each product; a bundle then has its whole parameters in `param_shard` */
     bool uses_autocast;
     /* buffers of whole gradients: bundle i uses element i % grad_buffer_count; IR_NONE: that buffer is not made yet */

@@ -32,8 +32,8 @@ static struct view scales_of_stored(const struct emit *e, uint32_t bundle, uint6
 }
 
 /* Emits the pass that converts a stored weight [rows, cols] to the compute dtype, and returns its result. Returns w
- * itself if the weight is not stored. bitsandbytes does so before each product that reads the weight, forward and
- * backward (bitsandbytes/autograd/_functions.py, MatMul4Bit). */
+ * itself if the weight is not stored. bitsandbytes runs this pass before each product that reads the weight, forward
+ * and backward (bitsandbytes/autograd/_functions.py, MatMul4Bit). */
 static struct view emit_dequantised(struct emit *e, struct view w, int64_t rows, int64_t cols)
 {
     const uint32_t bundle = stored_bundle_of(e, w.buffer);

@@ -8,7 +8,7 @@
 /* Lays the ranks on a mesh and makes the groups (schedule/emit/process_groups.c). */
 void emit_mesh(struct emit *e);
 /* Begins the role of a stage: ops and buffers that are made from now on belong to its ranks. Stages are begun in order.
- * Clears what is known of the role before. */
+ * Forgets the state of the role before. */
 void emit_begin_role(struct emit *e, uint32_t stage);
 
 /* Returns the group of the ranks that differ only in their stage, over the stages of `share`. Its name begins with

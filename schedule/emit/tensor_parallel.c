@@ -263,7 +263,8 @@ void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
         else
             tensor_reduce_scatter(e, x, dropped, order);
     }
-    /* inductor fuses no reduction of a sum of several products' input gradients (_find_producer_matmul()) */
+    /* inductor does not fuse a reduce-scatter whose input is the sum of several products' gradients
+     * (_find_producer_matmul()) */
     if (e->tensor.size > 1 && uses_async_plan(e))
         torch_scatter(e, x, y, e->choices->model->hidden, order);
     else

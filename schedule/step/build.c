@@ -1,4 +1,4 @@
-/* Builds a schedule: streams and inputs, emission, passes. */
+/* Builds a schedule: makes its streams and inputs, emits its ops and runs the passes on them. */
 #include "schedule/step/build.h"
 #include "schedule/activations/passes.h"
 #include "schedule/attention/fpdt.h"

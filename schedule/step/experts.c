@@ -189,8 +189,9 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
                          ahead ? own.capacity_rows : rows->expert_copies, format.cols);
 }
 
-/* Returns the exchange of rows of `cols` elements between ranks with different experts. ahead: it brings a rank the
- * rows that its experts read; else it returns results, and adds up what the experts of all ranks made of a token. */
+/* Returns the work that exchanges rows of `cols` elements between ranks with different experts. ahead: it brings a rank
+ * the rows that its experts read; else it returns results, and adds up what the experts of all ranks made of a token.
+ */
 static struct work token_exchange_work(const struct emit *e, const struct route_rows *rows,
                                        int64_t cols, enum dtype dtype, bool ahead)
 {

@@ -94,7 +94,8 @@ static int64_t extra_kept_rows(const struct emit *e, int64_t rows)
 }
 
 /* True if selective checkpointing keeps the whole first product. The additional bytes of extra_kept_rows(), which are
- * recomputed, are then added to the gradient of the activation's result, which exists when most does. */
+ * recomputed, are then added to the gradient of the activation's result, which exists when the most memory is in use.
+ */
 static bool keeps_up_product(const struct emit *e, uint32_t parts)
 {
     return kept_products_of(e->choices).up && parts == 1;
