@@ -11,7 +11,7 @@ struct targets {
     int64_t inputs, rows;
     int64_t outputs[ADAPTERS_OF_PRODUCT]; /* columns of each target */
     bool has[ADAPTERS_OF_PRODUCT];        /* the layer has the target's adapter */
-    uint32_t first_present;               /* count: there is none */
+    uint32_t first_present; /* the first target whose adapter the layer has; `count`: it has none */
 };
 
 static struct targets targets_of(const struct emit *e, uint32_t layer, enum adapter_target first,

@@ -427,7 +427,8 @@ struct emit_combined {
     struct part_begin *begin; /* the begins of the forward's parts, then of the backward's */
     uint32_t begin_count, backward_begin;
     size_t begin_capacity;
-    /* While the forward is emitted, the last compute op before it; while the backward is emitted, the forward's. */
+    /* While the forward is emitted, the last compute op before it; while the backward is emitted, the last compute op
+     * of the forward. */
     op_id last_compute;
     /* while the backward is emitted, the value that emit.awaited_by_next_compute had at the end of the forward */
     op_id awaited_by_next_compute;

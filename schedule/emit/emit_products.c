@@ -3,8 +3,7 @@
 
 #include <assert.h>
 
-/* Returns the bundle whose parameters are in the buffer, among those of the current layer; IR_NONE: it
- * holds no stored weights. */
+/* Returns the current layer's bundle of stored weights if its parameters are in `buffer`, else IR_NONE. */
 static uint32_t stored_bundle_of(const struct emit *e, buffer_id buffer)
 {
     if (e->choices->frozen_weights == FROZEN_STORAGE_16BIT || e->tags.layer == IR_NONE16)

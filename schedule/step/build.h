@@ -1,5 +1,5 @@
-/* schedule/step/build.h: builds the finished schedule of resolved choices, and computes the memory that its framework
- * holds besides the schedule's buffers.
+/* schedule/step/build.h: builds the finished schedule of resolved choices, and computes the memory that the profile's
+ * framework holds besides the schedule's buffers.
  *
  * Building emits every layer as if weights were whole and activations saved, rewrites the list (recomputation, weight
  * sharding, offload) and finishes it: waits, free sets, arena offsets. */

@@ -69,7 +69,7 @@ struct route_rows {
     struct expert_rows own_experts; /* of the rank's experts */
     int64_t tokens;                 /* that the rank routes */
     int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
-    /* rows that are copied in the order of experts: `tokens`, or those that came */
+    /* the number of rows that are copied in the order of experts: `tokens`, or the rows that came from other ranks */
     int64_t read_rows;
     int64_t which_rows; /* enum permute_source: which rows these are */
     /* the copies of tokens are not in even order: kernels take them from the routing */
