@@ -80,9 +80,9 @@ struct assignment {
     uint32_t *group_size;     /* (groups) members of an instance */
     uint32_t *instance_count; /* (groups) instances of the group */
     /* (ops) for a collective: how many collectives of its group come before it in the role's list */
-    uint32_t *call_number;
-    uint32_t *most_calls;    /* (groups) the most collectives that a role lists */
-    uint32_t *most_barriers; /* (groups) the most barriers that a role lists */
+    uint32_t *collective_number;
+    uint32_t *most_collectives; /* (groups) the most collectives that a role lists */
+    uint32_t *most_barriers;    /* (groups) the most barriers that a role lists */
     /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written */
     bool *reads_softmax;
     struct assignment_shares *square_sum_shares; /* (rows, ranks), one row for each SQUARE_SUM op */

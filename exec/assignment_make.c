@@ -196,9 +196,9 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
                 break;
             members = assignment->group_size[group];
             if (assignment_is_collective(work->kind))
-                assignment->call_number[op] = calls[group]++;
+                assignment->collective_number[op] = calls[group]++;
             else if (work->kind == WORK_BARRIER)
-                assignment->call_number[op] = barriers[group]++;
+                assignment->collective_number[op] = barriers[group]++;
         }
         if (work->kind == WORK_ADAMW && states_have_8bit_moments((enum states)work->adamw.states)) {
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -225,8 +225,8 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
             status = operands_check(ir, op, members, name, diag);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->most_calls[g] =
-            calls[g] > assignment->most_calls[g] ? calls[g] : assignment->most_calls[g];
+        assignment->most_collectives[g] =
+            calls[g] > assignment->most_collectives[g] ? calls[g] : assignment->most_collectives[g];
         assignment->most_barriers[g] =
             barriers[g] > assignment->most_barriers[g] ? barriers[g] : assignment->most_barriers[g];
     }
@@ -599,10 +599,10 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
     enum status status = fill_rank_tables(assignment, name, diag);
     if (status == STATUS_OK)
         status = check_buffers(ir, name, diag);
-    assignment->call_number =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->call_number);
-    assignment->most_calls =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_calls);
+    assignment->collective_number =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->collective_number);
+    assignment->most_collectives =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_collectives);
     assignment->most_barriers =
         arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_barriers);
     for (uint32_t r = 0; r < ir->role_count; r++)

@@ -270,9 +270,9 @@ enum status bootstrap_check_same_request(struct bootstrap *b, uint64_t request, 
     return status;
 }
 
-/* ---- of this process ---- */
+/* ---- the connection that all of this process shares ---- */
 
-static struct bootstrap *met;
+static struct bootstrap *met; /* the connection to the other processes; NULL: it is not open */
 
 static void close_world(void)
 {

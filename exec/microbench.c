@@ -495,7 +495,8 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
     return STATUS_OK;
 }
 
-/* Returns how many sets of operands exceed any cache together. Operands that two ops share are counted once. */
+/* Returns how many sets of operands exceed any cache together. A buffer that the work both reads and
+ * writes is counted once. */
 static uint32_t needed_operand_sets(const struct bench *b)
 {
     uint64_t bytes = 0;

@@ -5,14 +5,17 @@
 #include "exec/assignment.h"
 #include "models/work.h"
 
-/* The meaning of a pair's packed_row and own_row in each list. SENT: row i of the rows that a rank sends (or gets
- * back), and the rank's own row. RECEIVED: row i of the rows that it receives (or returns), and the row's place in
- * packed order. HELD: the place in packed order of a row that the rank owns, and that own row. */
+/* Lists of pairs of rows, between which a row moves. Each pair has a row of the message or of packed order, and a row
+ * where the rank keeps it:
+ *   SENT      a row of the message that the rank sends or gets back, and one of its own rows
+ *   RECEIVED  a row of the message that the rank receives or returns, and its place in packed order
+ *   HELD      the place in packed order of a row that the rank owns, and that row of its own */
 enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
 
 struct moved_rows {
     int64_t count;
-    const int64_t *packed_row, *own_row; /* [count]; NULL: pair i has row i */
+    const int64_t *outer_row; /* [count] the first row of each pair; NULL: that of pair i is i */
+    const int64_t *kept_row;  /* [count] the second row of each pair; NULL: that of pair i is i */
 };
 
 /* Returns a list of a rank. rows NULL: the work is measured without a schedule, and moves `room` rows. */
@@ -27,7 +30,8 @@ static inline struct moved_rows moved_rows_list(const struct assignment_rows *ro
     return (struct moved_rows){list->first_row_of_peer[rows->peer_count], NULL, list->row};
 }
 
-/* Returns the list of the rows that work takes, adds or merges. TAKE_GATHER moves the rows of MOVED_RECEIVED first. */
+/* Returns the list of the rows that work takes, adds or merges. Of TAKE_GATHER that is the second list: its caller moves
+ * the rows of MOVED_RECEIVED first. */
 static inline enum moved_list moved_list_of(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)
@@ -39,14 +43,14 @@ static inline enum moved_list moved_list_of(const struct work *work)
     return held ? MOVED_HELD : MOVED_SENT;
 }
 
-/* Return the packed row and the own row of pair i. */
-static inline int64_t moved_packed_row(const struct moved_rows *moved, int64_t i)
+/* Return the first row and the second row of pair i. */
+static inline int64_t moved_outer_row(const struct moved_rows *moved, int64_t i)
 {
-    return moved->packed_row != NULL ? moved->packed_row[i] : i;
+    return moved->outer_row != NULL ? moved->outer_row[i] : i;
 }
-static inline int64_t moved_own_row(const struct moved_rows *moved, int64_t i)
+static inline int64_t moved_kept_row(const struct moved_rows *moved, int64_t i)
 {
-    return moved->own_row != NULL ? moved->own_row[i] : i;
+    return moved->kept_row != NULL ? moved->kept_row[i] : i;
 }
 
 #endif

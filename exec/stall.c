@@ -52,7 +52,8 @@ static uint32_t find_nth_call(const struct exec_run *run, uint32_t rank, uint32_
         uint32_t op = assignment_first_op(assignment, rank) + k;
         enum work_kind kind = run->ir->op.kind[op];
         if ((barrier ? kind == WORK_BARRIER : assignment_is_collective(kind)) &&
-            work_comm_group(ir_work(run->ir, op)) == group && assignment->call_number[op] == call)
+            work_comm_group(ir_work(run->ir, op)) == group &&
+            assignment->collective_number[op] == call)
             return op;
     }
     return IR_NONE;
@@ -66,7 +67,7 @@ static struct wait_node explain_missing_member(struct stall_report *story, struc
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
     uint32_t instance = assignment_group_instance(assignment, at.rank, group),
-             call = assignment->call_number[at.op];
+             call = assignment->collective_number[at.op];
     const char *name = run->ir->group[group].name;
     for (uint32_t i = 0; i < assignment->group_size[group]; i++) {
         uint32_t peer = group_rank_of_member(&run->ir->mesh, &run->ir->group[group], instance, i);

@@ -173,8 +173,9 @@ bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling)
 /* Returns 1 + the implementation of attention, if the device has costs of only one; else 0. */
 int cost_single_attention_impl(const struct device_cost *cost);
 
-/* Fails unless the device has costs for an implementation of attention at a head dim, forward and backward; the message
- * names those that it has. Call it before costing attention. */
+/* Fails unless the device has costs for an implementation of attention at a head dim, forward and backward. The message
+ * names the largest head dim that it has costs for or, if it has none for the implementation, the implementations that
+ * it has. An ideal device never fails. Call it before costing attention. */
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 

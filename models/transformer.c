@@ -353,7 +353,7 @@ int64_t transformer_matmul_parameters(const struct transformer *t)
            sparse * sparse_ffn;
 }
 
-int64_t transformer_linear_flops_per_token(const struct transformer *t)
+int64_t transformer_layer_linear_flops_per_token(const struct transformer *t)
 {
     return 2 * transformer_matmul_parameters(t) / t->layers;
 }

@@ -356,7 +356,7 @@ int64_t transformer_wider_head_dim(const struct transformer *t);
 
 /* Returns the forward flops of one token in the matrix products of one layer; the backward has twice as many, or as
  * many if weights are frozen. If only some layers have experts, it is the mean over the layers, rounded down. */
-int64_t transformer_linear_flops_per_token(const struct transformer *t);
+int64_t transformer_layer_linear_flops_per_token(const struct transformer *t);
 
 /* Returns the flops of one token in the head's product, forward. */
 int64_t transformer_head_flops_per_token(const struct transformer *t);

@@ -64,7 +64,7 @@ static double layers_compute_s(const struct choices *c, const struct least_rates
     const struct transformer *t = c->model;
     return (double)t->layers *
            (transformer_products_per_weight(t) * (double)end *
-                (double)transformer_linear_flops_per_token(t) * rates->product_s_per_flop +
+                (double)transformer_layer_linear_flops_per_token(t) * rates->product_s_per_flop +
             seen * rates->attention_s_per_flop);
 }
 

@@ -9,8 +9,9 @@
  * available memory. If false, it compares the planned arenas. Pageable memory is always judged by its arena. */
 bool prediction_is_judged_by_reserved(const struct prediction *p);
 
-/* Builds the schedule of p->choices: the short list with index p->short_list_length, or a longer one, or the whole
- * list. */
+/* Builds the schedule of p->choices. Of the lengths of short lists, from that with index p->short_list_length on, it
+ * takes the first that represents the whole list, and sets p->short_list_length to its index. It builds the whole list
+ * if none does, if the whole list is not long, or if the question asks for it. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
 /* Replaces the list by a longer short list, or by the whole list, because the present short list does not represent the

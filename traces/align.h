@@ -51,7 +51,7 @@ struct align_item {
 /* A row between items. */
 struct align_filler {
     uint8_t class, phase;
-    uint32_t row;
+    uint32_t trace_row;
     uint32_t items_before; /* number of items before the filler */
     double seconds;
 };

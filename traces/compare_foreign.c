@@ -67,7 +67,7 @@ static void fill_gap(struct rows_between_blocks *gap, const struct align_filler 
 {
     struct class_rows *bucket = &gap->by_class[filler->class][filler->phase];
     if (side == 0 && bucket->row_count[0] == 0)
-        bucket->first_row = filler->row;
+        bucket->first_row = filler->trace_row;
     bucket->row_count[side]++;
     bucket->seconds[side] += filler->seconds;
 }

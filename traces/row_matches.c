@@ -87,13 +87,13 @@ static void match_rows_of_sort(struct maker *maker, const struct filler_gap *p,
             if (match == NULL)
                 match = add_match(maker->out);
             match->between_blocks = true;
-            add_row(maker->out, match, p->filler[i].row);
+            add_row(maker->out, match, p->filler[i].trace_row);
         }
     for (size_t i = 0; i < m->filler_count; i++) {
         if (!both && !is_of_sort(&m->filler[i], sort))
             continue;
         if (match == NULL || m->filler[i].class == CLASS_OTHER) {
-            add_stray(maker, m->filler[i].row);
+            add_stray(maker, m->filler[i].trace_row);
             continue;
         }
         match->measured_rows++;

@@ -11,8 +11,8 @@
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
 
-/* Rows of `plan --json` that the screen has as sentences: a configuration, its steps over packed batches, and the
- * configurations of a strategy. */
+/* Tables of `plan --json` that the screen has as sentences: of a configuration, of its steps over packed batches, and of
+ * the configurations of a strategy. */
 enum { PLAN_OUTCOME, PLAN_BATCHES, PLAN_FAMILY, PLAN_TABLE_COUNT };
 extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 

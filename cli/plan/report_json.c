@@ -36,9 +36,9 @@ static const struct column outcome[] = {
     {"device_cache_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
     {"fits_probability", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
     {"host_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
-    /* cannot be better, or not searched */
+    /* only if its outcome is "cannot be better" or "not searched" */
     {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "A bound that it does not exceed."},
-    /* no room, refused, or does not fit */
+    /* only if its outcome is "no room", "refused" or "does not fit" */
     {"missing_bytes", NULL, NULL, COLUMN_BYTES | COLUMN_OPTIONAL, 0, "Bytes of memory that it lacks."},
 };
 

@@ -64,7 +64,7 @@ struct comm *comm_new(struct exec_run *run)
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
             c->member_count = assignment->group_size[g];
-            c->calls_per_step = assignment->most_calls[g];
+            c->calls_per_step = assignment->most_collectives[g];
             c->barriers_per_step = assignment->most_barriers[g];
             c->passed_members =
                 arena_array(&comm->arena, c->calls_per_step, sizeof *c->passed_members);
@@ -149,7 +149,7 @@ bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     if (assignment_group_instance(assignment, rank, group) == IR_NONE)
         return false;
     struct group_instance *c = instance_of_rank(comm, rank, group);
-    size_t at = (size_t)assignment->call_number[op] * c->member_count +
+    size_t at = (size_t)assignment->collective_number[op] * c->member_count +
                 assignment_group_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
     here = work->kind == WORK_BARRIER ? c->has_reached_barrier[at] : c->parts[at].has_arrived;
@@ -161,7 +161,7 @@ bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
-             call = assignment->call_number[op];
+             call = assignment->collective_number[op];
     struct group_instance *c = instance_of_rank(comm, rank, group);
     pthread_mutex_lock(&c->lock);
     c->has_reached_barrier[(size_t)call * c->member_count +
@@ -183,7 +183,7 @@ struct comm_member {
     struct exec_run *run;
     struct group_instance *instance;
     const struct call *call;
-    uint32_t call_number; /* number of the collective among those of its group in the step */
+    uint32_t collective_number; /* number of the collective among those of its group in the step */
     uint32_t member_index;
     struct collective_part *parts; /* (member_count) the operands of all members */
 };
@@ -192,7 +192,7 @@ struct comm_member {
 static bool wait_for_phase(const struct comm_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
-    uint32_t *passed = &c->passed_members[m->call_number], want = phase * c->member_count;
+    uint32_t *passed = &c->passed_members[m->collective_number], want = phase * c->member_count;
     atomic_fetch_sub(&m->run->running_ops, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
@@ -510,10 +510,10 @@ bool cpu_collective(void *context, struct call *call)
         .run = run,
         .instance = instance_of_rank(cpu_of(run)->comm, call->rank, group),
         .call = call,
-        .call_number = assignment->call_number[call->op],
+        .collective_number = assignment->collective_number[call->op],
         .member_index = assignment_group_index(assignment, call->rank, group),
     };
-    m.parts = m.instance->parts + (size_t)m.call_number * m.instance->member_count;
+    m.parts = m.instance->parts + (size_t)m.collective_number * m.instance->member_count;
     pthread_mutex_lock(&m.instance->lock);
     publish_part(call, &m.parts[m.member_index]);
     pthread_mutex_unlock(&m.instance->lock);

@@ -114,7 +114,7 @@ static void copy_moved_rows(const struct call *call, const struct moved_rows *mo
         const char *from = (const char *)x->data + (size_t)(p * x_rows) * size;
         char *to = (char *)call->write[0].data + (size_t)(p * work->take_rows.to) * size;
         for (int64_t i = 0; i < moved->count; i++) {
-            int64_t a = moved_packed_row(moved, i), b = moved_own_row(moved, i);
+            int64_t a = moved_outer_row(moved, i), b = moved_kept_row(moved, i);
             memcpy(to + (size_t)(back ? a : b) * size, from + (size_t)(back ? b : a) * size, size);
         }
     }
@@ -150,9 +150,9 @@ const char *cpu_add_rows(const struct call *call, float *scratch)
                 (size_t)(work->add_rows.parts * to * width) * sizeof(float));
     for (int64_t p = 0; p < work->add_rows.parts; p++)
         for (int64_t i = 0; i < moved.count; i++) {
-            const float *x = (const float *)call->read[0].data +
-                             (p * rows + moved_packed_row(&moved, i)) * width;
-            float *y = (float *)call->write[0].data + (p * to + moved_own_row(&moved, i)) * width;
+            const float *x =
+                (const float *)call->read[0].data + (p * rows + moved_outer_row(&moved, i)) * width;
+            float *y = (float *)call->write[0].data + (p * to + moved_kept_row(&moved, i)) * width;
             for (int64_t c = 0; c < width; c++)
                 y[c] += x[c];
         }

@@ -394,7 +394,7 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
     atomic_uint *come = &cuda->barrier_arrivals[cuda->barrier_begin[group] +
                                                 assignment_group_instance(assignment, r, group) *
                                                     assignment->most_barriers[group] +
-                                                assignment->call_number[op]];
+                                                assignment->collective_number[op]];
     atomic_store(&cuda->rank_states[r].at_barrier[cuda_local_op(&cuda->rank_states[r], op)], true);
     atomic_fetch_add(come, 1);
     while (atomic_load(come) < assignment->group_size[group] && !run_must_stop(run)) {

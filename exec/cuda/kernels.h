@@ -260,7 +260,7 @@ int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct c
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream);
-/* Computes sum = a + b and y, the norm of the sum, in one pass over memory; all arrays are bf16. Every bit of the
+/* Computes sum = a + b and y, the norm of the sum, in one pass over memory. All arrays are bf16, but the statistics fp32. Every bit of the
  * results is that of cuda_add() and then a norm. y and sum do not overlap; each may be the same array as a or b. */
 enum { CUDA_ADD_NORM_COLS = 16384 }; /* the longest rows that it takes */
 struct cuda_add_norm {

@@ -56,8 +56,8 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     l->first_rendezvous = arena_array(&l->arena, ir->group_count, sizeof *l->first_rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         l->first_rendezvous[g] = l->rendezvous_count;
-        l->rendezvous_count += assignment->instance_count[g] * assignment->most_calls[g];
-        if (assignment->most_calls[g] > 0 && assignment->group_size[g] > CUDA_REDUCE_MEMBERS)
+        l->rendezvous_count += assignment->instance_count[g] * assignment->most_collectives[g];
+        if (assignment->most_collectives[g] > 0 && assignment->group_size[g] > CUDA_REDUCE_MEMBERS)
             return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
                               "share one GPU",
@@ -65,7 +65,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint32_t count = assignment->instance_count[g] * assignment->most_calls[g];
+        uint32_t count = assignment->instance_count[g] * assignment->most_collectives[g];
         struct rendezvous *made = rendezvous_new(l, count, assignment->group_size[g]);
         if (count > 0)
             memcpy(&l->rendezvous[l->first_rendezvous[g]], made, count * sizeof *made);
@@ -397,8 +397,8 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
         uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
         m = &l->rendezvous[l->first_rendezvous[group] +
                            assignment_group_instance(assignment, rank, group) *
-                               assignment->most_calls[group] +
-                           assignment->call_number[op]];
+                               assignment->most_collectives[group] +
+                           assignment->collective_number[op]];
         index = assignment_group_index(assignment, rank, group);
     }
     struct collective_part *part = &m->parts[index];

@@ -97,7 +97,8 @@ static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
                            (long long)micro);
 }
 
-/* Returns whether a file gives a format of 8- or 4-bit products that is not a word for none. */
+/* Returns whether a file sets this field, the format of 8- or 4-bit products, to a format and not to a word such as
+ * "none" that switches them off. */
 static bool gives_low_precision_format(const struct launch *launch, enum launch_field field)
 {
     return launch_has_field(launch, field) &&

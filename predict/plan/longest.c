@@ -87,7 +87,8 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
     int64_t steps = 1;
     while (steps < STEPS_MAX && !choices_allow_length(request, steps * STEP_TOKENS * prime))
         steps++;
-    /* if no multiple of up to STEPS_MAX steps is allowed, the prediction of that length fails with the reason */
+    /* If no smaller number of steps gives an allowed length, STEPS_MAX is taken. If its length is not allowed either,
+     * predicting it fails, and the message says why. */
     int64_t step = steps * STEP_TOKENS;
     /* the number of ops grows with the square of the number of chunks */
     bool chunked = choices.chunk_count > 1;

@@ -62,7 +62,7 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
     costs.tensor_collectives_use_nics = c->tp > cluster->gpus_per_node && !one_node;
     if (costs.tensor_collectives_use_nics) /* their rings go over all NICs of a node */
         tensor = rate_of_node(cluster);
-    double linear = (double)transformer_linear_flops_per_token(m);
+    double linear = (double)transformer_layer_linear_flops_per_token(m);
     costs.head_s_per_token =
         costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
     /* attention and feed-forward part have an all-gather and a reduce-scatter each */

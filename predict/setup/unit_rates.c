@@ -36,7 +36,7 @@ struct unit_rates unit_rates_of(const struct setup *setup, const struct choices 
                            .in = c->dtype,
                            .out = c->dtype,
                            .matmul = {ROWS, m->ffn / c->tp, m->hidden, MATMUL_NT, 0, 0}};
-    double linear = (double)transformer_linear_flops_per_token(m) / c->tp;
+    double linear = (double)transformer_layer_linear_flops_per_token(m) / c->tp;
     return (struct unit_rates){
         .token_s = linear * work_seconds(setup, c, &product) / work_flops(&product),
         .pair_s = pair_seconds(setup, c, WORK_ATTENTION),

@@ -484,7 +484,8 @@ struct emit {
     struct layer_saved *layer_saved; /* one for each layer, of the current unit */
     /* [layers * sequences of a micro-batch]; NULL: there are no subsequences */
     struct prefix *prefix;
-    /* buffers that several units read: those of k and v in `prefix`, and 8-bit weights */
+    /* buffers that recomputation does not make again, since several units read them: the keys and values in `prefix`, and
+     * the 8- or 4-bit copies of weights with their scales */
     struct saved_buffers caches;
 
     struct saved_buffers kept_buffers;

@@ -1,4 +1,9 @@
-/* The gradients of weights and biases, computed at once or deferred.
+/* The gradients of weights and biases, computed where a backward asks for them or later.
+ *
+ * Deferred: pipelines that split backwards (zb-1p, zb-v) list the product and compute it units later, by
+ * emit_deferred(). With --expert-overlap delayed-wgrad it is deferred only within a layer, to emit_delayed(). Late: the
+ * product is computed at once, into a 16-bit tensor, which emit_late_gradients() adds to the gradient after the
+ * backward (adds_grads_after_backward of a profile).
  *
  * A weight gradient to which several pieces of the tokens contribute may be summed in an fp32 buffer of its own: the
  * buffer is filled with zeros, the product of each piece in the compute dtype is added, and at the end it is cast to
@@ -64,6 +69,7 @@ static void defer_gradient(struct emit *e, struct deferred_gradient what)
     to->end = &row->next;
 }
 
+/* A row with an m is a product; one without is the sum of an expert's rows, the gradient of a bias. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals)
 {
     struct op_tags tags = e->tags;
@@ -141,16 +147,17 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
     e->narrow.is_router = weight == WEIGHT_ROUTER;
-    /* uses_autocast: the gradient of the 16-bit copy, which autograd casts to the parameter's dtype */
     const bool late =
         e->choices->profile->adds_grads_after_backward && dtype_of_view(e, dw) != e->choices->dtype;
-    const bool rescales = emit_narrow_rescales_result(e) || e->weights.uses_autocast || late;
-    const bool adds = accumulate && !rescales;
+    /* True if the product is a tensor of its own: it is multiplied by scales, is the gradient of the 16-bit copy under
+     * autocast, which autograd casts to the parameter's dtype, or is added late. */
+    const bool apart = emit_narrow_rescales_result(e) || e->weights.uses_autocast || late;
+    const bool adds = accumulate && !apart;
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, adds, 0}};
     struct view read[5] = {dy, x, dw};
     uint32_t reads = adds ? 3 : 2;
-    if (rescales)
+    if (apart)
         product =
             emit_compute_tensor(e, e->weights.uses_autocast || late ? "grad_16bit" : "unscaled",
                                 CATEGORY_GRADIENT, m, n);
@@ -159,9 +166,9 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (late)
         add_late(e, product, dw, accumulate);
-    else if (rescales && accumulate)
+    else if (apart && accumulate)
         emit_add(e, dw, product, dw);
-    else if (rescales)
+    else if (apart)
         emit_cast(e, product, dw);
 }
 

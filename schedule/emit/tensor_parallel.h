@@ -51,9 +51,10 @@ void tensor_reduce_scatter(struct emit *e, struct view x, struct view y, enum te
 /* Does what tensor_reduce_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
 void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
                                    enum tensor_rows order);
-/* Does what emit_matmul() does, for m of `rows` rows in the order of a gather before it or of a reduce-scatter after
- * it. With the plan async there is one op for each piece of rows that a collective moves, so that a piece is multiplied
- * while others are sent. */
+/* Does what emit_matmul() does for a product that reads the result of a gather, or whose result is reduce-scattered.
+ * That collective moves `rows` rows in this order; the product has m of them. With the plan async there is one op for
+ * each piece of rows that the collective moves, if m is a whole number of pieces, so that a piece is multiplied while
+ * others are sent; else there is one op. */
 void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum matmul_form form,
                    struct view a, struct view b, struct view bias, struct view y, int64_t m,
                    int64_t n, int64_t k);

@@ -147,7 +147,7 @@ static double duration_of_last_piece(const struct choices *c, uint32_t subsequen
     int64_t begin = pipeline_tokens_before(c, subsequence),
             end = pipeline_tokens_before(c, subsequence + 1);
     int64_t from = end - (end - begin) / share.count;
-    return (double)((end - from) * transformer_linear_flops_per_token(c->model)) +
+    return (double)((end - from) * transformer_layer_linear_flops_per_token(c->model)) +
            transformer_attention_flops(c->model, end, true) -
            transformer_attention_flops(c->model, from, true);
 }

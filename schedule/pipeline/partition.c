@@ -12,7 +12,7 @@ const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "t
 static double flops_boundary(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
-    double l = (double)transformer_linear_flops_per_token(m), s = (double)p->tokens;
+    double l = (double)transformer_layer_linear_flops_per_token(m), s = (double)p->tokens;
     double square = transformer_attention_flops(m, p->tokens, !p->assumes_full_attention) / (s * s);
     double share = (double)i / (double)p->piece_count;
     return (-l + sqrt(l * l + 4 * square * share * (l * s + square * s * s))) / (2 * square);

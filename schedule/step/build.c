@@ -194,8 +194,8 @@ void step_redundant_product_shares(const struct choices *c, double *layers, doub
     const struct transformer *model = c->model;
     struct transformer room;
     const struct transformer *share = model_of_tensor_rank(c, &room);
-    *layers = 1 - (double)transformer_linear_flops_per_token(model) /
-                      ((double)transformer_linear_flops_per_token(share) * c->tp);
+    *layers = 1 - (double)transformer_layer_linear_flops_per_token(model) /
+                      ((double)transformer_layer_linear_flops_per_token(share) * c->tp);
     *head = 1 - (double)transformer_head_flops_per_token(model) /
                     ((double)transformer_head_flops_per_token(share) * c->tp);
 }
@@ -208,7 +208,7 @@ int64_t step_bucket_bytes(const struct choices *c)
         elements += c->profile->bucket_elements;
     if (c->profile->placeholder_gradients && !states_are_bf16((enum states)c->states) &&
         c->model->experts == 0)
-        elements += transformer_linear_flops_per_token(model_of_tensor_rank(c, &room)) / 2;
+        elements += transformer_layer_linear_flops_per_token(model_of_tensor_rank(c, &room)) / 2;
     return elements * (int64_t)dtype_bytes(c->dtype);
 }
 

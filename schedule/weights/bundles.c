@@ -172,8 +172,8 @@ static uint64_t part_divisor(const struct choices *c, uint32_t chunk, uint64_t p
 
 /* Adds a bundle to a chunk. It holds the tensors that were added to the ir since the previous bundle, `used` elements
  * in all, stored as `storage` says. */
-static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
-                                enum frozen_storage storage, uint64_t used)
+static void close_bundle_with_storage(struct emit *e, const char *name, uint32_t chunk,
+                                      bool experts, enum frozen_storage storage, uint64_t used)
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
@@ -213,7 +213,7 @@ static void close_stored_bundle(struct emit *e, const char *name, uint32_t chunk
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
                          uint64_t used)
 {
-    close_stored_bundle(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
+    close_bundle_with_storage(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
 }
 
 static void add_head(struct emit *e, uint64_t *used)
@@ -294,7 +294,7 @@ static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_
     snprintf(name, sizeof name, "layers.%u.%s", first, adapters ? "adapters" : "stored");
     if (used == 0)
         return;
-    close_stored_bundle(
+    close_bundle_with_storage(
         e, name, chunk, false,
         adapters ? FROZEN_STORAGE_16BIT : (enum frozen_storage)e->choices->frozen_weights, used);
     struct bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];

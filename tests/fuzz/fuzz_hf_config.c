@@ -15,7 +15,7 @@ static void hold(const struct transformer *t, enum status status, struct diag *d
         assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);
         assert(transformer_layer_tensors(t, 0, tensors, ARRAY_LEN(tensors)) <= ARRAY_LEN(tensors));
         assert(transformer_parameters(t) > transformer_matmul_parameters(t));
-        assert(transformer_linear_flops_per_token(t) > 0);
+        assert(transformer_layer_linear_flops_per_token(t) > 0);
         assert(transformer_attention_flops(t, 1 << 20, true) > 0);
     }
     diag_clear(diag);

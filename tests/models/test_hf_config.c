@@ -400,7 +400,6 @@ static void small_configs_are_read(void)
     }
 }
 
-/* Layers have a sliding window, or none, as Transformers' configuration classes decide. */
 /* A file "config.json" does not name its model. */
 static void a_config_names_its_model(void)
 {
@@ -434,6 +433,7 @@ static void a_config_names_its_model(void)
     }
 }
 
+/* Layers have a sliding window, or none, as Transformers' configuration classes decide. */
 static void windows_are_read_per_layer(void)
 {
 #define LAYERS(rest)                                                                               \

@@ -140,7 +140,7 @@ static const struct transformer one_layer = {.layers = 1,
 
 static void flops_follow_from_shapes(void)
 {
-    CHECK_INT("24 h^2", transformer_linear_flops_per_token(&one_layer), 24 * 64 * 64);
+    CHECK_INT("24 h^2", transformer_layer_linear_flops_per_token(&one_layer), 24 * 64 * 64);
     CHECK_INT("head", transformer_head_flops_per_token(&one_layer), 2 * 64 * 10);
     CHECK_CLOSE("full: 4 s^2 h", transformer_attention_flops(&one_layer, 1000, false), 4e6 * 64,
                 1e-15);
@@ -151,7 +151,7 @@ static void flops_follow_from_shapes(void)
     struct transformer mqa = one_layer;
     mqa.activation = ACTIVATION_SWIGLU;
     mqa.kv_heads = 1;
-    CHECK_INT("MQA", transformer_linear_flops_per_token(&mqa),
+    CHECK_INT("MQA", transformer_layer_linear_flops_per_token(&mqa),
               4 * 4096 + 4 * 64 * 16 + 6 * 64 * 256);
 }
 

@@ -101,11 +101,12 @@ static void forward_flops_are_the_models(void)
             double tokens = (double)c.global_batch * (double)c.seq, products, attention;
             double pairs = (double)c.seq * ((double)c.seq + 1) / 2; /* j <= i, the diagonal too */
             forward_work(&ir, &products, &attention);
-            CHECK_CLOSE(label, products,
-                        tokens * c.tp *
-                            ((double)m->layers * (double)transformer_linear_flops_per_token(m) +
-                             (double)transformer_head_flops_per_token(m)),
-                        1e-12);
+            CHECK_CLOSE(
+                label, products,
+                tokens * c.tp *
+                    ((double)m->layers * (double)transformer_layer_linear_flops_per_token(m) +
+                     (double)transformer_head_flops_per_token(m)),
+                1e-12);
             CHECK_CLOSE(label, attention,
                         (double)c.global_batch * (double)m->layers * 4 * pairs *
                             (double)(c.tp * m->heads * m->head_dim),
