@@ -29,7 +29,7 @@ static void short_lists_have_overlapped_exchanges(void)
                                         .global_batch = 4 * 64,
                                         .weights = CHOICE_WEIGHTS_ZERO1,
                                         .activations = CHOICE_ACTIVATIONS_KEEP,
-                                        .optimizer = -1,
+                                        .optimizer = CHOICE_OPTIMIZER_DEVICE,
                                         .dtype = DTYPE_BF16,
                                         .attention_impl = ATTENTION_FA2,
                                         .gpus_per_node = 4,

@@ -2,6 +2,7 @@
  * with its place. */
 #include "schedule/ir/ir_text.h"
 
+#include "models/work_operands.h"
 #include "tests/check.h"
 
 #include <stdio.h>
@@ -244,7 +245,7 @@ static int64_t random_param(const struct ir *ir, struct check_random *random,
 
 static void add_random_op(struct ir *ir, struct check_random *random)
 {
-    struct view read[8], write[8];
+    struct view read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
     op_id wait[3];
     struct op_desc desc = {.guard = IR_NONE16, .read = read, .write = write, .wait = wait};
     const struct work_kind_info *info;
