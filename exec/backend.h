@@ -86,8 +86,8 @@ struct backend {
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_header_function *say, void *user);
 
-    /* Of the device between two times of run_now_s(): clock_mhz() returns its mean clock in MHz, 0 if that is unknown;
-     * describe_step() describes what else is known of it. NULL: nothing is known. */
+    /* Both are about the device between two times of run_now_s(). clock_mhz() returns its mean clock in MHz, 0 if that
+     * is unknown; describe_step() describes what else is known of it. NULL: nothing is known. */
     double (*clock_mhz)(struct exec_run *run, double begin_s, double end_s);
     void (*describe_step)(struct exec_run *run, double begin_s, double end_s,
                           backend_header_function *say, void *user);

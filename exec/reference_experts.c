@@ -162,8 +162,8 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         }
 }
 
-/* Where the router's weight of a copy multiplies: what its expert reads, what its activation computes, or what the
- * expert writes. */
+/* The value that is multiplied by the router's weight of a copy: the input of its expert, the result of the expert's
+ * activation, or the output of the expert. */
 enum weighted_value { WEIGHTED_INPUT, WEIGHTED_ACTIVATION, WEIGHTED_OUTPUT };
 
 static enum weighted_value weighted_value_of(const struct transformer *t,

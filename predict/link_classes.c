@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* How far data travel: between host and device, between ranks that share a GPU, within a node, or between nodes. */
+/* The ends of links: host and device, ranks that share a GPU, GPUs of a node, or GPUs of different nodes. */
 enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 

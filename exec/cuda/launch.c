@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of as many consecutive ops of a stream, at least one has an event, so that the watcher sees progress. */
+/* At least one of as many consecutive ops of a stream has an event, so that the watcher sees progress. */
 enum { MARK_EVERY = 16 };
 
 /* ---- lists and events ---- */

@@ -116,7 +116,8 @@ struct launch_tables; /* table files (predict/launch/table_file.h) */
 struct launch_table_file;
 struct table_row;
 
-/* What was read from launch files, or is written as one. All-zero is empty. Texts live in the arena. */
+/* The contents of launch files that were read, or of one that is written. All-zero is empty. Texts live in the
+ * arena. */
 struct launch {
     struct arena arena;
     /* the table files: the caller's, or, if the caller sets none, those of the shipped data */

@@ -10,7 +10,7 @@
 
 enum { ROUTING_DRAWS = 20 };
 
-/* What uneven routing costs a step. All-zero: routing is even. */
+/* The time that uneven routing costs a step. All-zero: routing is even. */
 struct routing_draws {
     bool is_uneven; /* routing is not even */
     /* fullest_rank: the rank, among those with different experts, that has the most copies in the most layers;

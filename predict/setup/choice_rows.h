@@ -46,7 +46,7 @@ struct choice_value {
     char text[80];
 };
 
-/* What a choice is about. */
+/* The subject of a choice. */
 enum choice_subject {
     CHOICE_LAYOUT,  /* how the work and the memory are divided, over ranks and in time */
     CHOICE_TOKENS,  /* what is computed for a token */

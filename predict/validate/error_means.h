@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* What the means of errors are computed from. An error is a fraction: 0.1 is 10 %. All-zero is empty. */
+/* The number, the sums and the worst of errors. An error is a fraction: 0.1 is 10 %. All-zero is empty. */
 struct error_means {
     size_t count;
     /* absolute_sum: the sum of the errors' absolute values; sum: that of the errors with their signs */

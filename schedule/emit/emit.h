@@ -408,7 +408,7 @@ struct emit_narrow {
     bool is_experts; /* the products that are emitted are those of experts */
 };
 
-/* Where a part of a layer begins among the ops that are emitted, and the place of that part among those of two passes
+/* The first of the emitted ops of a part of a layer, and the place of that part among those of two passes
  * that are listed together (schedule/step/combined.h). */
 struct part_begin {
     uint32_t first_op, place;

@@ -153,7 +153,7 @@ static struct view emit_exchange(struct emit *e, struct work work, const char *s
     return y;
 }
 
-/* What is sent for each copy of a token. */
+/* The elements that are sent for each copy of a token. */
 struct copy_format {
     int64_t cols;
     enum dtype dtype;

@@ -76,7 +76,7 @@ static bool rank_passes_guard(const struct rank_sets *ranks, uint16_t guard, uin
 
 /* ---- ranks that messages connect, directly or indirectly: components ---- */
 
-/* Where an op of a role sends, or from where it receives: the rank `by` places further in the group. */
+/* The rank to which an op of a role sends, or from which it receives: `by` places further in the group. */
 struct message_route {
     int64_t group, by;
     uint16_t guard;

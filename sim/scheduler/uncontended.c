@@ -74,7 +74,7 @@ void uncontended_init(struct scheduler *s)
 
 /* ---- events ---- */
 
-/* Where next_link() is on its way through the links that the flows of an event cross, one flow after the other. flow:
+/* The position of next_link() among the links that the flows of an event cross, one flow after the other. flow:
  * row of fold->flow; link: row of fold->link. */
 struct crossed_links {
     uint32_t flow, flow_end, link, link_end;

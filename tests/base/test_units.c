@@ -85,7 +85,7 @@ static void a_wrong_quantity_names_the_right_units(void)
     diag_release(&diag);
 }
 
-/* Where two units differ only in the case of a letter, that case must be right. */
+/* If two units differ only in the case of a letter, that case must be right. */
 static void case_tells_bits_from_bytes_and_milli_from_mega(void)
 {
     static const struct {

@@ -9,7 +9,7 @@
 #include "tests/exec/matrix.h"
 #include "tests/schedule/random_plan.h"
 
-/* What surrounds the attention of a plan. */
+/* The strategy, profile, degrees and dtype of the step around the attention of a plan. */
 struct surroundings {
     const char *strategy, *profile;
     int64_t replicas, hp, tp;
@@ -162,7 +162,7 @@ static inline void random_plans_compute_the_reference(void)
     }
 }
 
-/* Of 1,000 plans of which one field of one row was changed, those that the check still finds right compute the
+/* One field of one row is changed in each of 1,000 plans. Those that the check still finds right compute the
  * reference. That the others are wrong is proved in tests/schedule/test_core_plan.c. */
 static inline void changed_plans_compute_the_reference(void)
 {

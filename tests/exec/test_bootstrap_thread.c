@@ -167,7 +167,7 @@ static const struct {
      29555},
 };
 
-/* How many of the processes share this one's machine, whose memory they share, too. */
+/* The number of processes that share this one's machine, and so its memory. */
 static const struct {
     const char *label, *variable[VARIABLES]; /* name=value */
     uint32_t count;

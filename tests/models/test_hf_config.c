@@ -126,7 +126,7 @@ static void proxies_have_the_published_parameters(void)
     }
 }
 
-/* What the files of mixtures of experts say beside the experts: the shared ones, dense layers between, windows, norms
+/* Files of mixtures of experts have other parts beside the experts: shared ones, dense layers between, windows, norms
  * and biases, by the classes of Transformers 4.57. `note` is a part of the message, NULL: there is none. */
 static void proxies_keep_what_a_dense_model_can_have(void)
 {

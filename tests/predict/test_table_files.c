@@ -91,7 +91,7 @@ static const char mine[] =
           "log_twice,unmodelled,,,a pass over the parameters,,\n"
           ",unset,checkpoints,true,layers are recomputed,,\n";
 
-/* What is said of a file of that framework: an option "--name value", or a remark "kind: text". */
+/* The words that must be said of a file of that framework: an option "--name value", or a remark "kind: text". */
 static const struct {
     const char *settings, *said;
     bool absent;

@@ -22,7 +22,7 @@ struct file {
 
 /* ---- what a reading says ---- */
 
-/* What the program makes of a launch file. */
+/* The result of reading a launch file. */
 struct reading {
     enum status status;
     struct text options; /* one a line */

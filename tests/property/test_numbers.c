@@ -259,7 +259,7 @@ static void every_number_of_a_device_matters(void)
     }
 }
 
-/* Of each implementation of attention: what each direction has, then its power and the bytes of a merge. */
+/* The numbers of each implementation of attention: those of each direction, then its power and the bytes of a merge. */
 enum { TILE, STEP, RAMP, RATES, PASS_NUMBERS, ATTENTION_NUMBERS = 2 * PASS_NUMBERS + 2 };
 
 static void change_attention(struct setup *setup, size_t i, double factor)

@@ -86,7 +86,7 @@ static void the_fullest_rank_is_found(void)
     arena_release(&arena);
 }
 
-/* Of 64 tokens with 2 copies each, four experts get 32 each; one keeps ceil(factor 32). */
+/* 64 tokens have 2 copies each, so four experts get 32 each, and one keeps ceil(factor 32). */
 static void capacities_bound_what_experts_keep(void)
 {
     static const struct {

@@ -315,7 +315,7 @@ static int64_t lines_of(const char *file)
     return lines;
 }
 
-/* Of each published step, the printed figure and the seconds describe the same measurement. */
+/* The printed figure and the seconds of each published step describe the same measurement. */
 static void the_published_rows_agree_with_themselves(void)
 {
     static const struct {

@@ -78,7 +78,7 @@ static const char *const wanted[] = {"mm",
                                      "triton_poi_fused_add_exp2",
                                      "triton_red_fused_sum"};
 
-/* What a recorded operator finds; us 0: nothing. */
+/* The kernel that a recorded operator finds; us 0: none. */
 static const struct {
     const char *label, *op, *inputs;
     uint8_t dtype;

@@ -147,7 +147,7 @@ SWITCHES void go_on(unsigned number)
     setcontext(&fibers->fiber[number].start);
 }
 
-/* Whether all of [begin, end) that are not over wait for the same; then lets them go on. */
+/* Returns whether all of [begin, end) that are not over wait for the same, and lets them go on if they do. */
 bool release(unsigned begin, unsigned end, Waits waits)
 {
     unsigned waiting = 0;

@@ -1,4 +1,4 @@
-/* What a device refuses to launch. */
+/* The launches that a device refuses. */
 #include "tests/exec/emulator/device.hpp"
 
 #include "tests/exec/emulator/order.h"
@@ -16,7 +16,7 @@ namespace
 /* As cudaError_t has them. */
 enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
 
-/* Of every device of compute capability 8.0 or later. */
+/* The limits of every device of compute capability 8.0 or later. */
 enum : size_t { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 enum : unsigned { GRID_X = 0x7fffffff, GRID_YZ = 65535, BLOCK = 1024 };
 

@@ -50,7 +50,7 @@ struct Shared {
     Mailbox box[RANKS_MAX][RANKS_MAX];                   /* sender, receiver */
 };
 
-/* What a rank still has to move to or from a peer. */
+/* The bytes that a rank still has to move to or from a peer. */
 struct Part {
     int peer;
     bool sends;

@@ -21,7 +21,7 @@ namespace
 
 enum { SPLIT = 64 };
 
-/* What lies in a description and a layout. */
+/* The contents of a description and of a layout. */
 struct Desc {
     int64_t turn_a, turn_b, epilogue, bias_type, aux_step;
     void *bias_data, *aux; /* written by the epilogues that say so */
@@ -86,7 +86,7 @@ std::vector<float> columns(const void *data, const Layout &l)
     return all;
 }
 
-/* How k is split: in multiples of `whole`; after each `part` the sum is rounded to the result's type. */
+/* The cut of k: in multiples of `whole`; after each `part` the sum is rounded to the result's type. */
 struct Split {
     int64_t whole, part;
 };
@@ -260,7 +260,7 @@ cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* What lies in a preference: by which schemes products may be split. */
+/* Sets the schemes by which products may be split, the contents of a preference. */
 cublasStatus_t preference_set(cublasLtMatmulPreference_t preference,
                               cublasLtMatmulPreferenceAttributes_t name, const void *value, size_t)
 {

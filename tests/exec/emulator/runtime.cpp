@@ -35,7 +35,7 @@ int emulator_devices = 1; /* tests may take them away */
 const char *emulator_fails;
 int emulator_fails_after;
 
-/* What a call gives before it does anything. */
+/* Returns the error with which a call ends before it does anything. */
 static cudaError_t refused(const char *call)
 {
     if (emulator_fails == nullptr || strcmp(emulator_fails, call) != 0)

@@ -83,7 +83,7 @@ void work(CUstream_st *stream)
     }
 }
 
-/* Of the legacy stream; whoever waits for it holds `turn` and does what is there. */
+/* The state of the legacy stream; whoever waits for it holds `turn` and does what is there. */
 struct Legacy {
     std::mutex lock;
     std::recursive_mutex turn;
