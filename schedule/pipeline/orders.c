@@ -88,7 +88,7 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
  * subsequence comes k - 1 forwards after that of the first one, and pp (virtual_stages - 1) more for each boundary of a
  * group of pp units between the two. The result is the largest such number of a micro-batch. Seq1F1B (arXiv 2406.03488;
  * thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is right if k divides pp, and too small otherwise. */
-static uint32_t last_of_micro_batch(const struct choices *c)
+static uint32_t warm_ups_for_last_subsequence(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;
     for (uint32_t first = 0; first < pipeline_unit_count(c); first += k) {
@@ -107,7 +107,7 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     const bool combines = c->expert_overlap != EXPERT_OVERLAP_NONE;
     uint32_t all = pipeline_unit_count(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
-    warm = at_most(warm + last_of_micro_batch(c) + (combines ? 1 : 0), all);
+    warm = at_most(warm + warm_ups_for_last_subsequence(c) + (combines ? 1 : 0), all);
     if (c->subsequences == 1 && c->accumulation == c->pp) /* Megatron-LM core 0.7 does the same */
         warm = all;
     for (uint32_t i = 0; i < warm; i++)

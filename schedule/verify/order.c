@@ -34,7 +34,6 @@ void check_waits(struct verifier *v)
 
 struct deadlock_step {
     uint32_t actor, op;
-    const char *reason; /* why the op of this step waits for the op of the next one */
 };
 
 /* Returns an actor that has not arrived at the rendezvous of a collective, with the op by which it takes part. `actor`
