@@ -119,9 +119,9 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = layer_code_of(c);
     struct kept_bytes_row kept = {.code = CODE_FUSED};
-    /* Nothing is added in fp32, since the rows are for 16 bits, nor with --activations ratio, which may copy any tensor
-     * to the host and needs tensors that an op wrote (offload copies only the layer's input). */
-    if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)
+    /* Nothing is added in fp32, since the rows are for 16 bits, nor with --activations ratio and --host-layers, which may
+     * copy any tensor to the host and need tensors that an op wrote (offload copies only the layer's input). */
+    if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO || c->host_layers > 0)
         return kept;
     /* A layer without a row in kept.def keeps only what the schedule's ops read: all columns stay 0. */
     kept.code = (uint8_t)code;

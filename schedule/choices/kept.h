@@ -39,9 +39,9 @@ struct kept_products kept_products_of(const struct choices *choices);
 /* True if activations keep what attention's core made, while the rest of the layer is recomputed. */
 bool kept_core_alone(const struct choices *choices);
 /* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, if it computes in fp32, and
- * with --activations ratio, which can copy to the host only what ops wrote. With --activations offload, `input` is 0
- * for the same reason. joint_q, joint_kv and again are 0 unless attention is local and nothing is copied to the
- * host. */
+ * with --activations ratio or --host-layers, which can copy to the host only what ops wrote. With --activations
+ * offload, `input` is 0 for the same reason. joint_q, joint_kv and again are 0 unless attention is local and nothing is
+ * copied to the host. */
 struct kept_bytes_row kept_bytes_of(const struct choices *choices);
 
 #endif

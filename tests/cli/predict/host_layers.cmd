@@ -17,6 +17,9 @@ longhaul check $T/host.ir | tail -1
 grep -c d2h $T/host.ir
 grep -c h2d $T/host.ir
 longhaul run --check $M --gpus 1 --dtype f32 2>/dev/null | tail -1
+# so does that of a profile whose layers keep more than ops write (schedule/choices/kept.def)
+longhaul schedule $M --gpus 1 --profile torchtitan > $T/eager.ir
+longhaul check $T/eager.ir | tail -1
 B='--model layers=3,hidden=256,heads=4,ffn=256,vocab=64 --cluster cpu-node --seq 1024 --strategy local'
 for o in '--gpus 1 --activations full --host-layers 2' '--gpus 2 --pp 2 --batch 2 --activations keep --host-layers 1' '--gpus 1 --activations keep --host-layers 3'; do
     longhaul predict --quick $B $o || echo "exit $?"
