@@ -246,7 +246,7 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
     emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
     s->kv_norm = norm_latent(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
     s->kv_norm_gathered = gather_columns(e, s->kv_norm, w->latent);
-    *shared = gather_columns(e, *own, w->rotated);
+    *shared = tensor_gather_unquantised(e, *own, w->rotated, TENSOR_SEQUENCES, "latent_all");
     if (derived_sends_latents(e->choices))
         return s->kv_norm_gathered;
     struct view up = emit_product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_norm_gathered,

@@ -248,6 +248,27 @@ static void use_quantised_weight(struct emit *e, struct view w, struct operand_s
     copies->copies_only = true;
 }
 
+/* Records the copy of x, if x is some of the rows of a tensor of which tensor ranks gathered only the 8-bit copy: its
+ * rows of that copy, with the same scale. */
+static void use_rows_of_gathered_copy(struct emit *e, struct view x)
+{
+    const struct emit_narrow *n = &e->narrow;
+    if (narrow_copies_of(e, x)->data[0].count > 0)
+        return;
+    for (uint32_t i = n->first_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row) {
+        const struct narrow_copies whole = n->copies[i];
+        if (!whole.copies_only || whole.source.begin > x.begin ||
+            x.begin + x.count > whole.source.begin + whole.source.count)
+            continue;
+        struct narrow_copies *copies = narrow_copies_of(e, x);
+        copies->data[0] =
+            view_part(whole.data[0], (int64_t)(x.begin - whole.source.begin), (int64_t)x.count);
+        copies->scales[0] = whole.scales[0];
+        copies->copies_only = true;
+        return;
+    }
+}
+
 /* Returns the copy of an operand, and sets *scales to its scales. If there is none, it emits the quantisation. */
 static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x,
                                struct operand_size size, bool turned, struct view *scales)
@@ -257,7 +278,8 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
     if (role == ROLE_WEIGHT) {
         forget_weight_copies(e, x);
         use_quantised_weight(e, x, size);
-    }
+    } else
+        use_rows_of_gathered_copy(e, x);
     if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->copies_only)
         transpose_gathered_copy(e, role, x, size.rows);
     else if (narrow_copies_of(e, x)->data[turned].count == 0)

@@ -124,6 +124,14 @@ static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
     return y;
 }
 
+struct view tensor_gather_unquantised(struct emit *e, struct view x, int64_t cols,
+                                      enum tensor_rows order, const char *stem)
+{
+    return e->tensor.size == 1 || tokens_are_replicated(e)
+               ? x
+               : gather_tensor(e, x, cols, order, stem, false);
+}
+
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held)
 {

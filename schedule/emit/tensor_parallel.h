@@ -23,11 +23,15 @@ void tensor_setup(struct emit *e, bool layers);
  * each sequence is gathered by itself. ANY: any order, which is enough for products. */
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 
-/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: if the implementation keeps one
+/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols], for products to read: where these gather in
+ * 8 bits, no other op may read the result. held: if the implementation keeps one
  * buffer for such gathers throughout the step, and no weight gradient is deferred, the result is written there; else it
  * is a new buffer. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
+/* Does what tensor_gather() does, for rows that other ops than products read; they are never gathered in 8 bits. */
+struct view tensor_gather_unquantised(struct emit *e, struct view x, int64_t cols,
+                                      enum tensor_rows order, const char *stem);
 /* Does what tensor_gather() does, for an input that `products` products of the framework read. With TENSOR_PLAN_LINEAR
  * and layers that are not compiled it is gathered once for each of them; else once. */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,

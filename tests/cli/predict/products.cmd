@@ -30,6 +30,13 @@ for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
 done
 checked --strategy local --gpus 1 --activations full --products fp8-tensor --bf16-layers 1
 checked --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor
+# tensor ranks gather latents in 8 bits for products, and what the heads of latent attention share in 16; products of some
+# of the rows that were gathered read these rows of the 8-bit copy
+for o in '--set kv_latent=32,rope_dim=8,v_dim=16' '--activations selective-op'; do
+    longhaul schedule $R --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor $o > $T/gathered.ir
+    longhaul check $T/gathered.ir | tail -1
+    checked --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor $o
+done
 # so are those of experts, each of which has scales of its own, whatever the number of its rows
 R=$(echo "$R" | sed 's/vocab=96/&,experts=6,experts_per_token=2,expert_ffn=48,shared_ffn=32/')
 for p in fp8-tensor fp8-row fp8-block mxfp8; do
