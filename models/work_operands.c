@@ -156,17 +156,18 @@ static int64_t attention_factor(const struct work *work, const char *name, size_
 {
     const enum scaling scaling = (enum scaling)work->attention.scaling;
     const int64_t q = work->attention.q, kv = work->attention.kv;
-    int64_t q_cols, k_cols, v_cols, o_cols, most;
+    int64_t q_cols, k_cols, v_cols, o_cols, of_q, of_k, turned, most;
     if (__builtin_mul_overflow(work->attention.heads, work->attention.dim, &q_cols) ||
         __builtin_mul_overflow(work->attention.kv_heads, work->attention.dim, &k_cols) ||
         __builtin_mul_overflow(work->attention.kv_heads, work_attention_vdim(work), &v_cols) ||
         __builtin_mul_overflow(work->attention.heads, work_attention_vdim(work), &o_cols) ||
         q < 0 || kv < 0 || q_cols < 0 || k_cols < 0 || v_cols < 0 || o_cols < 0 ||
-        __builtin_mul_overflow(q, q_cols, &most) || __builtin_mul_overflow(kv, k_cols, &most) ||
-        __builtin_mul_overflow(kv, v_cols, &most) || __builtin_mul_overflow(q, o_cols, &most))
+        __builtin_mul_overflow(q, q_cols, &of_q) || __builtin_mul_overflow(kv, k_cols, &of_k) ||
+        __builtin_add_overflow(of_q, of_k, &turned) || __builtin_mul_overflow(kv, v_cols, &most) ||
+        __builtin_mul_overflow(q, o_cols, &most))
         return -1;
     if (equals_word(name, size, "turned"))
-        return scaling == SCALING_MX ? q * q_cols + kv * k_cols : 0;
+        return scaling == SCALING_MX ? turned : 0;
     if (equals_word(name, size, "turned_d_o") || equals_word(name, size, "d_o"))
         return q * o_cols;
     if (scaling != SCALING_MX)
@@ -210,9 +211,10 @@ static int64_t frozen_scale_bytes(const struct work *work)
 }
 
 /* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Other names are
- * no parameters: w012, the sum of w0, w1 and w2; those of attention in 8 bits (attention_factor()); `moment`, the elements of a moment of AdamW; `codes` and `scales` of a
- * stored weight, their bytes; and `groups`, the number of matrices of an operand of a grouped product (b, its bias, or
- * a weight's gradient), or of rows in a column_sum's result. */
+ * no parameters: w012, the sum of w0, w1 and w2; those of attention in 8 bits (attention_factor()); `moment`, the
+ * elements of a moment of AdamW; `codes` and `scales` of a stored weight, their bytes; and `groups`, the number of
+ * matrices of an operand of a grouped product (b, its bias, or a weight's gradient), or of rows in a column_sum's
+ * result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')

@@ -202,6 +202,12 @@ static void what_does_not_fit_stays_so(void)
                               .pack = {.rows = 1, .parts = 1, .w = {INT64_MAX, INT64_MAX, 1}}};
     work_operands(&pack, WORK_READS, 1, o);
     is("widths", &o[0], UINT64_MAX, DTYPE_COUNT, -1);
+    /* Q and K have 2^62 elements each */
+    const int64_t tokens = INT64_C(1) << 57;
+    const struct work core = {.kind = WORK_ATTENTION_BACKWARD,
+                              .attention = {tokens, tokens, 1, 1, 32, .scaling = SCALING_MX}};
+    work_operands(&core, WORK_READS, 1, o);
+    is("Q and K transposed", &o[8], UINT64_MAX, DTYPE_E4M3, -1);
 }
 
 static const struct check_case cases[] = {
