@@ -95,7 +95,8 @@ static void add_to_table(struct answer_file *f, struct answer_line line)
     *slot = line;
 }
 
-/* Adds all complete lines to the table. A line that does not begin like an answer is left out. */
+/* Adds all lines of f->lines_text, each of which is complete, to the table. A line that does not begin with a key and a
+ * digest is left out. */
 static void add_lines_to_table(struct answer_file *f)
 {
     const char *text = f->lines_text.data;
@@ -195,7 +196,8 @@ static enum status lock_file(int file, const char *path, struct diag *diag)
                       "another process is writing it");
 }
 
-/* Reads the whole file through the locked descriptor, since closing another one of the same file would end the lock. */
+/* Reads the whole file through the locked descriptor `file`. A second descriptor would not do: a process loses its lock
+ * on a file as soon as it closes any descriptor of that file. */
 static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
 {
     char piece[1 << 14];

@@ -35,16 +35,17 @@ struct answer_file {
 enum status answer_file_open(struct answer_file *file, const char *path, const char *whose,
                              const char *build, struct diag *diag);
 
-/* Copies the last answer that was added under a key to `answer`. Returns false if there is none of `size` bytes, or if
- * its line is damaged. */
+/* Copies the last answer that was added under a key to `answer`. Returns false, and copies nothing, if there is none,
+ * if it does not have `size` bytes, or if its line is damaged. */
 bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer, size_t size);
 
 /* Returns how many of the answers that were in the file when it was opened answer_file_find() has copied. Each is
  * counted once. */
 size_t answer_file_reused_count(const struct answer_file *file);
 
-/* Adds an answer. If the disk is full, the file ends with the answer before, an error says so, and later answers are
- * kept in memory only. */
+/* Adds an answer, in memory and as a line of the file. If the line cannot be written, for example because the disk is
+ * full, an error says why, the file keeps only the lines before it, and this answer and all later ones are kept in
+ * memory only. */
 enum status answer_file_add(struct answer_file *file, uint64_t key, const void *answer, size_t size,
                             struct diag *diag);
 

@@ -21,8 +21,8 @@ struct arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-/* Block sizes double from FIRST_BLOCK to LAST_BLOCK bytes, so that a small phase takes little memory and a large one
- * asks the heap rarely. */
+/* Each block is about as large as all blocks before it together, from FIRST_BLOCK to LAST_BLOCK bytes, so that a small
+ * phase takes little memory and a large one asks the heap rarely. */
 enum { FIRST_BLOCK = 1 << 14, LAST_BLOCK = 1 << 24 };
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
@@ -117,10 +117,16 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 /* ---- large pages ---- */
 
 /* A large schedule fills some hundred blocks. With pages of 4 KiB, a fifth of a prediction's time would go to page
- * faults, and a fork would copy the entry of every page. So blocks of less than HEAP_BLOCK bytes are next to each other
- * in a heap that grows by HEAP_STEP bytes, for which huge pages are requested. If the kernel grants none, the heap
- * works without them. */
-enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };
+ * faults, and a fork would copy the entry of every page. So huge pages are requested for all blocks of at least
+ * LARGE_BLOCK bytes. Those of less than HEAP_BLOCK bytes are next to each other in a heap, so that they share huge
+ * pages; larger blocks have mappings of their own. If the kernel grants no huge pages, all this works without them. */
+enum {
+    LARGE_BLOCK = 1 << 17, /* 128 KiB */
+    HEAP_BLOCK = 1 << 25,
+    HEAP_STEP = 1 << 25, /* bytes by which the heap grows */
+    /* free bytes at the end of the heap: if there are more, they go back to the kernel */
+    HEAP_SPARE = 1 << 27
+};
 
 static void request_large_pages(uintptr_t begin, uintptr_t end)
 {
@@ -132,8 +138,8 @@ static void request_large_pages(uintptr_t begin, uintptr_t end)
     errno = saved;
 }
 
-/* Sets the heap up for large blocks. It is called before each block is allocated, so that the heap is ready for the
- * first large one. */
+/* Before the first block of at least LARGE_BLOCK bytes, makes malloc() place large blocks in the heap and grow it as
+ * the constants above say. Later calls, and calls for smaller blocks, do nothing. */
 static void prepare_for_large_blocks(size_t bytes)
 {
     static _Atomic bool is_set_up;
@@ -145,6 +151,8 @@ static void prepare_for_large_blocks(size_t bytes)
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
 }
 
+/* Requests huge pages for a new block of at least LARGE_BLOCK bytes: for its mapping, or for the part of the heap from
+ * the block on for which they were not requested yet. */
 static void use_large_pages_for(const void *block, size_t bytes)
 {
     static _Atomic uintptr_t known_end;
@@ -163,7 +171,7 @@ static void use_large_pages_for(const void *block, size_t bytes)
 
 /* ---- pages ---- */
 
-/* One call for all pages takes less time than a page fault for each of them. */
+/* Uses one system call for all pages, which takes less time than a page fault for each of them. */
 void pages_make_present(void *pages, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE

@@ -40,19 +40,20 @@ char *arena_text(struct arena *arena, const char *text, size_t size);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* malloc/calloc/realloc that end the program when memory is out (or count * size overflows). */
+/* malloc(), calloc() and realloc() for `count` elements of `size` bytes. If memory runs out, or count * size overflows,
+ * they end the program. */
 void *heap_alloc(size_t count, size_t size);
 void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
-/* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
+/* Ends the program as heap_alloc() does, with a message that a library's allocation failed. */
 void heap_out_of_memory(void) __attribute__((noreturn));
 
-/* true: from now on C++'s operator new ends the program when memory is out, as heap_alloc() does. false: restores the
- * handler that was set before. */
-void heap_guard_operator_new(bool covered);
+/* With `on`, C++'s operator new calls heap_out_of_memory() from now on when memory runs out. Without `on`, restores the
+ * handler that was set before the last call with it. */
+void heap_guard_operator_new(bool on);
 
-/* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */
+/* Makes all pages of a mapping present before they are written. Does nothing if the kernel lacks a call for this. */
 void pages_make_present(void *pages, size_t bytes);
 
 /* Returns the capacity to which an array of `capacity` elements should grow so that it holds

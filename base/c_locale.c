@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* newlocale() of the C locale hands out one object for all callers, which is never freed. */
+/* The object that newlocale() returns is not freed: for the C locale it is the same one in every call. */
 locale_t c_locale_enter(void)
 {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The calling thread uses the C locale from c_locale_enter() to c_locale_leave(), which gets the result of
- * c_locale_enter(). */
+/* c_locale_enter() makes the calling thread use the C locale, and returns the locale that it used before.
+ * c_locale_leave() restores that one. */
 locale_t c_locale_enter(void);
 void c_locale_leave(locale_t before);
 
@@ -66,7 +66,8 @@ static inline char c_upper(char c)
     return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
 }
 
-/* True if two texts, or the first `size` bytes of them, differ at most in which letters are capital ones. */
+/* True if two texts, or their first `size` bytes, are equal when upper and lower case of ASCII letters count as
+ * equal. */
 bool c_equal_ignoring_case(const char *a, const char *b);
 bool c_equal_ignoring_case_n(const char *a, const char *b, size_t size);
 

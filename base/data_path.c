@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* CMake sets both: the path from the program's folder to the installed data ("../share/longhaul"), and the source
- * tree. */
+/* CMake sets both: LONGHAUL_INSTALL_DATA is the path from the program's folder to the installed data
+ * ("../share/longhaul"), LONGHAUL_SOURCE_DATA the path of the source tree. */
 #if !defined(LONGHAUL_INSTALL_DATA) || !defined(LONGHAUL_SOURCE_DATA)
 #error "compile with LONGHAUL_INSTALL_DATA and LONGHAUL_SOURCE_DATA"
 #endif
@@ -24,7 +24,7 @@ bool program_folder(struct text *out)
     return true;
 }
 
-/* Sets *out to folder/relative, and returns true if that exists. Appends the folder to *tried. */
+/* Sets *out to the path folder/relative, and returns whether it exists. Appends the folder to *tried in either case. */
 static bool find_in_folder(struct text *out, const char *folder, const char *relative,
                            struct text *tried)
 {

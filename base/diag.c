@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes of a message, which may quote long input. */
+/* The most bytes of a message's place, and of its text, each of which may quote long input. */
 enum { MESSAGE_LIMIT = 4000 };
 
 void diag_release(struct diag *diag)
@@ -38,8 +38,8 @@ static void append_bytes(struct diag *diag, const char *text, size_t size)
     diag->text[diag->size] = '\0';
 }
 
-/* Adds a text to the message, with each control character as "\xNN": quoted input may hold line ends and terminal
- * escapes, but a message stays one line and cannot control a terminal. Bytes after MESSAGE_LIMIT are replaced by
+/* Adds a text to the message. Each control character becomes "\xNN", since quoted input may hold line ends and terminal
+ * escapes: so a message stays one line and cannot control a terminal. Bytes after the first MESSAGE_LIMIT ones become
  * "...". */
 static void append_escaped(struct diag *diag, const char *text)
 {
@@ -176,6 +176,7 @@ static unsigned char lower_case(char c)
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
+/* The most bytes of a word, and of a candidate, that edit_distance() compares. */
 enum { WORD_LIMIT = 64 };
 
 /* Returns the optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours cost 1;
@@ -216,7 +217,8 @@ static const struct synonym {
 #undef SYNONYM
 };
 
-/* True if a word equals a synonym up to case, and with '_' for '-'. */
+/* True if a word equals a synonym, which is in lower case. In the word, capital letters count as small ones, and '_' as
+ * '-'. */
 static bool is_synonym(const char *word, const char *synonym)
 {
     for (; *word != '\0' && *synonym != '\0'; word++, synonym++)
@@ -267,7 +269,7 @@ const char *diag_nearest(const char *word, const char *const *candidates, size_t
         if (candidate_size > WORD_LIMIT)
             continue;
         size_t d = edit_distance(word, size, candidates[i], candidate_size);
-        /* A third of the word wrong is still a misspelling; more is another word. */
+        /* A word of which more than a third would have to change is another word, and no misspelling. */
         size_t longer = size > candidate_size ? size : candidate_size;
         if (d < least && 3 * d <= longer) {
             least = d;

@@ -58,19 +58,22 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
  * option from which a value came, after a function that does not know the option has found a fault in the value. */
 void diag_set_place(struct diag *diag, size_t from, const char *name);
 
-/* Returns the first message, a line of *size bytes without its line end. If the message is an error of an option or has
- * no place, "--option: error: " is left out. Returns NULL, and leaves *size as it is, if there is no message. */
+/* Returns the first message and sets *size to its bytes, without its line end. The beginning of an error is left out if
+ * its place is an option ("--seq: error: ") or if it has no place ("error: "). Returns NULL, and leaves *size as it is,
+ * if there is no message. */
 const char *diag_first_message(const struct diag *diag, size_t *size);
 
-/* Returns the candidate of which `word` is another name (base/synonyms.def); NULL: there is none. */
+/* Returns a candidate of which `word` is another name by a row of base/synonyms.def; the first such row decides.
+ * Returns NULL if there is none. */
 const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
 
-/* Returns what diag_synonym_among() returns; or, if that is NULL, the candidate closest to `word` in edit distance, if
- * `word` is likely a misspelling of it; else NULL. For messages: "did you mean 'x'?". */
+/* Returns the candidate that a message about an unknown word suggests: "did you mean 'x'?". It is that of
+ * diag_synonym_among() or, if there is none, the one with the least edit distance from `word`. Returns NULL if none is
+ * so close that `word` is likely a misspelling of it. */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
-/* Returns the option to give in place of a word that some other option does not accept as its value: "--attention fa2"
- * for "flash". Returns NULL if none is known. */
+/* Returns what to give in place of a word that an option does not accept as its value: another option and its value,
+ * "--attention fa2" for "flash". Returns NULL if none is known. */
 const char *diag_option_for_value(const char *word);
 
 /* diag_synonym_count() returns the number of rows of base/synonyms.def. diag_synonym() returns the word of row i, and

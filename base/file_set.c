@@ -17,11 +17,12 @@
 
 /* A file of the set, which is not yet renamed to its final name. */
 struct file_set_file {
-    char *shown_path; /* its path, for messages */
-    /* the path of the file that it replaces (of a link, its target); NULL: it is written directly, when the set ends */
+    char *shown_path; /* the path that the caller gave, after the folder of the set; for messages */
+    /* the final path: shown_path or, if that is a link, the path of the link's target. NULL: the file is standard
+     * output, a device or a pipe, which file_set_end() writes directly */
     char *target_path;
-    char *temporary_path; /* its hidden name; NULL: none yet */
-    struct text contents; /* the contents of a file that is written directly */
+    char *temporary_path; /* the path of the hidden file; NULL: none yet */
+    struct text contents; /* of a file that is written directly: its contents until then */
     bool is_to_delete;    /* file_set_end() deletes the file; it has no contents */
     struct file_set_file *next;
 };
@@ -49,11 +50,11 @@ static bool write_all(int file, const char *data, size_t size)
 
 /* ---- signals ---- */
 
-/* The set whose hidden files are removed if a signal ends the program. */
+/* The set whose hidden files are removed if a signal ends the program; NULL: there is none. */
 static struct file_set *volatile active;
-static pid_t owner;
+static pid_t owner; /* the process that set `active` */
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static bool caught[ARRAY_LEN(ending)];
+static bool caught[ARRAY_LEN(ending)]; /* handle_ending_signal() handles the signal */
 
 static void remove_temporaries(const struct file_set *s)
 {
@@ -75,8 +76,8 @@ static void handle_ending_signal(int number)
     raise(number);
 }
 
-/* Catches the signals that would end the program, so that the hidden files of the set are removed first. Signals that
- * the program ignores or catches already are left as they are. */
+/* Makes the set the active one: until restore_signals(), the signals of `ending` remove the hidden files of the set
+ * before they end the program. Signals that the program ignores or catches already are left as they are. */
 static void catch_signals(struct file_set *s)
 {
     if (owner != getpid()) /* a child has sets of its own */
@@ -140,8 +141,8 @@ static enum status report_cannot_write_into_folder(const struct file_set *s, str
                       "cannot write into the folder: %s", strerror(errno));
 }
 
-/* Makes the hidden folder that gets its final name at the end, unless the set has one. If an earlier process with the
- * same id has left a folder of that name, another name is tried. */
+/* Makes the hidden folder to which file_set_end() gives its final name, unless the set has one. If a folder of that
+ * hidden name exists, left by an earlier process with the same id, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
     if (s->staging_folder != NULL)
@@ -161,7 +162,8 @@ static int open_temporary(const char *name)
     return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* Opens the hidden file for the contents of a file. old: the file that has the final name now; NULL: there is none. */
+/* Opens the hidden file for the contents of a file, with the mode of the file that it will replace. old: the status of
+ * that file; NULL: it replaces none. */
 static enum status open_contents(struct file_set *s, struct file_set_file *f,
                                  const struct stat *old, struct diag *diag)
 {
@@ -182,8 +184,7 @@ static enum status open_contents(struct file_set *s, struct file_set_file *f,
         } while (s->open_fd < 0 && errno == EEXIST);
     }
     s->has_open_file = s->open_fd >= 0;
-    /* The mode of the old file must be set. Its owner and group may stay unset, since this process may lack the
-     * right. */
+    /* The old file's mode is kept, but not its owner and group, which this process may lack the right to set. */
     if (!s->has_open_file || (old && fchmod(s->open_fd, old->st_mode & 07777) != 0))
         return report_cannot_write(diag, f->shown_path);
     return STATUS_OK;
@@ -212,9 +213,9 @@ enum status file_set_check_writable(struct file_set *s, struct diag *diag)
                                                : report_cannot_write_into_folder(s, diag);
 }
 
-/* Sets *exists to whether there is a file at the path, *old to its status if there is, and f->target_path to the file
- * that is to be replaced or made. A device or a pipe is not replaced: target_path stays NULL. If another process makes
- * or removes the file meanwhile, the function starts over. */
+/* Sets *exists to whether there is a file at f->shown_path, and *old to its status if there is. Sets f->target_path to
+ * the path of the file that is to be replaced or made; it stays NULL for a device or a pipe, which is not replaced. If
+ * another process makes or removes the file meanwhile, the function starts over. */
 static enum status find_old_file(const struct file_set *s, struct file_set_file *f,
                                  struct stat *old, bool *exists, struct diag *diag)
 {
@@ -286,8 +287,8 @@ enum status file_set_check_path(const char *path, struct diag *diag)
     return status;
 }
 
-/* Writes to the open file; an error is remembered until the file is closed. If no file is open, the last file is
- * written directly at the end, and the bytes are kept in its `contents` until then. */
+/* Writes to the open file; s->write_errno holds an error until the file is closed. If no file is open, the file that
+ * was added last is one that file_set_end() writes directly, and the bytes are appended to its `contents`. */
 static void write_bytes(struct file_set *s, const char *data, size_t size)
 {
     if (!s->has_open_file)
@@ -368,8 +369,9 @@ static enum status write_directly(const struct file_set_file *f, struct diag *di
     return status;
 }
 
-/* Waits until no other process renames files into the folder. The lock is a hidden file, which the process that holds
- * it removes; a process that gets the lock of a removed file tries again. */
+/* Locks the folder: waits until no other process renames files into it. The lock is on a hidden file in the folder. A
+ * process removes that file before it releases its lock, so a process that gets the lock of a removed file tries
+ * again. */
 static enum status lock_folder(struct file_set *s, struct diag *diag)
 {
     struct text name = {0};
@@ -408,7 +410,7 @@ static void unlock_folder(struct file_set *s)
 
 static enum status rename_files(struct file_set *s, struct diag *diag)
 {
-    /* the last file shows that all files of the folder are from one run, so the old one is removed first */
+    /* while the last file exists, all files of the folder are from one run; so the old last file is removed first */
     const bool sealed =
         s->folder != NULL && s->first_file != s->last_file && s->last_file->target_path != NULL;
     if (sealed && unlink(s->last_file->target_path) != 0 && errno != ENOENT)
@@ -423,7 +425,7 @@ static enum status rename_files(struct file_set *s, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Renames the files into the folder, one after the other, while no other process does so. */
+/* Renames the files into the folder, which exists, one after the other, while the folder is locked. */
 static enum status rename_into_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = lock_folder(s, diag);
@@ -433,8 +435,8 @@ static enum status rename_into_folder(struct file_set *s, struct diag *diag)
     return status;
 }
 
-/* Gives the new folder, which has all files of the set, its final name. If another process has made a folder of that
- * name meanwhile, the files replace those of that process, as if it had come first. */
+/* Gives the hidden folder, which has all files of the set, its final name. If another process has made a folder of that
+ * name meanwhile, the files are renamed into it, and replace those of the same names. */
 static enum status rename_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = make_hidden_folder(s, diag);
@@ -451,7 +453,7 @@ static enum status rename_folder(struct file_set *s, struct diag *diag)
 enum status file_set_end(struct file_set *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    /* What is written directly comes first: if that fails, no file has been renamed yet. */
+    /* Standard output, devices and pipes come first: if writing to them fails, no file has been renamed yet. */
     for (const struct file_set_file *f = s->first_file; f != NULL && status == STATUS_OK;
          f = f->next)
         if (f->target_path == NULL && !f->is_to_delete)

@@ -12,10 +12,10 @@
  * Each file is written at once under a hidden name beside its final one (".longhaul-PID-N.tmp"), and file_set_end()
  * renames it: after a failure (full disk, no permission), an interrupt or a request to end, all files are as they
  * were before. Only SIGKILL or a crash leaves a hidden file. A new folder appears with all its files at once. Files in
- * an existing folder, or in several, are renamed one after the other. In a folder the file that was added last is
- * removed before and renamed last, so that it is missing if the program is killed between two renames. Files of two
- * processes do not mix in a folder: the process that ends last replaces those of the other. One struct file_set is in
- * use at a time. */
+ * an existing folder, or in several, are renamed one after the other. If the set has a folder, an old file with the name
+ * of the last file of the set is removed before the first rename, and the last file is renamed last. So it is missing
+ * if the program is killed between two renames. Files of two processes do not mix in a folder: the process that ends
+ * last replaces those of the other. One struct file_set is in use at a time. */
 #ifndef BASE_FILE_SET_H
 #define BASE_FILE_SET_H
 
@@ -42,8 +42,8 @@ struct file_set {
 /* Checks that files->folder is a folder or does not exist. Release *files even after an error. */
 enum status file_set_begin(struct file_set *files, struct diag *diag);
 
-/* Checks, before long work with results for the folder, that the folder can be made or written. Call it on a set on
- * which file_set_begin() was called and that is then released. */
+/* Checks, before long work with results for the folder, that the folder can be made or written. It is called between
+ * file_set_begin() and file_set_release(), on a set to which no file is added; the results get another set. */
 enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 
 /* Writes one file of the set. path "-" is standard output. Data for standard output, devices and pipes stay in memory
@@ -51,18 +51,18 @@ enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
-/* Has a file of the folder deleted, if it exists, before the files of the set appear, because it is outdated then: it
- * describes results that they replace. It must not be the last file of the set. */
+/* Adds a file that file_set_end() deletes, if it exists, before it renames the others: a file about results that the
+ * files of the set replace. Add at least one other file after it. */
 void file_set_remove(struct file_set *files, const char *path);
 
-/* Opens a file that is written while its text is made. text_flush_if_long(out) writes and empties the text each time
- * that it is long (base/text.h); file_set_close() writes the rest, reports failures, and releases *out; text_release()
- * abandons the file. Only one file can be open at a time. */
+/* Opens a file that is written while its text is made. text_flush_if_long(out) writes and empties the text whenever it
+ * is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out. To abandon the file,
+ * call text_release(out) in its place. Only one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,
                           struct diag *diag);
 enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);
 
-/* Makes the set appear: writes what was kept for standard output, devices and pipes, deletes the files of
+/* Makes the files of the set appear: writes to standard output, devices and pipes, deletes the files of
  * file_set_remove(), and renames all other files to their final names. */
 enum status file_set_end(struct file_set *files, struct diag *diag);
 
@@ -76,11 +76,12 @@ struct file_set_contents {
     const char *path, *data;
     size_t size;
 };
-/* Checks, before long work, that file_set_write() could write to a path now. A device or a pipe is not
- * checked. */
+/* Checks, before long work, that file_set_write() could write to a path now. Standard output ("-"), a device or a pipe
+ * is not checked. */
 enum status file_set_check_path(const char *path, struct diag *diag);
 
-/* Write one file, or several that belong together: if one of them cannot be written, all remain as they were. */
+/* file_set_write() writes one file, file_set_write_all() several that belong together: if one of them cannot be
+ * written, all remain as they were. */
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
 enum status file_set_write_all(const struct file_set_contents *file, size_t count,
                                struct diag *diag);

@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 enum { PIECE = 1 << 15 };
-/* added to zlib's number of window bits: only gzip's format is accepted, not zlib's own */
+/* Added to zlib's number of window bits, makes inflate() accept only gzip's format, and not zlib's own. */
 enum { GZIP_ONLY = 16 };
 
 bool gunzip_is_packed(const struct text *text)

@@ -8,16 +8,16 @@
 static const int numbers[] = {SIGINT, SIGTERM};
 static volatile sig_atomic_t caught;
 
-static void count_signal(int number)
+static void note_signal(int number)
 {
     caught = number;
 }
 
-/* The handlers lack SA_RESTART, so that a signal ends waiting system calls, and have SA_RESETHAND, so that a second
- * signal ends the program at once. */
+/* The handlers lack SA_RESTART, so that a signal ends waiting system calls. They have SA_RESETHAND, so that a second
+ * signal of the same kind ends the program at once. */
 void interrupt_catch(struct interrupt *interrupt)
 {
-    struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
         sigaction(numbers[i], &action, &interrupt->old_actions[i]);

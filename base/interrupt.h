@@ -15,13 +15,14 @@ struct interrupt {
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 
-/* interrupt_clear_signal() returns the signal that came and forgets it, so that results so far can be completed by work
- * that a signal would end; interrupt_restore_signal() notes it again. Call both after interrupt_release(), so that
- * another signal ends the program. */
+/* interrupt_clear_signal() forgets the signal that came and returns it (0: none did); interrupt_restore_signal() notes
+ * it again. Between the two calls, work that stops early after a signal runs to its end, so that the results so far can
+ * be completed. Call both after interrupt_release(), so that another signal ends the program. */
 int interrupt_clear_signal(void);
 void interrupt_restore_signal(int number);
 
-/* Return the signal that came (0: none did), and its name for messages. */
+/* interrupt_signal() returns the last signal that came (0: none did), interrupt_signal_name() its name for messages:
+ * "an interrupt" or "a request to end". */
 int interrupt_signal(void);
 const char *interrupt_signal_name(void);
 

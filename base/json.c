@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes of a text. A value takes 40 bytes, and two bytes of text can be a value, so 100 MB of text could take
- * gigabytes. */
+/* The most bytes of a text of json_parse(). A value takes 40 bytes of memory, and two bytes of text can be a value, so
+ * 100 MB of text could take gigabytes. */
 enum { SIZE_LIMIT = 16 << 20 };
 
 struct json_value {
@@ -31,8 +31,8 @@ struct json_value {
 
 /* ---- building ---- */
 
-/* The state of the construction of a document. A value stays on the stack until all children of its parent are read;
- * so the children of one parent are next to each other. */
+/* The state of building a document. A value stays on the stack until all children of its parent are read. These are
+ * then next to each other at the top of the stack, and are moved to the document's arena. */
 struct builder {
     struct json *json;
     struct json_pull pull;
@@ -166,7 +166,7 @@ void json_release(struct json *json)
 
 /* ---- nodes ---- */
 
-/* Returns the node of a value. The node of a null has no value, but a line. */
+/* Returns the node of a value. The node of a null has the null's line, but `value` NULL. */
 static struct json_node make_node(struct json *doc, const struct json_value *value,
                                   const char *path)
 {
@@ -278,7 +278,7 @@ static int scalar_as_written(struct json_node node, const char **text)
     return size < 60 ? (int)size : 60;
 }
 
-/* Reports that a node has the wrong type: "expected a number, found 'x'", with the value cut to 60 bytes; or that it is
+/* Reports that a node has the wrong type, "expected a number, found "x"", with the value cut to 60 bytes; or that it is
  * missing. */
 static enum status report_type_error(struct json_node node, const char *wanted, struct diag *diag)
 {
@@ -346,8 +346,8 @@ enum status json_as_string(struct json_node node, const char **out, struct diag 
     return STATUS_OK;
 }
 
-/* Reports a number outside its range. The message gives `low` only if has_low is set, and `high` only if has_high is:
- * otherwise the limit is that of the type. */
+/* Reports a number outside its range. The message gives `low` only with has_low, and `high` only with has_high, since a
+ * limit that is that of the type tells the user nothing. At least one of the two must be set. */
 static enum status report_out_of_range(struct json_node node, bool has_low, double low,
                                        bool has_high, double high, struct diag *diag)
 {

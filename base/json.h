@@ -36,7 +36,8 @@ struct json_node {
  * duplicate key, a trailing comma or trailing text is an error. */
 enum status json_parse(struct json *json, const char *name, const char *data, size_t size,
                        struct diag *diag);
-/* Does what json_parse() does, for a text of at most `limit` bytes in place of 16 MiB. A value takes 40 bytes. */
+/* Does what json_parse() does, for a text of at most `limit` bytes in place of 16 MiB. Each value takes 40 bytes of
+ * memory. */
 enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
                               size_t size, struct diag *diag);
 void json_release(struct json *json);
@@ -48,9 +49,10 @@ struct loc json_loc(struct json_node node);
 enum status json_error(struct json_node node, struct diag *diag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Returns the member `key` of an object, or a node with value NULL. A null member counts as absent. */
+/* Returns the member `key` of an object. If there is none, or if it is null, the node has `value` NULL. */
 struct json_node json_find(struct json_node object, const char *key);
-/* Return the i-th element of an array, and the number of its elements (0 for a node that is no array). */
+/* json_element() returns the i-th element of an array; if there is none, or if it is null, the node has `value` NULL.
+ * json_element_count() returns the number of elements; 0 for a node that is no array. */
 struct json_node json_element(struct json_node array, size_t i);
 size_t json_element_count(struct json_node array);
 /* Returns the i-th member of an object, in file order, and sets *key to its key. json_member_count() returns the number
@@ -63,8 +65,8 @@ bool json_is_array(struct json_node node);
 bool json_is_string(struct json_node node);
 bool json_is_number(struct json_node node);
 
-/* Read a required member: an absent member or one of the wrong type is an error. Strings live as long as the
- * document. */
+/* Read a required member of an object. A member that is absent, or of the wrong type, or a number outside low to high,
+ * is an error. Strings live as long as the document. */
 enum status json_get_object(struct json_node object, const char *key, struct json_node *out,
                             struct diag *diag);
 enum status json_get_array(struct json_node object, const char *key, struct json_node *out,
@@ -77,7 +79,7 @@ enum status json_get_double(struct json_node object, const char *key, double low
                             double *out, struct diag *diag);
 enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag);
 
-/* Read the node itself as a value of a type; another type is an error. */
+/* Read the node itself as a value of a type. Another type, or a number outside low to high, is an error. */
 enum status json_as_bool(struct json_node node, bool *out, struct diag *diag);
 enum status json_as_double(struct json_node node, double low, double high, double *out,
                            struct diag *diag);

@@ -55,7 +55,7 @@ static enum status report_expected(const struct json_pull *pull, const char *wha
 
 /* ---- characters ---- */
 
-/* Returns the next character; NUL, which no token begins with, at the end of the text. */
+/* Returns the next character, or NUL, with which no token begins, at the end of the text. */
 static char peek_char(const struct json_pull *pull)
 {
     return pull->position < pull->end ? *pull->position : '\0';
@@ -118,7 +118,8 @@ static enum status skip_space(struct json_pull *pull, struct diag *diag)
 
 /* ---- scalars ---- */
 
-/* Returns the value of four hexadecimal digits; -1: they are none. */
+/* Returns the number that the first four characters of text[0..size) write in hexadecimal digits; -1 if there are no
+ * four such digits. */
 static int32_t four_hex_digits(const char *text, size_t size)
 {
     int32_t code = 0;
@@ -186,8 +187,8 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
                            (unsigned char)*pull->position);
 }
 
-/* Reads true, false, null, or a number that a profiler writes as a word (NaN, Infinity). The word begins at pull->text:
- * a '-' before it has been read already. */
+/* Reads true, false, null, or, in a profiler's file, a number that is a word (NaN, Infinity, -Infinity). The token
+ * begins at pull->text; the caller has read its '-', if it has one. */
 static enum status read_word(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     static const struct {

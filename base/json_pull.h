@@ -63,15 +63,15 @@ enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct
 /* Returns the place where the last token begins. */
 struct loc json_pull_loc(const struct json_pull *pull);
 
-/* True if the text of the last KEY, STRING or LITERAL equals `text` and is written without escapes. */
+/* True if the last KEY, STRING, NUMBER or LITERAL is written exactly as `text` is. Its escapes are not decoded. */
 bool json_pull_is(const struct json_pull *pull, const char *text);
 
 /* Reads the last NUMBER; false for NaN and for numbers outside the range of double. */
 bool json_pull_double(const struct json_pull *pull, double *value);
 
-/* Decodes the escapes of a string and writes it to out[0..room), with a NUL at its end. text[0..size) is the text
- * between the quotes. A result that does not fit is cut off; room for size + 1 bytes is always enough. A NUL, and half
- * of a surrogate pair, become U+FFFD. Returns the length of the result without the NUL. */
+/* Decodes the escapes of a string, whose text between the quotes is text[0..size), and writes the result to
+ * out[0..room) with a NUL at its end. A result that does not fit is cut off; size + 1 bytes are always enough. A NUL,
+ * and half of a surrogate pair, become U+FFFD. Returns the length of the result without the NUL. */
 size_t json_unescape(const char *text, size_t size, char *out, size_t room);
 
 #endif

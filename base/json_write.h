@@ -10,11 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* {.out = text} writes a value a line; with .on_one_line = true everything is on one line. */
+/* A writer that starts as {.out = text} puts each value on its own line; with .on_one_line = true it puts everything on
+ * one line. */
 struct json_out {
     struct text *out;
     int depth;        /* objects and arrays that are open */
-    bool has_value;   /* the innermost of them has a value already */
+    bool has_value;   /* the innermost open object or array has a value already */
     bool on_one_line; /* values follow each other on the line */
 };
 
@@ -23,7 +24,7 @@ void json_end_object(struct json_out *json);
 void json_begin_array(struct json_out *json, const char *key);
 void json_end_array(struct json_out *json);
 
-/* Begin and end an object that is written, with everything in it, on one line. */
+/* Begin and end an object that is written on one line, with everything in it. */
 void json_begin_inline_object(struct json_out *json, const char *key);
 void json_end_inline_object(struct json_out *json);
 

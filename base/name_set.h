@@ -14,8 +14,9 @@ int name_set_find(const char *const *names, int count, const char *word, size_t 
 void name_set_put(struct text *out, uint32_t set, const char *const *names, int count,
                   const char *between);
 
-/* Sets *set to the names in a list with commas. Returns NULL if all words of the list are names, else the first word
- * that is none, of *size characters. An empty list counts as one word of 0 characters. */
+/* Sets *set to the names in a list that is separated by commas. Returns NULL if all words of the list are names of the
+ * table. Otherwise returns the first word that is not, sets *size to its length, and leaves in *set the names before
+ * it. An empty list counts as one word of length 0. */
 const char *name_set_read(uint32_t *set, const char *list, const char *const *names, int count,
                           size_t *size);
 

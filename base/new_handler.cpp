@@ -2,10 +2,10 @@
 
 #include <new>
 
-void heap_guard_operator_new(bool covered)
+void heap_guard_operator_new(bool on)
 {
     static std::new_handler before;
-    if (covered)
+    if (on)
         before = std::set_new_handler(heap_out_of_memory);
     else
         std::set_new_handler(before);

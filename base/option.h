@@ -24,7 +24,8 @@ struct option {
     enum option_kind kind;
     const char *value_name;   /* what help calls the value; CHOICE and FLAG: NULL */
     const char *default_text; /* parsed when the option is not given; NULL: none */
-    /* without default_text: what help says happens if the option is not given; NULL: nothing */
+    /* only if default_text is NULL: help's words for what happens if the option is not given; NULL: help says nothing
+     * about that */
     const char *unset_text;
     const char *help;
     int64_t low, high;        /* for INTEGER: the allowed range */

@@ -63,8 +63,8 @@ static bool read_all(int fd, void *data, size_t size)
     return true;
 }
 
-/* Does jobs in a worker process until the parent ends it. A worker leads a process group of its own, so that an
- * interrupt from the terminal reaches only the parent, which ends the group, and with it the worker's own children. */
+/* Does jobs in a worker process until the parent ends it. A worker leads a process group of its own, so an interrupt
+ * from the terminal reaches only the parent. The parent ends the whole group, which has the worker's children, too. */
 static _Noreturn void run_worker(struct pool *pool, int from, int to, pid_t parent)
 {
     setpgid(0, 0);
@@ -121,7 +121,8 @@ static enum status start_worker(struct pool *pool, struct pool_worker *worker, s
     return STATUS_OK;
 }
 
-/* Waits for a worker that has ended, or was killed. Appends how it ended, unless how is NULL. */
+/* Waits for the end of a worker that has ended, or was killed, and closes its pipes. Appends to *how in which way it
+ * ended, unless how is NULL. */
 static void reap_worker(struct pool_worker *worker, struct text *how)
 {
     int state = 0;
@@ -176,7 +177,7 @@ enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
     struct pool_worker *worker = pool->workers;
     while (worker->is_busy)
         worker++;
-    /* a worker that died while it was idle loses no job, so it is only replaced */
+    /* a worker that died while it was idle had no job, so it is replaced without a report */
     if (!write_all(worker->to_fd, &job, sizeof job)) {
         reap_worker(worker, NULL);
         enum status status = start_worker(pool, worker, diag);
@@ -192,8 +193,8 @@ enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Reads the answer that a worker has begun to write. If the worker has died, reports this and starts a new one in its
- * place. */
+/* Reads the answer that a busy worker has begun to write, into *event. If the worker has died, the event says so, and a
+ * new worker takes its place. */
 static enum status receive_answer(struct pool *pool, struct pool_worker *worker,
                                   struct pool_event *event, struct diag *diag)
 {

@@ -24,20 +24,25 @@ struct pool {
     void *context;
 };
 
-enum pool_event_kind { POOL_NOTHING, POOL_ANSWER, POOL_DEATH };
+enum pool_event_kind {
+    POOL_NOTHING, /* the time was over, or a signal was handled */
+    POOL_ANSWER,  /* a job was done */
+    POOL_DEATH    /* the worker that did the job died */
+};
 
 struct pool_event {
     enum pool_event_kind kind;
     uint64_t job;
-    /* ANSWER: what the worker answered; DEATH: how the worker died, such as "its process ended with code 3". Valid
-     * until the next call. */
+    /* POOL_ANSWER: the worker's answer; POOL_DEATH: how the worker died, such as "its process ended with code 3". Valid
+     * until the next call of pool_wait(). POOL_NOTHING: NULL */
     struct text *answer;
 };
 
 /* Returns the number of cores that this process may use. */
 size_t pool_cores(void);
 
-/* Forks the workers. *pool must be all-zero; release it even after an error. `context` must live longer than *pool. */
+/* Fills *pool and forks its workers, each of which calls `function` for its jobs. Release *pool even after an error.
+ * `context` must live longer than *pool. */
 enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
                        struct diag *diag);
 void pool_release(struct pool *pool); /* ends workers at once, even in the middle of a job */
@@ -45,7 +50,8 @@ void pool_release(struct pool *pool); /* ends workers at once, even in the middl
 /* Sends a job to an idle worker; there must be one: busy_workers < worker_count. */
 enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag);
 
-/* Waits for one event for at most timeout_ms (-1: for ever), or until a signal was handled. */
+/* Sets *event to the next answer or death of a worker. Waits for it for at most timeout_ms (-1: for ever), or until a
+ * signal was handled; the event is then POOL_NOTHING. */
 enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *event,
                       struct diag *diag);
 

@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-/* Call in a child after fork(), with the process id of its parent: the child is then killed when the parent ends,
- * for whatever reason. */
+/* Makes the kernel kill this process when its parent ends, for whatever reason. Call it in a child after fork(), with
+ * the process id of the parent; if that has ended already, the child ends at once. */
 void process_end_with_parent(pid_t parent);
 
 /* Creates a nameless file in memory, which disappears when no process has it open any more. Returns its descriptor,

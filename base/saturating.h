@@ -1,5 +1,5 @@
-/* base/saturating.h: products that stay at the largest number instead of overflowing. Sizes of a schedule that is not
- * verified yet may be that large. */
+/* base/saturating.h: products that stay at the largest number instead of overflowing. Sizes in a schedule that is not
+ * verified yet may be so large that their products overflow. */
 #ifndef BASE_SATURATING_H
 #define BASE_SATURATING_H
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A text of at least so many bytes is long: text_flush_if_long() writes it to its file. */
 static const size_t PASSED_ON = 1 << 18;
 
 void text_release(struct text *text)
@@ -82,8 +83,8 @@ void text_put_i64(struct text *text, int64_t value)
     text_append(text, digits + at, sizeof digits - at);
 }
 
-/* Appends digits with a point after the first `whole` of them, if more follow. If there are fewer than `whole`, zeros
- * are added. */
+/* Appends digit[0..count), with a point after the first `whole` digits if there are more. If there are fewer, adds
+ * zeros until there are `whole`. */
 static void append_digits(struct text *text, const char *digit, size_t count, size_t whole)
 {
     text_append(text, digit, count < whole ? count : whole);

@@ -14,9 +14,9 @@
 struct text {
     char *data;
     size_t size, capacity;
-    /* writes the text to `sink` and empties the text; NULL: all of it stays in memory */
+    /* writes the text to the file that `sink` stands for, and empties the text; NULL: all of it stays in memory */
     void (*flush)(struct text *text);
-    void *sink;
+    void *sink; /* for `flush` */
 };
 
 void text_release(struct text *text);
@@ -25,17 +25,17 @@ void text_release(struct text *text);
  * byte-order mark before UTF-8. Errors give the path and the system's reason. Files of more than 4 GiB, packed or
  * unpacked, are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
-/* Does the same, and refuses files of more than `limit` bytes: at least 1 MiB, and at most 4 GiB. */
+/* Does what text_read() does, with `limit` bytes in place of 4 GiB; `limit` must be from 1 MiB to 4 GiB. */
 enum status text_read_within(struct text *text, const char *path, uint64_t limit,
                              struct diag *diag);
-/* Until the next call, the bytes of each file that is read are added to *digest (base/digest.h). NULL: they are not
- * added to a digest any more. */
+/* Until the next call of this function, text_read() and text_read_within() add the size and the bytes of each file, as
+ * unpacked, to *digest (base/digest.h). digest NULL: they add them to no digest any more. */
 void text_digest_reads(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
 #define TEXT_CONFIGURATION_MAX (UINT64_C(16) << 20)
 
-/* If the text belongs to a file (file_set_open() in base/file_set.h) and is long, writes it to the file and empties
- * it. To be called only where no pointer into the text is in use. */
+/* If the text belongs to a file (file_set_open() in base/file_set.h) and is 256 KiB or longer, writes the text to the
+ * file and empties it. No pointer into the text may be in use. */
 void text_flush_if_long(struct text *text);
 
 /* Makes room for `size` more bytes and the NUL. */
@@ -46,7 +46,7 @@ void text_puts(struct text *text, const char *string);
 void text_putc(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends an integer faster than printf; for printing millions of rows. */
+/* Appends an integer faster than printf() does, for texts of millions of rows. */
 void text_put_i64(struct text *text, int64_t value);
 
 /* Appends the shortest correctly rounded decimal that reads back as the same double. */
@@ -63,17 +63,18 @@ struct cursor {
 struct cursor cursor_make(const char *name, const char *data, size_t size);
 struct loc cursor_loc(const struct cursor *cursor);
 
-/* Skips blanks and tabs on the current line. */
+/* Skips blanks on the current line. Tabs and carriage returns count as blanks, here and in words. */
 void cursor_skip_blanks(struct cursor *cursor);
 
-/* True if the cursor is at the end of its line or of the text. A '#' starts a comment, which ends the line. */
+/* True if only blanks are left on the cursor's line before its end, the end of the text, or a comment, which starts
+ * with '#'. */
 bool cursor_at_line_end(const struct cursor *cursor);
 
-/* Moves to the start of the next line; false when there is none. */
+/* Moves to the start of the next line. Returns false at the end of the text. */
 bool cursor_next_line(struct cursor *cursor);
 
-/* Returns the longest run of characters without blanks from the cursor on its line, which a comment ends, and moves
- * past it. At the end of the line *size is 0. */
+/* Skips blanks, returns the word that follows, of *size bytes, and moves past it. A word ends before a blank, the end
+ * of the line, or a '#'. *size is 0 if no word is left on the line. */
 const char *cursor_next_word(struct cursor *cursor, size_t *size);
 
 /* Parse a number that fills all of word[0..size): a decimal integer or a double. False if the word

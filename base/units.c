@@ -12,7 +12,7 @@ struct unit {
     double si_factor;
 };
 
-/* Rows in the order messages list them. */
+/* The units of each kind, in the order in which messages list them. */
 static const struct unit byte_units[] = {
     {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
@@ -85,8 +85,8 @@ static size_t number_length(const char *text, size_t size)
     return i;
 }
 
-/* True if text[0..size) is the unit `name`. A unit of bytes may also be all in lower case, but no mixture: "Gb" would
- * be bits. */
+/* True if text[0..size) is the unit `name`. A unit of bytes may also be all in lower case, but not in a mixture of
+ * cases: "Gb" would be bits. */
 static bool is_unit(enum unit_kind kind, const char *name, const char *text, size_t size)
 {
     bool same = true, lower = kind == UNIT_BYTES;
@@ -133,7 +133,8 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
             return report_bad_quantity(text, size, kind, "has a unit that does not fit", at, diag);
         factor = unit->si_factor;
     }
-    /* Small units divide by an exact power of ten, so that "1.5 us" is the double 1.5e-6. */
+    /* A number in a small unit is divided by a power of ten, which is an exact double, so that "1.5 us" is the double
+     * 1.5e-6. */
     double scaled = factor < 1 ? number / round(1 / factor) : number * factor;
     if (!isfinite(scaled))
         return report_bad_quantity(text, size, kind, "is too large", at, diag);
@@ -186,8 +187,8 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
     return STATUS_OK;
 }
 
-/* Appends a number with three significant digits; one of 1000 or more keeps all digits before the point. whole: the
- * number is whole, and is printed without decimals. */
+/* Appends a number with three significant digits. A number of 1000 or more keeps all digits before the point. With
+ * `whole` the number has no decimals, and is printed without any. */
 static void append_three_digits(struct text *out, double number, bool whole)
 {
     double size = fabs(number);
@@ -198,7 +199,8 @@ static void append_three_digits(struct text *out, double number, bool whole)
         text_printf(out, "%.*f", decimals, number);
 }
 
-/* Appends a value in the largest unit in which the number is at least 1; units are in ascending order. */
+/* Appends a value in the largest unit in which it is at least 1, or would be if it were rounded to a whole number of the
+ * next smaller unit: 999.5 KB are "1.00 MB". Units are in ascending order. */
 static void append_scaled(struct text *out, const struct unit *units, size_t count, double value)
 {
     const struct unit *unit = &units[0];

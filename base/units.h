@@ -27,7 +27,8 @@ enum unit_kind {
     UNIT_KIND_COUNT
 };
 
-/* Parses all of text[0..size). The message of a failure names the units that would be right. */
+/* Parses all of text[0..size) and sets *value in SI units (bytes, bytes/s, s, FLOP/s, W). The message of a failure
+ * names the units that would be right. */
 enum status units_parse(const char *text, size_t size, enum unit_kind kind, double *value,
                         struct loc at, struct diag *diag);
 
@@ -35,8 +36,9 @@ enum status units_parse(const char *text, size_t size, enum unit_kind kind, doub
 enum status units_parse_tokens(const char *text, size_t size, int64_t *value, struct loc at,
                                struct diag *diag);
 
-/* Prints with three significant digits and a fitting prefix: "1.02 TB", "12.3 ms". Bytes print
- * as decimal (GB); units_put_gib() as GiB. Tokens print as "512K" when whole, else as digits. */
+/* units_put() appends a value with three significant digits and a fitting unit: "1.02 TB", "12.3 ms". It uses powers of
+ * 1000 for bytes; units_put_gib() uses powers of 1024, up to GiB. units_put_tokens() appends multiples of 1024 as "512K"
+ * or "1M", other counts as digits. */
 void units_put(struct text *out, enum unit_kind kind, double value);
 void units_put_gib(struct text *out, double bytes);
 void units_put_tokens(struct text *out, int64_t tokens);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Returns the number of bytes of the UTF-8 character with which text[0..left) begins; 0 if it does not begin with one.
- * It reads nothing after a NUL, so for a text that ends in NUL left may be SIZE_MAX. */
+ * Nothing after a NUL is read, so `left` may be SIZE_MAX for a text that ends in NUL. */
 size_t utf8_char_size(const char *text, size_t left);
 
 /* True if all of a text is UTF-8. */
