@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* The adapter targets of one product of the schedule. */
+/* The linear layers (adapter targets) that one product of the schedule stands for. */
 struct targets {
     enum adapter_target first;
     uint32_t count;
@@ -39,7 +39,7 @@ static enum weight weight_of(const struct targets *t, uint32_t i, bool second)
     return (enum weight)(WEIGHT_ADAPTER_Q_A + 2 * (int)(t->first + i) + second);
 }
 
-/* True if the adapters are PEFT's, over the layers of Transformers, in a step that computes in 16 bits. */
+/* True if the adapters are those of PEFT over Transformers' layers, in a step that computes in 16 bits. */
 static bool is_peft(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -47,15 +47,16 @@ static bool is_peft(const struct emit *e)
            c->dtype != DTYPE_F32;
 }
 
-/* True if each adapter casts what it reads to fp32 and back. PEFT's do over layers with weights in 16 bits. Over layers
- * of bitsandbytes, with weights in 8 or 4 bits, they leave the cast to autocast (peft/tuners/lora/bnb.py,
+/* True if each adapter casts what it reads to fp32 and back. PEFT's adapters do so over layers with 16-bit weights.
+ * Over layers of bitsandbytes, with weights in 8 or 4 bits, they leave the cast to autocast (peft/tuners/lora/bnb.py,
  * Linear4bit.forward()). */
 static bool casts_input(const struct emit *e)
 {
     return is_peft(e) && e->choices->frozen_weights == FROZEN_STORAGE_16BIT;
 }
 
-/* Emits the casts of x to the dtype of the adapter's weights and back, and returns the result. */
+/* Emits a cast of x to fp32, the dtype of the adapter's weights, and one back to the compute dtype. Returns the
+ * latter's result. */
 static struct view cast_there_and_back(struct emit *e, struct view x, int64_t rows, int64_t cols)
 {
     struct view wide = emit_tensor(e, "adapter_wide", CATEGORY_ACTIVATION, DTYPE_F32, rows, cols);
@@ -64,7 +65,8 @@ static struct view cast_there_and_back(struct emit *e, struct view x, int64_t ro
                      emit_compute_tensor(e, "adapter_in", CATEGORY_ACTIVATION, rows, cols));
 }
 
-/* Emits the pass that joins the targets' results, or splits their gradients. */
+/* Emits the pass that joins the results of all targets, parts[], to the columns of `whole` (WORK_UNPACK), or that
+ * splits the gradient `whole` into parts[] (WORK_PACK). */
 static void join_or_split(struct emit *e, enum work_kind kind, const struct targets *t,
                           const struct view *parts, struct view whole)
 {

@@ -99,8 +99,8 @@ const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, en
     return &e->weights.slot[experts][weight];
 }
 
-/* Returns the part of the model that owns a weight, and sets *weight to the weight's name in that part: a tied head
- * uses the embedding's table, and learned positions are a part of their own. */
+/* Returns the part of the model that owns a weight, and sets *weight to its name there. A tied head is the embedding's
+ * table; learned positions are a part of their own. Any other weight belongs to `part`. */
 static uint32_t owning_part(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
@@ -110,7 +110,7 @@ static uint32_t owning_part(const struct emit *e, uint32_t part, enum weight *we
     return *weight == WEIGHT_POSITIONS ? part_after_layers(e, PART_POSITIONS) : part;
 }
 
-/* Returns the bundle that has a weight of a part of the model. */
+/* Returns the bundle that holds this weight of a part of the model. */
 static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weight)
 {
     const struct model_part *p = &e->weights.part[part];
@@ -169,7 +169,7 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
     return weight_slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
 }
 
-/* Returns which weights of a part a bundle has, as a bit mask. */
+/* Returns a bit mask of the weights of a part that a bundle holds. */
 static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint32_t bundle)
 {
     const struct model_part *p = &e->weights.part[part];
@@ -179,7 +179,7 @@ static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint3
     return p->bundle == IR_NONE ? 0 : mask;
 }
 
-/* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
+/* Zeroes the gradient of a bundle in a pass of its own. All its weights then count as written. */
 static void zero_gradient(struct emit *e, uint32_t bundle)
 {
     uint8_t region = e->tags.region;
@@ -197,7 +197,8 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
     if (weights_have_gradient_passes(e->choices) &&
         (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
         zero_gradient(e, bundle);
-    /* gradients of experts that no other rank has accumulate over all micro-batches */
+    /* Spread experts that no shard group divides have one gradient for all micro-batches. Its mask is that of the first
+     * micro-batch. */
     uint64_t *touched = e->weights.bundle[bundle].has_spread_experts &&
                                 e->weights.bundle[bundle].ranks->shard_size == 1
                             ? e->weights.written_in_micro_batch
@@ -373,8 +374,8 @@ static struct view unread_gradient(struct emit *e, int64_t cols)
                        cols, 0);
 }
 
-/* Returns the bytes an element that an implementation holds inside the backward of a norm (schedule/choices/kept.def).
- */
+/* Returns the bytes per element that exist only while an implementation runs the backward of this norm
+ * (schedule/choices/kept.def). */
 static int64_t temporary_bytes_of_norm(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
@@ -406,7 +407,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
         emit_op(e, e->stream.compute, &bare, (struct view[]){dy, x, stats}, 3, &dx, 1);
         return;
     }
-    /* kernels make the gradient of a frozen weight, too, which nothing reads */
+    /* kernels compute the gradient of a frozen weight, too; it goes to a buffer that nothing reads */
     struct view write[3] = {dx, frozen ? unread_gradient(e, cols)
                                        : grad_view(e, part, weight, &accumulate)};
     if (layernorm)
@@ -423,7 +424,8 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     emit_op(e, e->stream.compute, &work, read, reads, write, writes);
 }
 
-/* Returns the index of the unit's first token among the rank's tokens for which positions are bound. */
+/* Returns the index of the unit's first token in e->positions, which holds the positions of one sequence or, if
+ * documents determine how each sequence is cut, of all sequences of the rank. */
 static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;

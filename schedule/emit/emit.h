@@ -1,9 +1,9 @@
 /* schedule/emit/emit.h: the functions that the emission of every strategy shares.
  *
  * Emission writes the training step of one role as ops in list order, as if every weight were whole and every
- * activation saved; passes rewrite that (schedule/emit/op_list.h). Ops get no waits here except those that are part
- * of an implementation's behaviour: data dependencies across streams are inferred at the end
- * (schedule/step/finalize.c).
+ * activation saved. Passes then rewrite the list (schedule/emit/op_list.h): they gather weights, drop activations and
+ * compute them again. The only waits that emission gives to ops are those that an implementation has beyond its data
+ * dependencies; data dependencies across streams are inferred at the end (schedule/step/finalize.c).
  *
  * Shapes: N local rows of a micro-batch (micro_batch * n), n local tokens of a sequence, h hidden, W = (heads + 2
  * kv_heads) head_dim. Activations are row-major [rows, columns].
@@ -51,45 +51,49 @@ struct model_part {
     /* the bundle of the part's experts, if they are spread over ranks; IR_NONE: they are in `bundle` */
     uint32_t experts_bundle;
     uint64_t experts_first_element; /* the first element of the part's experts in that bundle */
-    /* the bundle of the part's adapters, and their first element in it; IR_NONE: the part has no adapters */
+    /* adapters_bundle: the bundle of the part's adapters; IR_NONE: the part has none. adapters_first_element: their
+     * first element in it */
     uint32_t adapters_bundle;
     uint64_t adapters_first_element;
-    /* the bundle of the part's stored weights (--frozen-weights), and their first element in it; IR_NONE: the part has
-     * none */
+    /* stored_bundle: the bundle of the part's stored weights (--frozen-weights); IR_NONE: the part has none.
+     * stored_first_element: their first element in it */
     uint32_t stored_bundle;
     uint64_t stored_first_element;
-    /* The elements, counted from `first_element`, of those tensors that every tensor rank holds whole, and whose
-     * gradient on a rank covers only the rank's own tokens or heads. They come after the elements of tensors that are
-     * divided among tensor ranks and of those whose gradient is complete on each (tensor_is_complete()). */
+    /* The elements of the part whose gradients must be summed over tensor ranks, counted from `first_element`: every
+     * tensor rank holds these tensors whole, but its gradient covers only its own tokens or heads. All other tensors of
+     * the part come before them: those that tensor ranks divide, and those whose gradient is complete on every rank
+     * (tensor_is_complete()). */
     uint64_t whole_begin, whole_count;
     uint32_t whole_tensor_count; /* number of these tensors */
 };
 
 enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
-/* One kind of weight in its part. The part has it if rows > 0. */
+/* The place and shape of one kind of weight in the parts that have it. rows is 0 if they lack it. */
 struct weight_slot {
     uint64_t offset; /* elements from the first one of the part */
     int64_t rows, cols;
 };
 
-/* The groups of ranks that share bundles. A group of one rank is IR_NONE16. */
+/* The two groups of ranks that share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
-    /* shard: the ranks that together hold one copy of the weights; replica: the ranks that hold the same shard of
-     * them */
+    /* shard: the ranks that together hold one copy of the weights; replica: the ranks that hold the same shard of it */
     uint16_t shard_group, replica_group;
     uint32_t shard_size, replica_size;
-    uint32_t partial_axes; /* over which weight gradients are partial, except the tensor ranks' */
+    /* mask of the mesh axes over which weight gradients are partial sums; tensor ranks' axes are not among them */
+    uint32_t partial_axes;
 };
 
+/* One bundle of weights (schedule/weights/bundles.h) and its buffers. */
 struct bundle_state {
     uint16_t ir_row; /* row of ir.bundle */
-    /* the bundle has the experts of a part, which are spread over ranks */
+    /* the bundle has nothing but the experts of layers, which are spread over ranks */
     bool has_spread_experts;
     bool has_adapters; /* it has the adapters of layers, and nothing else */
-    /* the bundle of the same layers' other weights, which comes before it, or the bundle itself */
+    /* the bundle of most weights of the same layers, which was laid out before this one; the bundle itself if it is
+     * that one */
     uint32_t main_bundle;
-    /* enum frozen_storage: unless it is 16bit, the bundle has stored weights, and nothing else */
+    /* enum frozen_storage; if it is not FROZEN_STORAGE_16BIT, the bundle has stored weights and nothing else */
     uint8_t storage;
     bool is_frozen;                   /* it has neither gradients nor states */
     const struct weight_ranks *ranks; /* the ranks that share it */
@@ -103,18 +107,19 @@ struct bundle_state {
     buffer_id grad;        /* the gradient that the backward ops of the current micro-batch write */
     buffer_id param_shard; /* this rank's shard, if parameters are sharded */
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
-    /* the rows of other tensor ranks in a gradient that every tensor rank computes for all rows (embedding_backward());
-     * empty: there is no such gradient */
+    /* If every tensor rank computes the gradient of all rows of the embedding: the rows that other ranks own
+     * (schedule/step/embedding_head.c). Empty: it computes only its own rows. */
     struct view other_ranks_grad;
     buffer_id master, moment1, moment2;
     buffer_id scales; /* of stored weights: whole on every rank */
-    /* its linear layers have only quantised weights (--primary-weights) */
+    /* the linear layers have only quantised weights (--primary-weights) */
     bool quantised;
-    /* the bundle's weights in 8 or 4 bits and their scales, in the order of the ranks' parts; IR_NONE: each weight is
-     * quantised when the first product reads it */
+    /* the quantised weights of the whole bundle and their scales, in the order of the ranks' parts; IR_NONE: each
+     * weight is quantised when the first product reads it */
     buffer_id narrow, narrow_scales;
-    /* of sharded parameters that are gathered in 8 bits: the largest element of the whole, found once a step, and this
-     * rank's part in 8 bits, if it is quantised once a step */
+    /* For sharded parameters that are gathered in 8 bits. narrow_largest: the largest element of the whole bundle,
+     * found once a step; empty: ranks do not agree on it. narrow_part: this rank's part in 8 bits; IR_NONE: it is
+     * quantised anew before each gather. */
     struct view narrow_largest;
     buffer_id narrow_part;
 };
@@ -124,48 +129,48 @@ struct qkv {
     struct view q, k, v;
 };
 
-/* The tensors of latent attention's projections that their backward reads (schedule/attention/latent.h): the narrow
- * results of this rank's rows (q, kv), their norms, and the norms gathered from all tensor ranks, which the wide
- * products read. */
+/* The tensors of latent attention's projections that their backward reads (schedule/attention/latent.h). q, kv: the
+ * narrow results of this rank's rows, followed by their norms and the statistics of these. *_gathered: the norms of all
+ * tensor ranks' rows, which the wide products read. */
 struct latent_saved {
     struct view q, q_norm, q_stats, q_norm_gathered;
     struct view kv, kv_norm, kv_stats, kv_norm_gathered;
 };
 
-/* The most linear layers that one product of the schedule computes. */
+/* The most linear layers that one product of the schedule stands for: q, k and v. */
 enum { ADAPTERS_OF_PRODUCT = 3 };
 
-/* The tensors that the backward of a product's adapters reads. x: the adapter's own copy of the input, if it has one.
- * narrow: x times the adapter's first matrix, [rows, rank]. */
+/* The tensors that the backward of a product's adapters reads, one for each of its linear layers. x: the adapter's own
+ * copy of the input; empty: it reads the layer's input. narrow: x times the adapter's first matrix, [rows, rank]. */
 struct adapters_saved {
     struct view x[ADAPTERS_OF_PRODUCT], narrow[ADAPTERS_OF_PRODUCT];
 };
 
-/* The tensors of attention that one sequence of a micro-batch keeps for its backward. */
+/* The tensors of attention that are kept for the backward of one sequence of a micro-batch. */
 struct attention_saved {
     struct qkv qkv;
     struct view o, lse;
     /* the 8-bit copies of q, k and v, and their scales (narrow_core.h); empty: none */
     struct view narrow, narrow_scales;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
-    /* q and k before the per-head norms, if there are any */
+    /* q and k before the norms of their heads; empty: the model has no such norms */
     struct view q_before_norm, k_before_norm;
     struct view q_rstd, k_rstd;
-    /* of a chunk if attention projects by chunks (FPDT); else of the whole unit, in the attention_saved of its first
-     * sequence */
+    /* With FPDT, which projects chunk by chunk, each chunk has its own `latent` and `adapters`. Else they are those of
+     * the whole unit, and only the unit's first sequence has them. */
     struct latent_saved latent;
     struct adapters_saved adapters; /* of the same chunk or unit as `latent` */
-    /* if head ranks send latents (MLA_EXCHANGE_LATENT): the normed latents of all tokens of the head group */
+    /* the normed latents of all tokens of the head group, if head ranks send latents (MLA_EXCHANGE_LATENT) */
     struct view latents;
 };
 
-/* Buffers of one layer that all subsequences of a sequence share: the keys and values so far, with room for the whole
- * sequence, and their gradients until these are complete. */
+/* The keys, values and their gradients of one layer, which all subsequences of a sequence share. k and v have room for
+ * the whole sequence. */
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
-    /* given_dk and given_dv: the sums of the gradients that came from the stages which shared the last subsequences;
-     * empty: no stages shared any */
+    /* the sums of the gradients that came from the stages which share the last subsequences; empty: no stages share
+     * any */
     struct view given_dk, given_dv;
 };
 
@@ -175,8 +180,9 @@ enum { FFN_PARTS = 2 };
 /* The buffers of one chunk of rows that the backward of the experts reads. */
 struct expert_saved {
     buffer_id logits, weights;      /* [rows, experts], [rows, copies], f32 */
-    buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute and write */
-    /* [copies rows] f32: the weights of what experts read, if the activation multiplies its results by them */
+    buffer_id permuted, up, act, y; /* [rows, *]: what experts read, compute and write */
+    /* [copies rows] f32: the weight of each row that experts read; set only if the activation multiplies its results by
+     * it */
     buffer_id row_weights;
     buffer_id shared_up, shared_act;
 };
@@ -185,17 +191,17 @@ struct expert_saved {
 struct layer_saved {
     buffer_id ffn_out; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
-    /* the results of the products of q, k and v, [N, width] each; empty: they are one product */
+    /* the results of the three products of q, k and v, [N, width] each; empty: q, k and v are one product */
     struct qkv projected;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection, which only a norm after it reads */
     buffer_id attention_projected;
     buffer_id x2, norm2;
-    /* the normed inputs, gathered from all tensor ranks; norm2_all: by chunk of rows */
+    /* the normed inputs, gathered from all tensor ranks. norm2_all has a view for each chunk of rows. */
     struct view norm1_all, *norm2_all;
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
-    /* [chunks of rows] in parts: [rows of the part, 2 ffn or ffn] */
+    /* [chunks of rows] the results of the first product, in FFN_PARTS parts: [rows of the part, 2 ffn or ffn] */
     buffer_id (*up)[FFN_PARTS];
     buffer_id *act; /* [chunks of rows] each [rows, ffn] */
     struct adapters_saved o_adapters;
@@ -209,7 +215,7 @@ struct lifetime_extension {
     op_id until_op;
 };
 
-/* Buffers that selective checkpointing does not compute again. */
+/* A list of buffers that recomputation does not make again. */
 struct saved_buffers {
     buffer_id *buffer;
     uint32_t count;
@@ -222,13 +228,14 @@ struct discarded_buffer {
     uint8_t module; /* enum recompute_module */
 };
 
-/* The ops of a module that is computed again as a whole: those with ids from `begin` to below `end`. */
+/* The ops of a module that is computed again as a whole: those with ids from `begin` to `end` - 1. */
 struct repeated_function {
     uint32_t begin, end;
     uint8_t module; /* enum recompute_module */
 };
 
-/* A wait of an op for another op whose results it does not read. It keeps fewer bytes in use at once. */
+/* A wait of one op for another op, whose results it need not read. Implementations have such waits, for example to
+ * limit the memory in use. */
 struct added_dependency {
     op_id waiting_op, awaited_op;
 };
@@ -241,7 +248,8 @@ struct ring {
     uint8_t kv_stream, dkv_stream;
 };
 
-/* The gradient of a weight, or of a bias (m = 0), which is computed later. */
+/* A gradient that is recorded and computed later (schedule/emit/gradients.c). m > 0: the product dy^T x of a weight,
+ * [m, n], summed over k rows. m = 0: the column sums of dy[k, n], the gradient of a bias; x is empty. */
 struct deferred_gradient {
     struct deferred_gradient *next;
     uint32_t part;
@@ -249,11 +257,11 @@ struct deferred_gradient {
     struct view dy, x;
     int64_t m, n, k;
     int64_t route, dealt, kept; /* as of struct expert_rows */
-    bool covers_own_heads_only; /* the rows of the weight of this head rank: emit_heads_grad() */
+    bool covers_own_heads_only; /* only this head rank's rows of the weight: emit_heads_grad() */
     struct op_tags tags;
 };
-/* A product that is added to, or cast into, the gradient of a weight (`to`) once the backward of a micro-batch has ended
- * (adds_grads_after_backward). */
+/* A product that has been computed in a buffer of its own, and that emit_late_gradients() will add to the gradient
+ * `to`, or cast into it if `accumulate` is false (profile switch adds_grads_after_backward). */
 struct late_gradient {
     struct late_gradient *next;
     struct view product, to;
@@ -264,20 +272,22 @@ struct deferrals {
     struct deferred_gradient *first, **end; /* end: NULL while the list is empty */
 };
 
-/* Ranks that share the layers by heads, feed-forward width and vocabulary. */
+/* The tensor ranks, which share the layers by heads, feed-forward width and vocabulary. */
 struct tensor_ranks {
     uint16_t group; /* IR_NONE16: there is one tensor rank */
     uint32_t size;
     uint32_t axes; /* bit mask of mesh axes */
-    /* the ranks that hold the same key and value heads; IR_NONE16: no two ranks do */
+    /* copy_group: the ranks that hold the same key and value heads, which lie along the axes copy_axes; IR_NONE16: no
+     * two ranks do */
     uint16_t copy_group;
     uint32_t copy_axes;
-    uint8_t comm_stream; /* stream */
-    /* the one buffer into which an implementation gathers all parameters; IR_NONE: it has none */
+    uint8_t comm_stream; /* the stream of the collectives of tensor ranks */
+    /* the buffer that all gathers of inputs write, if the implementation keeps one (profile switch
+     * tensor_gathers_share_buffer); IR_NONE: each gather has a buffer of its own */
     buffer_id gather_buffer;
 };
 
-/* The stages that share the unit. Each computes a piece of it, and the keys and values of a piece go to all of them. */
+/* The stages that share the unit. Each computes a piece of it; the keys and values of every piece go to all of them. */
 struct unit_stages {
     uint32_t first_stage, count; /* count 1: nothing is shared */
     uint32_t index;              /* the number of this stage among them, from 0 */
@@ -286,19 +296,21 @@ struct unit_stages {
     bool owns_layers; /* this stage owns the layers */
 };
 
-/* The gradient that this stage computes for the bundle of another stage, from the shared units at the front or at the
- * back of a chunk. If stages hold parts of weights, it is one part of that gradient. */
+/* The gradient that this stage computes for one bundle of a chunk in units that stages share. The stages sum their
+ * gradients (schedule/weights/remote_weights.h). With HELPERS_SHARD there is one for each unit, else one for all units
+ * that the same stages share. */
 struct lent_grad {
     buffer_id buffer;
     uint64_t *written; /* as emit_weights.written, for all bundles of the remote gradients */
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct unit_stages shared;
-    /* the gradient's sum over the stages, while it must still be added to the gradient; IR_NONE: there is none */
+    /* the sum over the stages, until this stage has added it to its own gradient; IR_NONE: there is nothing to add */
     buffer_id pending_sum;
 };
 
-/* This stage's part of a bundle, if the stages that share a chunk's first, or last, units hold parts of the weights. */
+/* This stage's part of a bundle that several stages hold in parts, because they share units of its chunk
+ * (HELPERS_SHARD). */
 struct remote_part {
     uint32_t bundle;
     struct unit_stages shared;
@@ -316,7 +328,7 @@ struct sequence_documents {
 
 /* Streams of the role that is emitted. */
 struct emit_streams {
-    /* second_compute: another compute stream, for rings whose tiles alternate between two */
+    /* second_compute: another compute stream, for rings whose tiles alternate between two streams */
     uint8_t compute, second_compute;
     uint8_t tile;                       /* the stream on which the current tile of attention runs */
     uint8_t comm;                       /* the all-to-alls of the head group */
@@ -324,26 +336,30 @@ struct emit_streams {
     /* the all-to-alls of tokens between ranks that have different experts */
     uint8_t expert_exchange;
     uint8_t h2d, d2h; /* copies between device and host */
-    uint8_t host, offload, side_stream, fetch;
+    uint8_t host;     /* work of the host's processors */
+    /* FPDT's copies in both directions if they share one stream, and those whose end is not awaited soon */
+    uint8_t offload, side_stream;
+    uint8_t fetch; /* collectives by which one rank stores or fetches a chunk for its head group */
     uint8_t shared_comm; /* messages between stages that share a unit */
 };
 
 /* Process groups, and masks of mesh axes. IR_NONE16: the group has one rank, or does not exist. */
 struct emit_groups {
     uint16_t hp; /* ranks that share a sequence by heads */
-    /* the rings of the context ranks, of which there are inner_ring.size * outer_ring.size */
+    /* the rings of the context ranks; the ranks of a sequence are inner_ring.size * outer_ring.size * hp */
     struct ring inner_ring, outer_ring;
-    /* for each step and tile of a ring, whether any key is visible: cached answers of schedule/attention/ring.c */
+    /* the answers of schedule/attention/ring.c to whether a tile of a ring has a visible key, for each step and tile */
     uint8_t *ring_visibility;
     uint16_t all_ranks; /* every rank */
     uint16_t ep;        /* ranks that have different experts */
-    /* experts: for bundles of experts that are spread over ranks; dense: for all other bundles */
+    /* experts: the groups of bundles of experts that are spread over ranks; dense: those of all other bundles */
     struct weight_ranks dense, experts;
-    uint16_t pp;             /* ranks of the same place on all stages */
-    uint16_t end_stages;     /* ranks of the same place on the first and on the last stage */
-    uint16_t all_gradients;  /* ranks that together have every gradient */
-    uint16_t core_positions; /* ranks whose positions attention takes after its exchange */
-    uint32_t loss_axes;      /* axes over which the loss is partial */
+    uint16_t pp;            /* the ranks that differ only in their stage */
+    uint16_t end_stages;    /* such ranks of the first and of the last stage */
+    uint16_t all_gradients; /* ranks that together have every gradient */
+    /* the ranks whose tokens attention's core sees: emit_positions_gathered() */
+    uint16_t core_positions;
+    uint32_t loss_axes; /* axes over which the loss is partial */
 };
 
 /* The unit that is emitted: a micro-batch, or a subsequence of one. */
@@ -356,7 +372,8 @@ struct emit_unit {
     int64_t first_token;
     int64_t first_row; /* index of the unit's first row among the rank's rows of a step */
     uint32_t subsequence;
-    /* index of the unit's first sequence among the rank's sequences of a step */
+    /* the sequence of the micro-batch whose positions emit_positions() returns; callers set it if documents determine
+     * how each sequence is cut */
     int64_t first_sequence;
     /* the sequence whose positions are asked for, if sequences have different ones */
     int64_t positions_sequence;
@@ -366,21 +383,22 @@ struct emit_unit {
 
 /* Weights and their gradients. */
 struct emit_weights {
-    /* slot[0]: the slots of parts without experts; slot[1]: of parts with experts */
+    /* slot[0]: the slots of parts without experts; slot[1]: those of parts with experts */
     struct weight_slot slot[2][WEIGHT_COUNT];
     struct model_part *part; /* the parts of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;      /* enum dtype of whole weight gradients */
     uint8_t grad_part_dtype; /* enum dtype of the part of the summed gradients that a rank keeps */
-    /* autocast casts fp32 parameters for each product; a bundle then has its whole parameters in `param_shard` */
+    /* autocast casts fp32 parameters for products; `param_shard` of a bundle then holds its whole parameters */
     bool uses_autocast;
-    /* buffers of whole gradients: bundle i uses element i % grad_buffer_count; IR_NONE: that buffer is not made yet */
+    /* The buffers of whole gradients. Element i is the gradient of bundle i % bundle_count, in micro-batch i /
+     * bundle_count if each micro-batch has gradients of its own. IR_NONE: the buffer is not made yet. */
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;
-    /* [parts] a bit mask of the weights whose gradients some op has written */
+    /* [parts] a bit mask of the weights whose gradients some op has written, in the current micro-batch or unit */
     uint64_t *written;
-    /* `written` of every micro-batch, if each has gradients of its own */
+    /* [micro-batches][parts] the masks of all micro-batches; one row if all micro-batches add to the same gradients */
     uint64_t *written_in_micro_batch;
     struct lent_grad *lent_grad; /* gradients of units that stages share */
     uint32_t lent_grad_count;
@@ -388,10 +406,12 @@ struct emit_weights {
     struct remote_part *remote_part;
     uint32_t remote_part_count;
     size_t remote_part_capacity;
-    /* the list of weight gradients to compute later; NULL: they are computed at once */
+    /* the list to which gradients of weights and biases are added, to be computed later; NULL: they are computed at
+     * once */
     struct deferrals *deferred;
     struct late_gradient *late, **late_end; /* late_end: NULL while the list is empty */
-    /* buffers in which the pieces of a weight's gradient are summed before it is written; empty: there is none */
+    /* [weights] the fp32 buffer to which products add between emit_fp32_sum_begin() and emit_fp32_sum_end(); empty:
+     * products write the gradient itself */
     struct view fp32_sum[WEIGHT_COUNT];
 };
 
@@ -404,40 +424,42 @@ struct emit_narrow {
     uint32_t buffer_count;
     buffer_id last_gathered; /* the buffer into which tensor ranks gathered last */
     buffer_id last_normed;   /* the result of the last norm */
-    bool is_router;  /* the products that are emitted are the router's, which stay in 16 bits */
-    bool is_experts; /* the products that are emitted are those of experts */
+    /* callers set these while they emit the products of a router, which stay in 16 bits, or of experts */
+    bool is_router, is_experts;
 };
 
-/* The first of the emitted ops of a part of a layer, and the place of that part among those of two passes
- * that are listed together (schedule/step/combined.h). */
+/* A part of a layer's forward or backward, while both are listed together (schedule/step/combined.h). first_op: the
+ * first op of the part. place: the part's position in the order of all parts of the forward and the backward. */
 struct part_begin {
     uint32_t first_op, place;
 };
 
-/* The ops begin .. end - 1, in the order in which they are listed. first_place: where the first of all ops of the two
- * passes is in the list. */
+/* The ops begin .. end - 1, which are listed one after another. first_place: the position in the list at which the ops
+ * of this forward and backward begin. */
 struct op_range {
     uint32_t begin, end, first_place;
 };
 
-/* Two passes whose ops are listed together. */
+/* A forward and a backward whose ops are listed together (schedule/step/combined.h). */
 struct emit_combined {
     bool is_on;
-    uint32_t layer_number;    /* of the layer that is emitted: the first of its pass has 0 */
+    /* the number of the layer that is emitted, counted in the order of its forward or backward from 0 */
+    uint32_t layer_number;
     struct part_begin *begin; /* the begins of the forward's parts, then of the backward's */
     uint32_t begin_count, backward_begin;
     size_t begin_capacity;
     /* While the forward is emitted, the last compute op before it; while the backward is emitted, the last compute op
      * of the forward. */
     op_id last_compute;
-    /* while the backward is emitted, the value that emit.awaited_by_next_compute had at the end of the forward */
+    /* while the backward is emitted, the value that emit.awaited_by_next_compute had when the forward ended */
     op_id awaited_by_next_compute;
-    struct op_range *range; /* the ranges of all passes so far that are listed together */
+    /* the ranges of all pairs of a forward and a backward so far, in list order */
+    struct op_range *range;
     uint32_t range_count;
     size_t range_capacity;
 };
 
-/* The answer of row_use_capacity() for a rank's sequence with this number, under this window. */
+/* An answer of row_use_capacity(): for this sequence of a rank, if a query sees `window` keys. */
 struct emit_needed {
     int64_t sequence, window;
     struct plan_capacity capacity;
@@ -465,29 +487,31 @@ struct emit {
     struct emit_combined combined;
     /* [sequences of a rank]; NULL: each sequence is one document */
     const struct sequence_documents *sequence_documents;
-    /* [needed_count] answers of row_use_capacity(), kept because layers ask for the same */
+    /* [needed_count] the answers of row_use_capacity() so far, kept since several layers ask for the same one */
     struct emit_needed *needed;
     uint32_t needed_count;
     size_t needed_capacity;
 
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_is_written;
-    /* the logarithms of the sums of exponentials, for the rows of the loss's last piece */
+    /* the log-sum-exp of each row of logits in the last piece of the loss */
     struct view loss_lse;
 
     struct op_tags tags; /* given to every op that is emitted */
     uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */
-    /* the last compute op before the backward of attention's output projection */
+    /* the last compute op before the backward of attention's output projection, after which FPDT's first fetches
+     * start */
     op_id last_before_wo_backward;
     op_id last_compute;              /* the last op on the compute stream; IR_NONE: none yet */
     op_id awaited_by_next_compute;   /* an op for which the next compute op waits; IR_NONE: none */
     struct layer_saved *layer_saved; /* one for each layer, of the current unit */
     /* [layers * sequences of a micro-batch]; NULL: there are no subsequences */
     struct prefix *prefix;
-    /* buffers that recomputation does not make again, since several units read them: the keys and values in `prefix`, and
-     * the 8- or 4-bit copies of weights with their scales */
+    /* The buffers that recomputation does not make again because several units read them: the keys and values in
+     * `prefix`, and the 8- or 4-bit copies of weights with their scales. */
     struct saved_buffers caches;
 
+    /* the buffers whose contents selective checkpointing saves */
     struct saved_buffers kept_buffers;
     struct discarded_buffer *discarded;
     uint32_t discarded_count;
@@ -503,22 +527,23 @@ struct emit {
     size_t dependency_capacity;
 };
 
-/* Makes the host wait for everything that was issued before on a stream. */
+/* Makes the host wait until all that was issued on a stream so far has ended. */
 void emit_host_wait(struct emit *e, uint8_t stream);
 
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
-/* Makes an activation in the compute dtype. */
+/* Returns a new activation [rows, cols] in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_whole(const struct emit *e, buffer_id buffer);
 /* Returns a view of a whole new buffer of shape [d0, d1], or [d0] if d1 is 0. */
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                         int64_t d0, int64_t d1);
-/* Does what emit_tensor() does, in the dtype of computation. */
+/* Does what emit_tensor() does, in the compute dtype. */
 struct view emit_compute_tensor(struct emit *e, const char *stem, enum category category,
                                 int64_t d0, int64_t d1);
-/* Returns the whole of a new buffer in a memory, of `count` elements of the category and dtype of x. */
+/* Returns a view of a whole new buffer in the given memory. It has `count` elements, in one dimension, of the category
+ * and dtype of x. */
 struct view emit_tensor_like(struct emit *e, struct view x, int64_t count, const char *stem,
                              enum memory memory);
 /* Returns a new buffer of `count` elements that exists during the whole step and is bound to data. */
@@ -537,7 +562,7 @@ struct view view_part(struct view view, int64_t begin, int64_t count);
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
 /* --- weights --- */
-/* Returns the number of a part that follows the layers; for END_PARTS, the number of all parts. */
+/* Returns the number of the part `part`. Such parts follow the layers. For END_PARTS it is the number of all parts. */
 uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
@@ -549,11 +574,11 @@ bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle);
 bool weight_is_stored(const struct emit *e, enum weight weight);
 /* True if the step does not train the weight, since the model has adapters. */
 bool weight_is_frozen(const struct emit *e, enum weight weight);
-/* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written
- * from now on. */
+/* Returns the gradient of a weight. Sets *accumulate if some op has written it, so that the next op must add to it.
+ * From now on the gradient counts as written. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
-/* ---- ops: each gets the labels e->tags ---- */
+/* ---- ops: each gets the labels e->tags and the guard e->guard ---- */
 op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
               uint32_t reads, const struct view *write, uint32_t writes);
 
@@ -568,39 +593,41 @@ struct view emit_zeros(struct emit *e, struct view x);
 op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y);
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
-/* Returns x if it has that dtype; else emits a cast to a new buffer of one dimension and returns that. */
+/* Returns x if it has that dtype. Else emits a cast of x to a new buffer of one dimension, and returns that buffer. */
 struct view emit_in_dtype(struct emit *e, struct view x, enum dtype dtype, const char *stem,
                           enum category category);
-/* Emits a PACK, which writes x[rows, parts * width] to y as [parts, rows, width], or an UNPACK, its inverse, and
- * returns y. With parts = 1 it is a copy. */
+/* Emits a PACK or an UNPACK, and returns y. A PACK writes x[rows, parts * width] to y as [parts, rows, width]; an
+ * UNPACK does the inverse. With parts = 1 either is a copy. */
 struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
                       int64_t rows, int64_t parts, int64_t width);
-/* Sends x to the rank with the same other coordinates `by` stages after this one (negative: before it), or receives x
- * from there. */
+/* Sends x to the rank of the stage `by` stages after this one (negative: before it) that has the same other
+ * coordinates, or receives x from it. */
 op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
                    int64_t channel);
 
-/* Emits y[m,n] = op(a) op(b), where `form` says which factors are transposed; plus the bias, unless that view is
- * empty. */
+/* Emits y[m,n] = op(a) op(b) + bias. `form` says which of a and b are transposed; an empty `bias` is left out. */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
-/* The rows of a rank's experts. If routing is not even, buffers have room for capacity_rows rows, and route, dealt and
- * kept are parameters of work on these rows (models/work.h); if it is even, all four are 0. */
+/* The rows that a rank's experts read. capacity_rows: the rows of their buffers. If routing is not even, route, dealt
+ * and kept are parameters of work on these rows, from which the rows in use follow (models/work.h). If it is even, all
+ * rows are in use, and these three are 0. */
 struct expert_rows {
     int64_t capacity_rows, route, dealt, kept;
 };
-/* Does what emit_matmul() does, in as many groups of rows as the rank has experts. Each group has its own matrix and
- * its own row of the bias (models/work.h). */
+/* Does what emit_matmul() does for the experts of a rank: the rows of each expert are multiplied by its own matrix, and
+ * its own row of the bias is added. */
 void emit_grouped_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                          struct view bias, struct view y, struct expert_rows rows, int64_t n,
                          int64_t k);
 /* Returns the function that the model's activation applies, a value of enum activation_function. */
 int64_t emit_activation_function(const struct emit *e);
-/* Emits dw[m,n] (+)= dy^T x over the rows of each expert, into the gradient of experts' weights. */
+/* Emits dw[m,n] = dy^T x over the rows of each expert, into the gradient of experts' weights; if some op has written
+ * that gradient, dw is added to it. */
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows);
 /* Emits dw[m,n] = dy^T x, summed over k rows, into the gradient of a weight; if some op has written that gradient, dw
- * is added to it. */
+ * is added to it. This and the functions below defer the gradient if e->weights.deferred is set, and do nothing if the
+ * weight is not trained. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
 /* A weight has hp equal parts of rows, one for the heads of each head rank. emit_heads_matmul() emits y[m,n] = op(a)
@@ -610,30 +637,32 @@ void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, str
                        struct view y, int64_t m, int64_t n, int64_t k);
 void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                      struct view x, int64_t m, int64_t n, int64_t k);
-/* Emits db[cols] = the column sums of dy[rows, cols], added to what the gradient has; nothing if the model has no such
- * bias. */
+/* Emits db[cols] = the column sums of dy[rows, cols], into the gradient of a bias; if some op has written that
+ * gradient, db is added to it. Does nothing if the model has no such bias, or does not train it. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
 /* Does what emit_bias_grad() does for the bias of each expert, db[experts, cols]: sums the expert's rows of dy. */
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
                            struct expert_rows rows, int64_t cols);
-/* Between emit_fp32_sum_begin() and emit_fp32_sum_end(), products add to an fp32 buffer instead of the weight's
- * gradient, if the profile does so; the end casts it to the gradient. */
+/* If the profile has the switch chunk_grad_f32, the products between emit_fp32_sum_begin() and emit_fp32_sum_end() add
+ * to an fp32 buffer, and emit_fp32_sum_end() writes the sum to the weight's gradient, or adds it. Otherwise both do
+ * nothing. */
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
-/* Computes the deferred gradients of weights. */
+/* Emits the gradients that were recorded in *deferrals, and empties it. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
-/* With --expert-overlap delayed-wgrad it emits the gradients that have been deferred so far, and lets later ones be
- * deferred again. Otherwise it does nothing: pipelines that split backwards defer their gradients for longer. */
+/* With --expert-overlap delayed-wgrad: emits the gradients that have been deferred so far; later ones are deferred
+ * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in
+ * actions of their own. */
 void emit_delayed(struct emit *e);
-/* Adds to the gradients of weights those that products have written in the compute dtype since the last call. Does
- * nothing where products write the gradients of weights themselves. */
+/* Adds to the gradients of weights the late products (struct late_gradient) of all calls of emit_weight_grad() since
+ * the last call. Does nothing if there are none. */
 void emit_late_gradients(struct emit *e);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
 /* Emit the norm that the model has, or its backward. The norms of q, of k and of latents are RMSNorms in every model. A
- * norm may have no weight. */
+ * model may have a norm without a weight. */
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -642,10 +671,10 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 /* Makes the buffer of the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. It has room for
  * `beside` more bytes, which an implementation keeps for the norm's backward (schedule/choices/kept.h). */
 struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
-/* Makes a tensor of the residual stream, [rows, hidden]. If a framework's stream is wider than 16 bits, its buffer has
- * room for as many bytes. */
+/* Returns a new tensor of the residual stream, [rows, hidden], in the compute dtype. If the framework keeps the stream
+ * in fp32, the buffer has room for that, and the tensor is its first part. */
 struct view emit_residual_stream(struct emit *e);
-/* Returns the rows of a residual stream. */
+/* Returns the tensor of the residual stream that is in buffer x, without the room that emit_residual_stream() adds. */
 struct view view_of_residual(const struct emit *e, buffer_id x);
 
 /* Products in 8 or 4 bits (schedule/emit/narrow.c).
@@ -655,18 +684,18 @@ struct view view_of_residual(const struct emit *e, buffer_id x);
  * Returns the number of operands. emit_narrow_forget_copies(): forgets the copies of a buffer, since an op writes it.
  * emit_narrow_reset(): forgets all copies, before another role is emitted.
  *
- * emit_narrow_gathers_in_8_bits(): true if tensor ranks gather the operands of such products in 8 bits, here with one
- * scale for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
- * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_copy_of_own_rows(): returns the 8-bit copy of this
- * rank's rows of an input or of a gradient. Its scale follows from the largest element on all ranks of the group, which
- * communicate on the stream. emit_narrow_set_gathered_copy(): records that `data`, which was gathered from the copies
- * `part`, is the copy of the rows y of all ranks. y itself is never written.
+ * emit_narrow_gathers_in_8_bits(): true if tensor ranks gather the operands of such products in 8 bits, with one scale
+ * that all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao, float8_tensor_parallel.py,
+ * "all-gather in float8"). emit_narrow_copy_of_own_rows(): returns the 8-bit copy of this rank's rows of an input or of
+ * a gradient. The ranks of the group first agree, on the stream, on the largest element of all their rows, from which
+ * the scale follows. emit_narrow_set_gathered_copy(): records that `data`, which was gathered from the copies of
+ * `part`, is the copy of the tensor y with the rows of all ranks. No op writes y itself.
  *
  * emit_narrow_rescales_result(): true if products of the backward write a result that a pass of its own multiplies by
  * the scales of rows. torchao does so, with the kernel for one scale (torchao/float8/float8_ops.py,
- * addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation, which gradients do not use
- * (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the product applies the scales,
- * and a cast takes the time of the pass. */
+ * addmm_float8_unwrapped(), post_inverse_scale): the kernel for rows is slow without fast accumulation, which gradients
+ * do not use (torchao/float8/config.py, gemm_config_grad_input). In the schedule the product applies the scales, and a
+ * cast takes the time of the pass. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
 void emit_narrow_forget_copies(struct emit *e, buffer_id buffer);
 bool emit_narrow_gathers_in_8_bits(const struct emit *e);
@@ -678,31 +707,34 @@ void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view
 void emit_narrow_reset(struct emit *e);
 void emit_narrow_release(struct emit *e);
 
+/* emit_extend_lifetime() keeps the bytes of a buffer in use until op `until` has ended. emit_add_dependency() makes
+ * `op` wait for op `until`. */
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
-/* Adds a buffer to e->kept_buffers, which selective checkpointing keeps, or to e->caches, which several units write and
- * recomputation leaves as they are. */
+/* Adds a buffer to e->kept_buffers or to e->caches. */
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
-/* Records that selective checkpointing of ops saves `buffer`, the result of a matrix product; callers mark every second
- * product. Does nothing with other choices of activations. */
+/* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides which
+ * products these are (every second one: kept_products_of()). Does nothing with other choices. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 
-/* Records that a module drops a buffer, if --recompute-modules names it and this is the forward of a layer. */
+/* Records that a module drops a buffer, if --recompute-modules names the module and this is the forward of a layer. */
 void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer);
-/* The buffers and ops that there are. */
+/* The numbers of buffers and ops that have been made so far. */
 struct emitted {
     uint32_t buffers, ops;
 };
 struct emitted emit_count(const struct emit *e);
-/* Records that a module which is a function drops its result, and all that was made since `before`. */
+/* Records that a module which is computed again as a whole drops all buffers that were made since `before`, and
+ * `result`. Does so only where emit_discard() would. */
 void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
                            buffer_id result);
 
-/* Return the positions of the unit's tokens: of the rank's own tokens, or of its head group's. If documents determine
- * how a sequence is cut, they are those of sequence number e->unit.positions_sequence of the micro-batch. */
+/* Return the positions of the unit's tokens. emit_positions(): of the tokens of this rank and its tensor ranks.
+ * emit_positions_gathered(): of the tokens of its head group. If documents determine how a sequence is cut, they are
+ * those of sequence number e->unit.positions_sequence of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
-/* Returns the positions of one tensor rank's tokens, for ops that each tensor rank does on its own rows. */
+/* Returns the positions of this tensor rank's own tokens, for ops that each tensor rank does on its own rows. */
 struct view emit_positions_of_tensor_rank(const struct emit *e);
 
 #endif

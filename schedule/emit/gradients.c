@@ -1,13 +1,19 @@
-/* The gradients of weights and biases, computed where a backward asks for them or later.
+/* The gradients of weights and biases. A product that is the gradient of a weight is computed in one of three ways.
  *
- * Deferred: pipelines that split backwards (zb-1p, zb-v) list the product and compute it units later, by
- * emit_deferred(). With --expert-overlap delayed-wgrad it is deferred only within a layer, to emit_delayed(). Late: the
- * product is computed at once, into a 16-bit tensor, which emit_late_gradients() adds to the gradient after the
- * backward (adds_grads_after_backward of a profile).
+ * At once: the usual way. The product is written to the gradient, or adds to it.
  *
- * A weight gradient to which several pieces of the tokens contribute may be summed in an fp32 buffer of its own: the
- * buffer is filled with zeros, the product of each piece in the compute dtype is added, and at the end it is cast to
- * the gradient (DeepSpeed's fpdt_layer.py: grad_w1.add_(torch.matmul(...)), grad_w1.to(dtype)). */
+ * Deferred: the product is only recorded, in the list e->weights.deferred, and emit_deferred() emits what a list holds.
+ * Pipelines that split backwards (zb-1p, zb-v) do so in an action several units later; with --expert-overlap
+ * delayed-wgrad, emit_delayed() does so later in the same layer. Column sums, the gradients of biases, are deferred as
+ * well.
+ *
+ * Late: the product is computed at once, but into a 16-bit buffer of its own. emit_late_gradients() adds it to the
+ * gradient after the backward of the micro-batch (profile switch adds_grads_after_backward).
+ *
+ * A weight gradient to which several pieces of the tokens contribute may be summed in an fp32 buffer of its own
+ * (emit_fp32_sum_begin()): the buffer is filled with zeros, the product of each piece in the compute dtype is added,
+ * and at the end the sum is cast to the gradient (DeepSpeed's fpdt_layer.py: grad_w1.add_(torch.matmul(...)),
+ * grad_w1.to(dtype)). */
 #include "schedule/choices/profile.h"
 #include "schedule/emit/emit.h"
 
@@ -57,6 +63,7 @@ void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight)
     e->weights.fp32_sum[weight] = view_none();
 }
 
+/* Appends a gradient to the list of deferred ones, with the labels that ops get now. */
 static void defer_gradient(struct emit *e, struct deferred_gradient what)
 {
     struct deferrals *to = e->weights.deferred;
@@ -69,13 +76,13 @@ static void defer_gradient(struct emit *e, struct deferred_gradient what)
     to->end = &row->next;
 }
 
-/* A row with an m is a product; one without is the sum of an expert's rows, the gradient of a bias. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals)
 {
     struct op_tags tags = e->tags;
     for (const struct deferred_gradient *row = deferrals->first; row != NULL; row = row->next) {
         e->tags = row->tags;
         e->tags.phase = PHASE_WEIGHT_GRADIENT;
+        /* a row with m > 0 is a product, one with m = 0 a column sum */
         if (row->m > 0 && weight_is_of_experts(row->weight))
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
                              (struct expert_rows){row->k, row->route, row->dealt, row->kept});
@@ -102,7 +109,8 @@ void emit_delayed(struct emit *e)
     e->weights.deferred = delayed;
 }
 
-/* Records a product that emit_late_gradients() will add to the gradient `to`, or, without `accumulate`, cast into it. */
+/* Records a product for emit_late_gradients(), which adds it to the gradient `to` or, if `accumulate` is false, casts
+ * it into `to`. */
 static void add_late(struct emit *e, struct view product, struct view to, bool accumulate)
 {
     struct late_gradient *row = arena_alloc(&e->arena, sizeof *row);
@@ -149,8 +157,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     e->narrow.is_router = weight == WEIGHT_ROUTER;
     const bool late =
         e->choices->profile->adds_grads_after_backward && dtype_of_view(e, dw) != e->choices->dtype;
-    /* True if the product is a tensor of its own: it is multiplied by scales, is the gradient of the 16-bit copy under
-     * autocast, which autograd casts to the parameter's dtype, or is added late. */
+    /* The product gets a buffer of its own in three cases: it must still be multiplied by scales; it is the gradient of
+     * autocast's 16-bit copy, which autograd casts to the parameter's dtype; or it is added late. */
     const bool apart = emit_narrow_rescales_result(e) || e->weights.uses_autocast || late;
     const bool adds = accumulate && !apart;
     struct work work = {.kind = WORK_MATMUL,
@@ -172,7 +180,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
         emit_cast(e, product, dw);
 }
 
-/* Emits, or defers, the gradient of a weight by one product of `groups` matrices: of parts of heads, or of experts. */
+/* Emits, or defers, the gradient of a weight as one product of `groups` matrices. The groups are the head ranks' rows
+ * of the weight if grad->covers_own_heads_only, else experts. */
 static void emit_grouped_grad(struct emit *e, const struct deferred_gradient *grad, int64_t groups)
 {
     if (weight_is_frozen(e, grad->weight))

@@ -1,10 +1,13 @@
-/* Products in 8 or 4 bits (--products). This file decides which operands are quantised, where and how often. A copy is
- * made once and read by all products that need it, until its tensor is written again: the input of a linear layer is
- * read in the forward, and by the gradient of the weight; a gradient is read by the gradients of input and weight; a
- * weight that stays whole for the step is quantised before its first use in the step, and one that is gathered after
- * each gather. torchao quantises a weight in each forward and in each backward. The matrices of experts, and the rows
- * of each, are quantised each by itself (TransformerEngine, pytorch/module/grouped_linear.py, split_quantize();
- * torchao, torchao/prototype/moe_training). */
+/* Products in 8 or 4 bits (--products). This file decides which operands are quantised, where and how often.
+ *
+ * A copy of a tensor is made once, and all products that need it read it until the tensor is written again. The input
+ * of a linear layer is read in the forward, and in the backward by the gradient of the weight; a gradient is read by
+ * the gradients of input and of weight. A weight that stays whole during the step is quantised before its first use in
+ * the step; a weight that is gathered is quantised after each gather. torchao quantises a weight in each forward and in
+ * each backward.
+ *
+ * Each expert's matrix, and the rows of each expert, are quantised by themselves (TransformerEngine,
+ * pytorch/module/grouped_linear.py, split_quantize(); torchao, torchao/prototype/moe_training). */
 #include "schedule/emit/emit.h"
 
 #include "schedule/choices/products.h"
@@ -16,16 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The tensor that an operand of a product is. */
+/* What an operand of a product is to its linear layer. */
 enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 
-/* The 8- or 4-bit copies of a tensor: [0] in the tensor's own order, [1] transposed. */
+/* The 8- or 4-bit copies of a tensor. */
 struct narrow_copies {
     struct view source;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
     bool copies_only;               /* the tensor itself has not been made */
-    struct op_tags op_tags;         /* of the ops that made the copies */
-    uint32_t next_row;              /* row of the next tensor in the same buffer; 0: none */
+    struct op_tags op_tags; /* of a weight: the labels that ops had when the copies were made */
+    uint32_t next_row;      /* row of the next tensor in the same buffer; 0: none */
 };
 
 void emit_narrow_reset(struct emit *e)
@@ -43,7 +46,7 @@ void emit_narrow_release(struct emit *e)
     free(e->narrow.first_copy_of_buffer);
 }
 
-/* Returns the copies of a view. For a view that is not known yet, it adds a row without copies. */
+/* Returns the row with the copies of a view. Adds a row without copies if there is none for the view. */
 static struct narrow_copies *narrow_copies_of(struct emit *e, struct view x)
 {
     struct emit_narrow *n = &e->narrow;
@@ -67,14 +70,14 @@ static struct narrow_copies *narrow_copies_of(struct emit *e, struct view x)
     return &n->copies[n->count++];
 }
 
-/* Returns whether the products that are emitted here multiply in 8 or 4 bits. */
+/* Returns whether a product that is emitted now multiplies in 8 or 4 bits. */
 static bool is_narrow(const struct emit *e)
 {
     return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 && !e->narrow.is_router &&
            products_layer_is_narrow(e->choices, e->tags.layer);
 }
 
-/* Returns whether the parameters that computation reads stay whole during the step. */
+/* Returns whether the parameters that products read now stay whole during the step. */
 static bool weights_stay_whole(const struct emit *e)
 {
     const struct weight_ranks *ranks =
@@ -82,7 +85,7 @@ static bool weights_stay_whole(const struct emit *e)
     return !(weights_shard_params(e->choices) && ranks->shard_size > 1);
 }
 
-/* Returns whether the copies of a weight are kept and read by all micro-batches. */
+/* Returns whether the copies of a weight are kept for the whole step, so that all micro-batches read them. */
 static bool keeps_weight_copies(const struct emit *e)
 {
     return weights_stay_whole(e) && !e->choices->profile->backward_quantises_again;
@@ -97,9 +100,9 @@ static bool recomputes_layers(const struct emit *e)
            c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Forgets copies of a weight that were made in another micro-batch, or in the forward if this is the backward, unless
- * copies are kept. Where the forward is recomputed, the backward reads the copies of the recomputation; torchao makes
- * new ones. */
+/* Forgets the copies of a weight that another micro-batch made, unless copies are kept (keeps_weight_copies()). In the
+ * backward it also forgets those that the forward made, except where the backward reads the copies of a recomputed
+ * forward. torchao makes new copies in each backward, with recomputation too. */
 static void forget_weight_copies(struct emit *e, struct view w)
 {
     struct narrow_copies *copies = narrow_copies_of(e, w);
@@ -111,16 +114,16 @@ static void forget_weight_copies(struct emit *e, struct view w)
             .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }
 
-/* True if the backward reads the copy of an input that the forward made; else it quantises the input again. torchao
- * saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args). An input that tensor ranks
- * gather again, or that is recomputed, needs a new copy anyway. */
+/* True if the backward reads the copy of an input that the forward made; else it quantises the input again. It does so
+ * with torchao, which saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args), and if
+ * the input is recomputed. */
 static bool saves_input_copies(const struct emit *e)
 {
     return !recomputes_layers(e) && !e->choices->profile->backward_quantises_again;
 }
 
 /* True if one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
- * transposed copy only in the backward, so both are made at once only if copies are kept until then. With scales of
+ * transposed copy only in the backward, so one pass makes both only if copies are kept until then. With scales of
  * blocks, torchao has no kernel that makes both (torchao/testing/training/roofline_utils.py). */
 static bool makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
 {
@@ -138,8 +141,9 @@ static bool makes_both_copies(const struct emit *e, enum operand_role role, stru
     }
 }
 
-/* Returns whether a pass of its own finds the largest element of a tensor. TransformerEngine's norms write that of
- * their result (csrc/extensions/normalization.cpp: FUSED_NORM_AMAX_FP8, FUSED_NORM_AMAX_NVFP4). */
+/* Returns whether a pass of its own finds the largest element of a tensor. The result of a norm needs none with
+ * TransformerEngine, whose norms write its largest element (csrc/extensions/normalization.cpp: FUSED_NORM_AMAX_FP8,
+ * FUSED_NORM_AMAX_NVFP4). */
 static bool needs_amax_pass(const struct emit *e, struct view x)
 {
     const bool known =
@@ -147,13 +151,14 @@ static bool needs_amax_pass(const struct emit *e, struct view x)
     return products_recipe(e->choices)->has_amax_pass && !known;
 }
 
-/* The sizes of an operand, which is one matrix, or `groups` matrices of experts one after another. rows: the rows of
- * all of them together. */
+/* The sizes of an operand: one matrix or, for experts, `groups` matrices one after another. rows: the rows of all
+ * matrices together. */
 struct operand_size {
     int64_t rows, cols, groups;
     int64_t route, dealt; /* of the rows of experts */
 };
 
+/* Emits the op that quantises x, and records the copies that it makes: the one that `turned` selects, or both. */
 static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
                           struct operand_size size, bool turned, bool both)
 {
@@ -201,8 +206,8 @@ static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
     emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
 }
 
-/* Makes the transposed copy of a tensor that was gathered in 8 bits, or of a quantised weight, by transposing the copy
- * that there is. Both copies have the same scales. */
+/* Makes the transposed copy of x, a tensor that was gathered in 8 bits or a quantised weight, by transposing its copy
+ * in the tensor's own order. Both copies have the same scales. */
 static void transpose_gathered_copy(struct emit *e, enum operand_role role, struct view x,
                                     int64_t rows)
 {
@@ -219,7 +224,7 @@ static void transpose_gathered_copy(struct emit *e, enum operand_role role, stru
     copies->scales[1] = copies->scales[0];
 }
 
-/* Records the quantised weight itself as the copy of w, if its bundle stores quantised weights (--primary-weights). */
+/* If the bundle of w stores quantised weights (--primary-weights), records the quantised weight as the copy of w. */
 static void use_quantised_weight(struct emit *e, struct view w, struct operand_size size)
 {
     const struct bundle_state *bundle = NULL;
@@ -248,8 +253,8 @@ static void use_quantised_weight(struct emit *e, struct view w, struct operand_s
     copies->copies_only = true;
 }
 
-/* Records the copy of x, if x is some of the rows of a tensor of which tensor ranks gathered only the 8-bit copy: its
- * rows of that copy, with the same scale. */
+/* If x is some rows of a tensor of which tensor ranks gathered only the 8-bit copy, records these rows of that copy,
+ * with its scale, as the copy of x. */
 static void use_rows_of_gathered_copy(struct emit *e, struct view x)
 {
     const struct emit_narrow *n = &e->narrow;
@@ -269,7 +274,8 @@ static void use_rows_of_gathered_copy(struct emit *e, struct view x)
     }
 }
 
-/* Returns the copy of an operand, and sets *scales to its scales. If there is none, it emits the quantisation. */
+/* Returns the copy of an operand (`turned`: the transposed one, if products need such copies), and sets *scales to its
+ * scales. Emits the op that makes the copy if there is none. */
 static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x,
                                struct operand_size size, bool turned, struct view *scales)
 {
@@ -322,7 +328,8 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     read[1] =
         narrow_copy(e, (enum operand_role)roles[form].b, read[1], b, b_turned, &read[reads + 1]);
     work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->weight_scaling;
-    /* the sum is over k, which must be the innermost axis of both operands */
+    /* The operands now both have k, over which the product sums, as their innermost axis. That is the form NT; the
+     * product of experts' gradients keeps its form and says so by `turned`. */
     if (products_need_transposed_copies(c) && form == MATMUL_TN && groups > 1)
         work->matmul.turned = 1;
     else if (products_need_transposed_copies(c))

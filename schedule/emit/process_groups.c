@@ -2,16 +2,16 @@
  *
  * Stages of a pipeline lie along the slowest axis and sequences along the next, so that the ranks of a stage are
  * neighbours (Megatron-LM core/parallel_state.py, order tp-cp-ep-dp-pp; torchtitan's ParallelDims; DeepSpeed's
- * PipeModelDataParallelTopology); or, with stage placement "inner", sequences lie along the slowest axis, so that
- * neighbouring stages are as near to each other as the ranks of a sequence allow.
+ * PipeModelDataParallelTopology). With stage placement "inner" it is the other way round, so that neighbouring stages
+ * are as near to each other as the ranks of a sequence allow.
  *
  * Head-first placement makes the ranks of a head group neighbours, context-first placement those of a ring. A
- * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
- * axis in two. So do the ranks that have different experts, which lie within a shard (Megatron-LM's parallel_state.py:
- * experts order the ranks of a stage ep-dp; torchtitan's ParallelDims: dp_shard cp = efsdp ep). Tensor ranks are
- * neighbours; a shard never spans them, since they hold different weights. If there are more tensor ranks than key and
- * value heads, those that hold the same heads are neighbours (axis tp_copy). The name of an axis, up to the first '_',
- * says which degree it belongs to (exec/bindings.h). */
+ * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks; where it ends inside an
+ * axis, it cuts that axis in two. The ranks that have different experts are such a run as well, and lie within a shard
+ * (Megatron-LM's parallel_state.py: experts order the ranks of a stage ep-dp; torchtitan's ParallelDims: dp_shard cp =
+ * efsdp ep). Tensor ranks are neighbours; a shard never spans them, since they hold different weights. If there are
+ * more tensor ranks than key and value heads, those that hold the same heads are neighbours (axis tp_copy). The name of
+ * an axis, up to the first '_', says which degree it belongs to (exec/bindings.h). */
 #include "schedule/emit/process_groups.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
@@ -38,7 +38,8 @@ static void add_axis(struct ir *ir, struct mesh_axes *axes, const struct mesh_pa
     axes->part[axes->count++] = *part;
 }
 
-/* Adds the group of the axes in `mask`, sorted by their order; returns IR_NONE16 if it would have one rank. */
+/* Adds the group of the ranks along the axes in `mask`. Its ranks are in the order of a ring (ring_order). Returns
+ * IR_NONE16, and adds nothing, if the group would have one rank. */
 static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axes *axes,
                           uint32_t mask)
 {
@@ -61,7 +62,7 @@ static uint32_t axes_along(const struct mesh_axes *axes, enum mesh_part_kind wha
     return mask;
 }
 
-/* Returns `count` stages, each `apart` stages after the one before it. */
+/* Returns the set of `count` stages, from `first` on, each `apart` stages after the one before it. */
 static struct axis_set stages_with_distance(struct emit *e, uint32_t first, uint32_t count,
                                             uint32_t apart)
 {
@@ -89,16 +90,16 @@ void emit_begin_role(struct emit *e, uint32_t stage)
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
-/* Two kinds of runs of neighbouring ranks. size: the ranks of a run; axes: a bit mask of the axes along which they
+/* Two runs of neighbouring ranks that may cut an axis: [0] the ranks that share a copy of the weights, [1] the ranks
+ * that have different experts. size: the number of ranks in a run. axes: a bit mask of the axes along which they
  * lie. */
 struct rank_runs {
     uint32_t size[2];
     uint32_t axes[2];
 };
 
-/* Adds the axes of a part of the mesh. If a run of neighbouring ranks ends inside the part, the part is cut there into
- * axes of its own, and the axes inside the run are added to runs->axes. below: the number of ranks of all later parts.
- */
+/* Adds a part of the mesh as one axis, or as several if runs end inside it: it is cut where a run ends. Adds to
+ * runs->axes the axes along which each run lies. below: the number of ranks of all later parts. */
 static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct mesh_part *part,
                           uint32_t below, struct rank_runs *runs)
 {
@@ -116,7 +117,7 @@ static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct me
     }
 }
 
-/* Adds the axes of the mesh, and finds the axes of the runs. */
+/* Adds all axes of the mesh, and sets runs->axes. */
 static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
                      struct rank_runs *runs)
 {
@@ -141,9 +142,9 @@ static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
         add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
 }
 
-/* Makes the two groups of a set of weights. shard_group: the ranks along the axes `cut`, which share one copy.
- * replica_group: the ranks along the axes of `partial` that are not in `cut`. `partial` are the axes over which the
- * weights' gradients are partial sums. */
+/* Makes the two groups of ranks for a set of weights. shard_group: the ranks along the axes `cut`, which share one
+ * copy. replica_group: the ranks along those axes of `partial` that are not in `cut`. `partial` has the axes over which
+ * the weights' gradients are partial sums. */
 static struct weight_ranks weight_ranks(struct ir *ir, const struct mesh_axes *plain,
                                         uint32_t partial, uint32_t cut, const char *shard,
                                         const char *replica)

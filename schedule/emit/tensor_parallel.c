@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* Returns the rows of the longest unit. */
+/* Returns the rows of the longest unit, on all tensor ranks together. */
 static int64_t longest_unit_rows(const struct choices *c)
 {
     int64_t most = 0;
@@ -23,17 +23,17 @@ static bool tokens_are_replicated(const struct emit *e)
     return e->choices->tensor_plan == TENSOR_PLAN_REPLICATED;
 }
 
-/* True if the op that is emitted is of a layer that is compiled with async tensor parallelism. Embedding, head and
- * products in 8 bits are not. */
+/* True if the op that is emitted now belongs to a layer compiled with async tensor parallelism. Embedding, head and
+ * layers that multiply in 8 bits do not have it. */
 static bool uses_async_plan(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&
            !products_layer_is_narrow(e->choices, e->tags.layer);
 }
 
-/* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. For
- * TENSOR_SEQUENCES each sequence is a piece, since its rows are in order only if it is gathered whole. For TENSOR_ANY
- * async TP has a piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has. */
+/* Returns the number of pieces in which `own` rows of each tensor rank are gathered or reduced. For TENSOR_SEQUENCES
+ * each sequence is a piece, since its rows are in order only if it is gathered by itself. For TENSOR_ANY async TP has a
+ * piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has, and others have one piece. */
 static int64_t collective_pieces(const struct emit *e, int64_t own, enum tensor_rows order)
 {
     if (order == TENSOR_SEQUENCES)
@@ -55,6 +55,8 @@ void tensor_setup(struct emit *e, bool layers)
                     longest_unit_rows(e->choices), e->choices->model->hidden);
     e->ir->buffer.flags[e->tensor.gather_buffer.i] |= BUFFER_PERSISTENT;
 }
+/* Emits one collective from x to y over the tensor group, on its stream. With the profile's switch
+ * tensor_comm_after_compute, it starts after all compute ops that were emitted before. */
 
 static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
@@ -65,9 +67,7 @@ static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x,
     return emit_op_after(e, after, e->tensor.comm_stream, &work, &x, 1, &y, 1);
 }
 
-/* Emits the collective from x to y over the tensor group, one op for each piece of collective_pieces(). cols:
- * columns of x and y. If the implementation launches it from its compute stream, it starts after all ops launched
- * there before. */
+/* Emits the collective from x to y, one op for each piece (collective_pieces()). cols: the columns of x and y. */
 static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struct view x,
                                       struct view y, int64_t cols, enum tensor_rows order)
 {
@@ -78,9 +78,9 @@ static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struc
         emit_collective(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
 }
 
-/* Copies a tensor between the order of sequences, [sequences, ranks, part], and that of tensor ranks, [ranks,
- * sequences, part]; `kind` is the direction. If products may have rows in any order, the copy keeps the order and costs
- * the same. */
+/* Emits the copy of a tensor from the order of sequences, [sequences, ranks, part], to that of tensor ranks, [ranks,
+ * sequences, part] (kind WORK_PACK), or back (WORK_UNPACK). If products may have rows in any order, the copy keeps the
+ * order, and takes the same time. */
 static struct view reorder_rows(struct emit *e, struct view x, enum work_kind kind,
                                 enum tensor_rows order, int64_t cols)
 {
@@ -93,9 +93,9 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
-/* Gathers x from all tensor ranks along the first dimension, as PyTorch does, and returns the result. With several
- * sequences, torch.cat then copies the parts to join them along the second dimension; with one sequence, no copy is
- * needed. */
+/* Gathers x from all tensor ranks along the first dimension, as PyTorch does, and returns the result. PyTorch means the
+ * dimension of tokens, which is the second one: with several sequences, torch.cat then copies the parts to join them
+ * along it. With one sequence no copy is needed. */
 static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 const char *stem)
 {
@@ -114,7 +114,8 @@ static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
         return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
-    /* deferred weight gradients would read the buffer after others have been gathered into it */
+    /* The gradient of a weight that is deferred reads the gathered rows after later gathers, so it needs them in a
+     * buffer of their own. */
     if (held && e->tensor.gather_buffer.i != IR_NONE && e->weights.deferred == NULL)
         y = view_rows(e->tensor.gather_buffer, 0, rows, cols);
     else
@@ -148,8 +149,6 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     return y;
 }
 
-/* Gathers once for products that read the same input, since a compiled graph drops equal gathers
- * (torch/_functorch/compile_utils.py, fx_graph_cse()). */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products)
 {
@@ -190,8 +189,8 @@ struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, c
                                (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
 }
 
-/* Writes to y this rank's rows of the sum of x, as PyTorch's reduce_scatter_tensor() does on dimension 1: chunks are
- * concatenated first. */
+/* Writes this rank's rows of the sum of x to y, as PyTorch's reduce_scatter_tensor() does along dimension 1: a copy
+ * first brings the rows of each rank together. */
 static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
                           enum tensor_rows order)
 {
@@ -199,8 +198,8 @@ static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t 
         emit_collective(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
 }
 
-/* Sends each rank its rows of x from every rank, piece by piece, and writes the sum over ranks of these rows to y
- * (_pipelined_produce_and_all2all() and reduce_partials()). */
+/* Writes the sum over tensor ranks of this rank's rows of x to y, piece by piece: an all-to-all sends each rank its
+ * rows from every rank, and a compute op adds them (_pipelined_produce_and_all2all() and reduce_partials()). */
 static void send_rows_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
                               enum tensor_rows order)
 {
@@ -271,8 +270,8 @@ void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
         else
             tensor_reduce_scatter(e, x, dropped, order);
     }
-    /* inductor does not fuse a reduce-scatter whose input is the sum of several products' gradients
-     * (_find_producer_matmul()) */
+    /* inductor fuses a product with its reduce-scatter, but not if the input of the reduce-scatter is the sum of
+     * several products (_find_producer_matmul()) */
     if (e->tensor.size > 1 && uses_async_plan(e))
         torch_scatter(e, x, y, e->choices->model->hidden, order);
     else
