@@ -1,4 +1,5 @@
-/* Reads cluster files: which keys they have, how a number and its source are written, and their bases. */
+/* Reads cluster files. The numbers of a file's base are read first; those of its board replace them (read_board()), and
+ * the file's own numbers replace both. cluster_adapt() then adapts what is still the base's. */
 #include "models/cluster_json.h"
 
 #include "base/c_locale.h"
@@ -28,12 +29,13 @@ static bool in_section(const struct cluster_field *field, const char *section)
     return strcmp(field->section, section) == 0;
 }
 
-/* Numbers that files of earlier versions have; they are refused. */
+/* Numbers that cluster files once had. They are refused with a message of their own. */
 static const struct {
     const char *section, *key;
 } unused[] = {{"host", "cores"}, {"host", "peak_fp32"}};
 
-/* Refuses keys of an object other than those of the section's fields and `more`. section NULL: the top of the file. */
+/* Refuses keys of an object other than the fields of the section and the keys more[0..more_count). section NULL: the
+ * object is the whole file, which may also have all sections. */
 static enum status check_keys(struct json_node object, const char *section, const char *const *more,
                               size_t more_count, struct diag *diag)
 {
@@ -164,7 +166,8 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
-/* Returns the path of the file `other`, which the cluster's file names relative to its own folder. */
+/* Returns the path of the file `other`, as the text of the cluster file names it: relative to the folder of that file,
+ * or absolute. */
 static const char *path_in_same_folder(struct arena *arena, struct json_node node,
                                        const char *other)
 {
@@ -174,8 +177,8 @@ static const char *path_in_same_folder(struct arena *arena, struct json_node nod
     return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, other);
 }
 
-/* Reads one section of a file (NULL: the top of the file). Sets given[] of each of its fields: true if the file has
- * the field. */
+/* Reads one section of a file (NULL: the fields at its top). Sets given[i] to true for each field i that it has; other
+ * elements do not change. */
 static enum status read_section(struct cluster *cluster, struct arena *arena,
                                 struct json_node object, const char *section, bool *given,
                                 struct diag *diag)
@@ -192,9 +195,10 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
         if (!in_section(field, section))
             continue;
         struct json_node node = json_find(object, field->key);
-        given[i] = node.value != NULL;
-        if (given[i])
-            status = read_field(cluster, arena, field, node, diag);
+        if (node.value == NULL)
+            continue;
+        given[i] = true;
+        status = read_field(cluster, arena, field, node, diag);
     }
     if (status == STATUS_OK && device && json_find(object, "name").value)
         status = read_text(&cluster->device.name, arena, object, "name", diag);
@@ -206,7 +210,8 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
-/* Reads the member "base" of a file: loads the cluster that it names into *cluster. */
+/* Reads the member "base" of a file: loads the cluster that it names into *cluster. depth: how many files have named
+ * this file as their base, one after the other. read_line: reads a base in the one-line form. */
 static enum status read_base(struct cluster *cluster, struct arena *arena, struct json_node root,
                              int depth, cluster_line_reader *read_line, struct diag *diag)
 {
@@ -221,7 +226,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     const char *colon = strchr(base, ':');
     if (cluster_is_file(base))
         path = path_in_same_folder(arena, node, base);
-    /* a preset; a text that begins with a digit would be one line, such as 2x4xh100 */
+    /* The base is a preset, unless it begins with a digit, as one line does (2x4xh100). */
     else if (!c_is_digit(base[0]))
         status = presets_find_path(
             "clusters", "cluster",
@@ -240,7 +245,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     return status;
 }
 
-/* Reads the numbers of a file, at its top and in its sections, and sets given[] of the fields of each. */
+/* Reads the numbers of a file, at its top and in its sections. given[]: as in read_section(). */
 static enum status read_numbers(struct cluster *cluster, struct arena *arena, struct json_node root,
                                 bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
 {
@@ -256,8 +261,8 @@ static enum status read_numbers(struct cluster *cluster, struct arena *arena, st
     return status;
 }
 
-/* Reads the board that a file names (models/presets/boards/NAME.json), with numbers that several clusters share. They
- * replace the numbers of the file's base, and the file's own numbers replace them. */
+/* Reads the board that a file names: models/presets/boards/NAME.json, with numbers that several clusters share.
+ * given[]: as in read_section(). */
 static enum status read_board(struct cluster *cluster, struct arena *arena, struct json_node root,
                               bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
 {
@@ -339,7 +344,7 @@ static enum status check_complete(const struct cluster *cluster, const char *nam
     return STATUS_OK;
 }
 
-/* Fails unless each table has one entry for each GPU, NIC or switch, on which later code relies. */
+/* Fails unless each table has as many entries as a node has GPUs, NICs or PCIe switches; later code relies on it. */
 static enum status check_lengths(const struct cluster *cluster, struct diag *diag)
 {
     const struct {

@@ -403,7 +403,8 @@ static void an_unknown_preset_gets_the_nearest_name(void)
     release(&f);
 }
 
-/* The file's own numbers stand above its board's, and these above its base's. */
+/* A file's own numbers replace its board's, and these its base's. A number that only the board gives is not adapted,
+ * even if the file has the section of the number. */
 static void a_board_stands_between_base_and_file(void)
 {
     struct cluster_fixture f = {0};
@@ -414,6 +415,12 @@ static void a_board_stands_between_base_and_file(void)
         CHECK_INT("fabric", f.cluster.fabric.kind, FABRIC_MESH);
         CHECK_INT("NICs", f.cluster.nic.count, 2);
     }
+    release(&f);
+    f = (struct cluster_fixture){0};
+    if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"board\": \"hgx4\",\n"
+                  " \"nic\": {\"efficiency\": 0.9}}"))
+        CHECK_TEXT("source", cluster_find_fact(&f.cluster, "nic.of_gpu")->source,
+                   "assumed, as nic.count");
     release(&f);
 }
 
