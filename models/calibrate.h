@@ -30,12 +30,13 @@ struct calibrate_options {
     double rms_error_limit;
     /* the p10_s of points are fitted, for machines on which other programs run; false: their median_s */
     bool fits_fastest_times;
-    /* Other programs may have disturbed points (models/noise.h). If the points lie too far from a fit for that reason,
-     * the fit is made again with p10_s, the fast times; if that is refused as well, the fit's numbers stay as in the
-     * base. calibration.fallback lists these fits. */
+    /* For points that other programs may have disturbed (models/noise.h). If a family is refused because disturbed
+     * points lie too far from the fit, it is fitted again to the fast times, p10_s. If that fit is refused as well, the
+     * family keeps the base's numbers. Neither counts as a refusal; calibration.fallback lists both. */
     bool despite_noise;
-    /* Recorded steps have points of few sizes. Where these cannot tell time that grows with the size from time that
-     * does not, only rates and shares are fitted; starts and ramps stay as in the base, and a note says so. */
+    /* For points of recorded steps, which have few sizes. If they cannot tell time that grows with the size from time
+     * that does not, only rates and shares are fitted. Starts and ramps then stay as in the base, and calibration.notes
+     * says so. */
     bool rates_only_if_few_sizes;
     bool reduce_scatter_as_all_reduce; /* the cluster's fabric.reduce_scatter_as_all_reduce */
     double host_memory_bytes_per_s;    /* the cluster's; 0: the header's host_memory_bytes_per_s */
@@ -54,7 +55,7 @@ struct calibrate_number {
     double value, standard_error; /* standard_error: in the value's unit; 0: it is not known */
     bool is_at_bound;             /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
-    int family_index;        /* for FITTED: index in calibration.family[] */
+    int family_index;        /* index in calibration.family[]; -1: the number was not fitted */
     const char *source_text; /* the source of the number in words */
 };
 
@@ -68,13 +69,13 @@ struct calibrate_family {
     const char *worst_point_text; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A family whose first fit was refused, and the numbers that were used instead. */
+/* A family whose first fit was refused, and the numbers that it has now. */
 struct calibrate_fallback {
     const char *name;
-    /* the family keeps the base's numbers; false: they are fitted to the fastest times */
+    /* the numbers are the base's; false: they are fitted to the fastest times (p10_s) */
     bool keeps_base_numbers;
-    /* other programs disturbed its points, and the caller asked to go on; false: the fit is refused with a
-     * message */
+    /* The cause was points that other programs disturbed, which options.despite_noise allows. False: the refusal is
+     * reported, and keeps_base_numbers is true. */
     bool is_disturbed;
 };
 
@@ -84,28 +85,29 @@ struct calibration {
     size_t family_count, number_count;
     struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
-    /* one line, with the reason, for each number that was left as in the base */
+    /* lines that say which numbers were left as in the base, and why */
     struct text notes;
     double point_spread; /* the spread of all points (models/noise.h) */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
     size_t unmeasured_count; /* number of families without a point, which keep the base's numbers */
     const char *unmeasured_family[CALIBRATE_FAMILIES_MAX];
-    /* the file of points that the device file names, and the source of these points; NULL: no file is named */
+    /* The caller sets these: the file of points that calibration_print_device() puts into the device file as "points",
+     * and the source of these points. NULL: the device file has no points. */
     const char *points_file, *points_source;
 };
 
 void calibration_release(struct calibration *calibration);
 
-/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no point is of use; all refusals are
- * reported, and say whether the points were disturbed. *calibration still has what could be fitted; if nothing could,
- * it has no families. base and points must live as long as *calibration. */
+/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no family has points. Each refusal
+ * is reported, and its message says whether other programs disturbed the points. *calibration then still has the
+ * families that could be fitted. base and points must live as long as *calibration. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
 
 /* Returns the spread that the device file states for a number: the relative standard deviation of the times that are
- * predicted with it. 0: the number was stated by the points' header, or follows from other numbers. */
+ * predicted with it. Returns 0 if the number was not fitted. */
 double calibration_number_spread(const struct calibration *calibration,
                                  const struct calibrate_number *number);
 
@@ -116,10 +118,12 @@ void calibration_print_device(const struct calibration *calibration, const char 
 /* Appends a table of the fits: numbers with standard errors and spreads, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
-/* Appends four lines. "spread": how much repeats of points differ, and whether other programs caused it. "fastest": the
- * fits that used the fastest times for this reason. "refused": the fits that were refused, for disturbed points or for
- * other reasons. "unmeasured": the families without points. base: the preset that numbers come from which were not
- * fitted. */
+/* Appends these lines; all but the first are left out if they would name no family:
+ *   spread      how much the repeats of points differ, and whether other programs caused that
+ *   fastest     the families that were fitted to the fastest times
+ *   refused     the refused families with disturbed points; a second such line has the other refused families
+ *   unmeasured  the families without points
+ * base: the name of the preset from which numbers that were not fitted come. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

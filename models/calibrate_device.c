@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the usual calibrate_options.rms_error_limit */
+/* the root mean square error up to which a fit is accepted, if the caller sets no calibrate_options.rms_error_limit */
 static const double LIMIT = 0.25;
 
 void calibration_release(struct calibration *calibration)
@@ -50,8 +50,8 @@ static enum status read_stated(struct calibration *c, const struct points *point
     return STATUS_OK;
 }
 
-/* If the fitted rate of products is above the peak flop/s, which is the base's, raises the peak to the rate: the points
- * are then of another device than the base, with another data sheet. */
+/* Raises device.peak_flop_per_s, which is the base's, to the fitted rate of products if that is higher: the points then
+ * come from a device with another data sheet than the base's. */
 static void raise_peak_to_fitted_rate(struct calibration *c)
 {
     double reached = fmax(c->cost.matmul_flop_per_s, c->cost.matmul_f32_flop_per_s);
@@ -83,7 +83,7 @@ static enum status check_points(const struct points *points, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The state of a calibration to which it returns when a fit is refused. */
+/* The members of a calibration that a fit changes, as they were before the fit. A refused fit is undone with them. */
 struct calibration_checkpoint {
     struct device_cost cost;
     size_t family_count, number_count, notes_size;

@@ -1,5 +1,6 @@
-/* Says to which points each family of numbers is fitted. The formulas are those of models/cost*.c: a fit changes the
- * numbers of a device and calls cost_work_s() for the prediction. */
+/* Each family of numbers of a device: which points it is fitted to, and which of its numbers are parameters of the fit.
+ * The predictions come from the formulas of models/cost*.c: a fit changes the numbers in calibration->cost and calls
+ * cost_burst_s(), or cost_work_s() for points of recorded steps. */
 #include "models/calibrate_parts.h"
 
 #include <assert.h>
@@ -7,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The size of a change that matters, for numbers that may be 0 (struct fit_param). */
+/* fit_param.scale of parameters that may be 0, in seconds and in bytes: a smaller change hardly changes a prediction.
+ * */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
 /* The highest values that the reader of device files accepts (models/cost_params.def, models/cost_load_attention.c). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* If one bandwidth share for a whole class of kinds leaves a larger error than this, each kind gets a share of its
  * own. */
 static const double KINDS_LIMIT = 0.1;
-/* If rates are fitted to all ops of a step, the error above which a fit is refused is multiplied by this factor. */
+/* If only rates are fitted, the largest accepted error of memory-bound work is multiplied by this factor: the points
+ * are then all ops of recorded steps, also tiny ones, whose time is not proportional to their bytes. */
 static const double SMALL_OPS_FACTOR = 4;
 
 static enum attention_impl impl_of(const struct point *point)
@@ -23,7 +26,8 @@ static enum attention_impl impl_of(const struct point *point)
                                                  : (enum attention_impl)0;
 }
 
-/* Returns the predicted seconds of a point. Points are short runs, unless they are of recorded steps. */
+/* Returns the predicted seconds of a point, at the lower clock of a step if it was recorded in one, else at the highest
+ * clock. */
 static double predict_work_s(const struct calibrate_problem *problem, const struct point *point)
 {
     if (point->role == POINT_STEP)
@@ -97,7 +101,7 @@ static bool is_memory_bound(const struct calibrate_problem *problem, const struc
            cost_memory_traffic_bytes(&problem->calibration->cost, impl_of(point), &point->work) > 0;
 }
 
-/* The kind that represents each class of memory-bound work: a simple kind, on which other formulas are based. */
+/* The kind that represents each class of memory-bound work (stream, reduce, permute, gather, scatter): a simple one. */
 static const enum work_kind typical[] = {WORK_ADD, WORK_RMSNORM, WORK_PACK, WORK_EMBEDDING,
                                          WORK_EMBEDDING_BACKWARD};
 
@@ -124,6 +128,9 @@ static enum work_kind representative_kind(const struct calibrate_problem *proble
     return WORK_KIND_COUNT;
 }
 
+/* Makes the bandwidth share of each class with points a parameter; its points are those of representative_kind(). With
+ * `kinds`, every other kind with points gets a share of its own; without, it has the share of its class. The ramp is a
+ * parameter, too, unless only rates are fitted. */
 static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
 {
     struct device_cost *cost = &problem->calibration->cost;
@@ -148,10 +155,10 @@ static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
         calibrate_add_cost_param(problem, "memory.ramp_bytes", SCALE_BYTES, false);
 }
 
-/* Raises the device's bandwidth to the highest rate that a point reaches: shares are relative to the bandwidth of the
- * data sheet, so a point above it comes from a device with faster memory than the base. Two sorts of points do not
- * count: embeddings, where a row of the table that several tokens share counts for each of them, but is read from a
- * cache; and points that take at most two kernel starts. */
+/* Raises the device's bandwidth, which is the base's, to the highest rate that a point reaches: shares of the bandwidth
+ * are at most 1, so a point above it comes from a device with faster memory. Embeddings do not count: their bytes count
+ * a row of the table for each token, but a row that several tokens need is read from a cache. Points that take at
+ * most two kernel starts do not count either. */
 static void raise_bandwidth_to_points(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->calibration;
@@ -173,7 +180,8 @@ static void raise_bandwidth_to_points(struct calibrate_problem *problem)
             "the data sheet's number here");
 }
 
-static double fit_shares_by_class(const struct calibrate_problem *problem)
+/* Returns the root mean square of the relative errors of all points with the present numbers. */
+static double rms_error_of_points(const struct calibrate_problem *problem)
 {
     double sum = 0;
     for (size_t i = 0; i < problem->point_count; i++) {
@@ -193,7 +201,6 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     problem->name = "memory";
     problem->help = "add points of each kind, small ones (64 KB) and large ones (16 MB)";
     problem->predict = predict_work_s;
-    /* the smallest ops of a step, which take no time, may lie far from a rate */
     if (problem->fits_rates_only)
         problem->rms_error_limit *= SMALL_OPS_FACTOR;
     calibrate_select_points(problem, is_memory_bound);
@@ -219,7 +226,7 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     add_bandwidth_shares(problem, false);
     struct diag quiet = {0};
     status = calibrate_fit(problem, calibration, &quiet);
-    bool good = status == STATUS_OK && fit_shares_by_class(problem) <= KINDS_LIMIT;
+    bool good = status == STATUS_OK && rms_error_of_points(problem) <= KINDS_LIMIT;
     diag_release(&quiet);
     if (good)
         return STATUS_OK;
@@ -262,11 +269,11 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
     return NULL;
 }
 
-/* Derives device.tensor_power, the watts that products would draw at the highest clock. Most points take some 60 ms,
- * which is less than it takes until the power limit lowers the clock; one product is also repeated for seconds. Power
- * goes with the square of the rate, so the square of the ratio of that product's two times, times the limit, is the
- * power it would draw. At the fitted rate R the power is larger, since that product stays below R (docs/costs.md, "What
- * the power limit leaves"). */
+/* Derives device.tensor_power, the watts that products would draw at the highest clock, from one product that was timed
+ * twice: in a run of some 60 ms, before the power limit lowers the clock (burst_s), and after seconds of repeats, at
+ * the limit. It is `slower` times as long then. Power grows with the square of the rate, so the product would draw
+ * limit * slower^2 at the highest clock. The number is for tensor cores that are busy all the time, as at the fitted
+ * rate; burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). */
 static void derive_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;
@@ -346,7 +353,8 @@ static bool is_point_of_kernel(const struct point *point, struct attention_kerne
            point->attention_impl == kernel.impl;
 }
 
-/* Finds the listed head dimensions that have points. A point beyond all of them is an error. */
+/* Sets measured[i] to true for each row i of head_dim[] that has points. A point whose head dim is above all rows is an
+ * error. */
 static enum status find_measured_dims(const struct calibrate_problem *problem, bool *measured,
                                       struct diag *diag)
 {
@@ -391,8 +399,8 @@ static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel
     }
 }
 
-/* Returns the root mean square error of a fit with another tile and step of the kernel; infinite if the fit fails. The
- * calibration is left as it was. */
+/* Returns the root mean square error of a fit in which the kernel has this tile and this step; INFINITY if the fit
+ * fails. The calibration is left as it was. */
 static double residual_with_tile(struct calibrate_problem *problem,
                                  struct cost_attention *attention, double tile, double step)
 {
@@ -417,9 +425,10 @@ static double residual_with_tile(struct calibrate_problem *problem,
     return rms;
 }
 
-/* Finds the tile and the step of the processor's attention kernel. Unlike a GPU's kernel, it trims its tiles to the
- * mask, and it computes exponentials, but not products, for visible pairs only. So all sizes are tried, and the best
- * one is used if its error is smaller than that of the present one by a tenth. */
+/* Chooses the tile and the step of the attention kernel that runs on the host's processors. The formula for thread
+ * blocks describes this kernel only roughly: it trims its tiles to the mask, and computes exponentials for visible
+ * pairs only, but products for all pairs of a tile. So all sizes are tried. The best ones are used if their error is
+ * less than 0.9 times the error with the present sizes. */
 static void find_best_tile(struct calibrate_problem *problem, struct attention_kernel direction)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};

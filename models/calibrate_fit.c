@@ -98,7 +98,7 @@ static double predict_point(void *context, const double *value, size_t point)
     return problem->predict(problem, problem->point[point]);
 }
 
-/* Returns the last part of a point's path, which sources name. */
+/* Returns the file name without its folder that a point comes from; "points" if the point has none. */
 static const char *file_name_of(const struct point *point)
 {
     const char *name = point->at.name ? point->at.name : "points";
@@ -106,7 +106,8 @@ static const char *file_name_of(const struct point *point)
     return slash ? slash + 1 : name;
 }
 
-/* Returns the files of a family's points, with dates: "cpu.csv (2025-01-02), more.csv". */
+/* Returns the names of the files that a family's points come from, with the date that their headers give: "cpu.csv
+ * (2025-01-02), more.csv". */
 static const char *source_files_text(const struct calibrate_problem *problem)
 {
     const struct points *points = problem->all_points;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static const double SCALE_S = 1e-7; /* the size of a change that matters, for times that may be 0 */
+static const double SCALE_S = 1e-7; /* fit_param.scale of all times: they may be 0 */
 
 /* ---- the issuing thread ---- */
 
@@ -25,8 +25,8 @@ static double predict_issue_s(const struct calibrate_problem *problem, const str
     return issue_s(&problem->calibration->cost, point);
 }
 
-/* Returns by how much a point's issue time grows for each second of one number of the host: its issue time if that
- * number is 1 and all others are 0. */
+/* Returns the factor of one number of the host (host.op_s and the like) in the issue time of a point, which is a sum of
+ * such numbers times factors. offset: of the number in struct device_cost. */
 static double issue_s_per_number_s(const struct point *point, size_t offset)
 {
     struct device_cost one = {0};
@@ -34,8 +34,9 @@ static double issue_s_per_number_s(const struct point *point, size_t offset)
     return issue_s(&one, point);
 }
 
-/* Adds the cost of an op and the cost of a kernel, if the points allow to separate them: by launches measured by
- * themselves, or by kinds that launch more kernels per op than others. */
+/* Makes host.op_s a parameter of the fit if a point issues an op, and host.kernel_s one if the points can separate it
+ * from host.op_s: some are launches by themselves, or kinds differ in the number of kernels per op. Adds a note for a
+ * number that is no parameter. */
 static void add_op_and_kernel(struct calibrate_problem *problem)
 {
     double ratio = -1;

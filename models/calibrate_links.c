@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* the root mean square error up to which a fit is accepted, if the caller sets no calibrate_options.rms_error_limit */
 static const double LIMIT = 0.25;
-static const double SCALE_S = 1e-7;
+static const double SCALE_S = 1e-7; /* fit_param.scale of the latency, which may be 0 */
 
 static const struct {
     const char *name, *what;
@@ -61,9 +62,9 @@ static struct link_traffic link_traffic_of(const struct work *work, bool sums_wh
     }
 }
 
-/* Returns the traffic of ranks that share a GPU: as steps, the copies and kernels that the busiest member starts; as
- * bytes, the payload of all members. A kernel that sums counts half of the bytes that it reads and writes
- * (sim/platform/loopback.c). */
+/* Returns the traffic of n ranks that share a GPU. `steps` is the number of copies and kernels that the busiest member
+ * starts; the bytes are those that the copies of all members move. A kernel that sums counts as half of the bytes that
+ * it reads and writes, since a copied byte is read and written, too (sim/platform/loopback.c). */
 static struct link_traffic loopback_traffic_of(const struct work *work)
 {
     double bytes = (double)work_payload_bytes(work), n = (double)work_comm_group(work);
@@ -140,13 +141,14 @@ static double predict_point(void *context, const double *value, size_t i)
 {
     const struct link_points *points = context;
     const struct point *point = points->point[i];
-    /* in a both-ways point, as many bytes move in the other direction at the same time */
-    double others = point->role == POINT_BOTH_WAYS ? 2 : 1;
+    /* for POINT_BOTH_WAYS, as many bytes move in the other direction at the same time */
+    double directions = point->role == POINT_BOTH_WAYS ? 2 : 1;
     bool shared = point->loopback && work_comm_group(&point->work) > 0;
     struct link_traffic traffic =
         shared ? loopback_traffic_of(&point->work)
                : link_traffic_of(&point->work, points->reduce_scatter_as_all_reduce);
-    return fmax(traffic.steps * value[0] + others * traffic.busiest_link_bytes / value[1], 1e-12);
+    return fmax(traffic.steps * value[0] + directions * traffic.busiest_link_bytes / value[1],
+                1e-12);
 }
 
 static const char *describe_point(struct arena *arena, const struct point *point)
@@ -240,9 +242,9 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     return status;
 }
 
-/* Fits a class of links. If its points are disturbed and lie too far from the fit, and options.despite_noise is set,
- * the fastest times are fitted; if these lie too far as well, the class keeps the base's numbers. Both return
- * STATUS_OK. Any other refusal is reported. */
+/* Fits a class of links. With options.despite_noise, a class whose disturbed points lie too far from the fit is fitted
+ * to its fastest times; if that is refused, too, it keeps the base's numbers. Both return STATUS_OK. Without it, or for
+ * another reason, the refusal is reported. links->fallback lists all three. */
 static enum status fit_class_or_keep_base(struct link_calibration *links, enum calibrate_link class,
                                           const struct link_points *points, bool disturbed,
                                           const struct calibrate_options *options,

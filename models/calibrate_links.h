@@ -40,17 +40,16 @@ struct calibrated_link {
     size_t point_count; /* 0: the class has no points, and the other members are not set */
     /* the fitted numbers and their standard errors, which are absolute, in the same units */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
-    /* errors of the fitted times as shares of the measured times; the smallest and the largest size of a point in
-     * bytes */
-    double rms_error, worst_error, leave_one_out_error, smallest_bytes, largest_bytes;
+    /* errors of the fitted times as shares of the measured times */
+    double rms_error, worst_error, leave_one_out_error;
+    double smallest_bytes, largest_bytes; /* payload of the smallest and of the largest point */
     const char *worst_point_text, *source;
 };
 
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
-    /* The classes whose first fit was refused. A class that keeps the base's numbers has those of the cluster `base` in
-     * a cluster file. */
+    /* the classes whose first fit was refused (struct calibrate_fallback); the base is a cluster here */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };
@@ -62,8 +61,8 @@ const char *calibrate_link_name(enum calibrate_link link);
 /* Returns true and sets *link if the point measures a class of links; else false. */
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
 
-/* Fits every class that has points, and reports refused fits. Returns STATUS_NO if one was refused, unless
- * options.despite_noise accepts that other programs disturbed its points. */
+/* Fits every class that has points. A refused fit is reported, and STATUS_NO is returned. With options.despite_noise, a
+ * refusal because of points that other programs disturbed is neither: links->fallback lists it. */
 enum status calibrate_links(struct link_calibration *links, const struct points *points,
                             const struct calibrate_options *options, struct diag *diag);
 

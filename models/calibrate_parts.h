@@ -20,7 +20,7 @@ struct calibrate_problem {
     const struct point **point; /* room for all points */
     size_t point_count;
     struct fit_param param[FIT_PARAMS_MAX];
-    double *target[FIT_PARAMS_MAX]; /* in calibration->cost */
+    double *target[FIT_PARAMS_MAX]; /* the number in calibration->cost that a parameter sets */
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;
@@ -62,11 +62,11 @@ void calibrate_record_derived(struct calibration *c, const char *name, double *s
 /* Returns the seconds of a point that are fitted: p10_s or median_s, as the options say. */
 double calibrate_point_s(const struct calibrate_options *options, const struct point *point);
 
-/* The help text of a refusal whose points other programs disturbed; it replaces the help text of the problem. */
+/* The help text that replaces the problem's own if other programs disturbed the points (fit_problem.scatter_help). */
 extern const char calibrate_disturbed[];
 
-/* Functions that each fit one family, if it has points, in the order in which families build on each other. Attention
- * is fitted for one implementation and one direction at a time. */
+/* Each function fits one family, if it has points; calibrate_attention() that of problem->impl and problem->direction.
+ * They are called in this order, since a family's fit uses the numbers of the families before it. */
 typedef enum status calibrate_family_function(struct calibrate_problem *problem, struct diag *diag);
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;
@@ -92,7 +92,8 @@ void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t c
 /* Appends a value with its unit and six digits: "12.3456 GFLOP/s". */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
 
-/* Adds a number of a device or cluster file, with its source and its spread; spread 0: without a spread. */
+/* Writes a number of a device or cluster file as a member: {"value": ..., "source": ..., "spread": ...}. spread 0:
+ * there is no member "spread". */
 void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind unit, double value,
                          const char *source, double spread);
 

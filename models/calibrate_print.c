@@ -63,14 +63,15 @@ void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind
 
 /* ---- the file ---- */
 
-/* Numbers have paths as names, "attention.cpu.forward.rates.64", and are written as nested objects, path by path:
- * between two paths, only those objects are closed and opened that the two do not share. */
-enum { DEPTH_MAX = 6 };
+enum { DEPTH_MAX = 6 }; /* the most objects that enclose a number */
 
+/* The state of writing numbers as members of nested objects. A number's name is its path: the number named
+ * "attention.cpu.forward.rates.64" is the member "64" of four objects in each other. From one number to the next,
+ * objects that enclose both stay open. */
 struct device_file_writer {
     struct json_out json;
-    char open_object[DEPTH_MAX][32]; /* names of the objects that are open */
-    size_t depth;
+    char open_object[DEPTH_MAX][32]; /* the names of the open objects, the outermost first */
+    size_t depth;                    /* number of open objects */
 };
 
 static void close_objects_to(struct device_file_writer *w, size_t depth)
@@ -79,8 +80,7 @@ static void close_objects_to(struct device_file_writer *w, size_t depth)
         json_end_object(&w->json);
 }
 
-/* Closes the open objects that are not on path[0..size), and opens the others that are. The path is that of a number
- * without the number's own name. */
+/* Closes and opens objects until exactly those of path[0..size) are open: "attention.cpu.forward.rates". */
 static void open_objects_of_path(struct device_file_writer *w, const char *path, size_t size)
 {
     bool shared = true;
@@ -103,11 +103,11 @@ static void open_objects_of_path(struct device_file_writer *w, const char *path,
     close_objects_to(w, depth);
 }
 
-/* The spread of a number is the larger of two values: the error of the family's fit at a point (at a point that was
- * left out of the fit, if that error is known), and the standard error of the number. If both are below
- * CALIBRATE_SPREAD_LEAST, as for a number that a single point determined, the spread comes from the repeats of points:
- * the logarithm of the 90th percentile over the 10th (its median over all points) is 2.56 standard deviations of a
- * normal distribution. The result is limited to CALIBRATE_SPREAD_LEAST to CALIBRATE_SPREAD_MOST. */
+/* The spread of a number is the larger of two values: its relative standard error, and the leave-one-out error of the
+ * family's fit (the root mean square error if the former is not known). If both are below CALIBRATE_SPREAD_LEAST, as
+ * for a number that a single point determined, the spread comes from the repeats of points: p90 - p10 of a normal
+ * distribution is 2.56 standard deviations, so it is log(p90 / p10) / 2.56. The result lies between
+ * CALIBRATE_SPREAD_LEAST and CALIBRATE_SPREAD_MOST. */
 double calibration_number_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)
@@ -157,7 +157,7 @@ static void write_numbers_under(struct device_file_writer *w, const struct calib
                                 const char *prefix)
 {
     size_t size = strlen(prefix);
-    /* numbers of inner objects, such as "memory.kinds.gelu", come after the other numbers of "memory" */
+    /* members of an inner object, such as "memory.kinds.gelu", come after all direct members of "memory" */
     for (int deeper = 0; deeper < 2; deeper++)
         for (size_t i = 0; i < c->number_count; i++) {
             const char *name = c->number[i].name;

@@ -14,7 +14,7 @@ bool cluster_ends_in_json(const char *text)
     return size >= 5 && strcmp(text + size - 5, ".json") == 0;
 }
 
-/* Returns the ':' before the first NUMBER=VALUE of "NAME:NUMBER=VALUE,..."; NULL: `what` is only a name. */
+/* Returns the ':' before the first option of "NAME:OPTION=VALUE,OPTION=VALUE"; NULL: `what` has no options. */
 static const char *options_in(const char *what)
 {
     const char *equals = strchr(what, '=');
@@ -30,7 +30,7 @@ bool cluster_is_one_line(const char *what)
 
 bool cluster_is_file(const char *what)
 {
-    /* the unit of an option may have a '/': "nic.bandwidth=400 Gb/s" */
+    /* a '/' in an option is part of a unit ("nic.bandwidth=400 Gb/s"), not of a path */
     return cluster_ends_in_json(what) || (!cluster_is_one_line(what) && strchr(what, '/') != NULL);
 }
 
@@ -50,7 +50,7 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
 
 /* ---- the number of nodes and GPUs in use ---- */
 
-/* Makes one node that holds all GPUs: nothing in an ideal cluster depends on where a GPU is. */
+/* Puts all GPUs into one node: nothing in an ideal cluster depends on where a GPU is. */
 static void resize_ideal(struct cluster *cluster, struct arena *arena, int64_t gpus)
 {
     int64_t *zeros = arena_array(arena, (size_t)gpus, sizeof *zeros);
@@ -81,7 +81,8 @@ static enum status resize_gpus(struct cluster *cluster, int64_t nodes, int64_t g
     return STATUS_OK;
 }
 
-/* Returns how many nodes of each domain a job of `nodes` nodes takes. */
+/* Returns how many nodes of each domain a job of `nodes` nodes uses (cluster_resize()). domain: the number of nodes of
+ * a whole domain. */
 static int64_t nodes_per_domain(int64_t nodes, int64_t domain)
 {
     for (int64_t part = domain; nodes > domain && 2 * part > domain; part--)
@@ -157,7 +158,7 @@ enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int6
     cluster->fabric.kind = FABRIC_LOOPBACK;
     device->memory_bytes /= (double)ranks;
     device->driver_bytes /= (double)ranks;
-    /* all ranks run in one process, whose single context they divide */
+    /* all ranks run in one process with one context; each rank is charged its part */
     device->context_bytes /= (double)ranks;
     device->usable_bytes /= (double)ranks;
     /* messages are copies, for which no kernel of NCCL runs */

@@ -1,13 +1,13 @@
 /* models/cluster.h: machines and networks as plain numbers.
  *
  * A cluster is `nodes` equal nodes: GPUs joined by a fabric, PCIe switches on
- * sockets, NICs, one host. It holds data only; which link a message occupies is
- * the simulator's business, and what a kernel costs is in the device's cost
- * file. All numbers are SI: bytes, bytes/s, seconds, flop/s; a bandwidth is of
- * one direction unless it says otherwise.
+ * sockets, NICs, one host. It holds data only. The simulator decides which links a
+ * message occupies; the device's cost file says what a kernel costs (models/cost.h).
+ * All numbers are SI: bytes, bytes/s, seconds, flop/s. A bandwidth is that of one
+ * direction unless its comment says otherwise.
  *
- * Clusters are JSON files (docs/clusters.md). Every number in one has a source, what
- * it was taken from, and both are kept: `facts` lists them all.
+ * Clusters are JSON files (docs/clusters.md). Every number in a file has a source;
+ * `facts` lists all numbers with their sources.
  *
  * All tables and texts live in the arena given to cluster_load(). */
 #ifndef MODELS_CLUSTER_H
@@ -40,7 +40,8 @@ struct device {
     double usable_bytes; /* derived: memory_bytes - driver_bytes - context_bytes */
     double memory_bytes_per_s;
     double compute_capability; /* CUDA's: 8.0; 0: not said */
-    /* number of multiprocessors that other kernels lack while a send/receive pair runs, and while a collective runs */
+    /* number of multiprocessors that NCCL's kernel takes from other kernels, while a send/receive pair runs, and while
+     * a collective runs */
     double message_sms, collective_sms;
     int64_t sm_count;
 };
@@ -103,7 +104,7 @@ struct pcie {
 struct nic {
     int64_t count;            /* number per node; 0: the cluster is one domain and cannot grow */
     double bytes_per_s;       /* nominal, one direction */
-    double efficiency;        /* share of it that many flows together reach, (0, 1] */
+    double efficiency;        /* share of bytes_per_s that many flows together reach, (0, 1] */
     double peer_bytes_per_s;  /* the rate of one send/receive pair */
     double latency_s;         /* wire and switches, one way */
     double message_latency_s; /* added per message or per step of a collective by the library */
@@ -133,13 +134,13 @@ struct host {
     double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
     double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
     double from_pageable_bytes_per_s; /* one copy from pageable memory */
-    /* bytes/s of host memory that AdamW moves on all cores; 0: the share cpu.stream_fraction of the device's costs, of
-     * the memory_bytes_per_s of all sockets */
+    /* bytes/s of host memory that AdamW moves on all cores; 0: it is cpu.stream_fraction (in the device's costs) times
+     * the memory_bytes_per_s of all sockets together */
     double adam_bytes_per_s;
 };
 
-/* One field of a cluster file (a number, word or table) and where it comes from. It records what was read, which
- * cluster_resize() does not change. */
+/* One field of a cluster file (a number, word or table) and where it comes from. It records what was read;
+ * cluster_resize() and cluster_share_gpu() change the cluster, but not its facts. */
 struct cluster_fact {
     const char *path;       /* "nic.bandwidth" */
     const char *value_text; /* as it is written in the file: "200 Gb/s" */
@@ -158,7 +159,8 @@ struct cluster_facts {
 
 struct cluster {
     const char *name, *summary;
-    /* the one-line form of the cluster whose nodes are wired in the other known way; NULL: the wiring is known */
+    /* Nodes of up to four GPUs may be boards with or without a switch. If the one-line form does not say which, this is
+     * the line for boards without a switch ("2x4xh100:board=mesh"), for a message; else NULL. */
     const char *other_wiring_line;
     bool is_ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
@@ -207,18 +209,19 @@ bool cluster_is_one_line(const char *what);
 /* True if the text ends in ".json", as names of files do. */
 bool cluster_ends_in_json(const char *text);
 
-/* Reads a cluster from the text of the file `name`; files that it names are relative to that file's folder. Its "base"
- * is a preset, another file, or one line; numbers may follow a preset. */
+/* Reads a cluster from the text of the file `name`. Paths in the text are relative to that file's folder. Its "base" is
+ * whatever cluster_load() can load, except a file followed by numbers. */
 enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                           const char *text, size_t size, struct diag *diag);
 
-/* Returns the preset whose nodes the one-line clusters of a device have; NULL: there is no such device. */
+/* Returns the preset from which a one-line cluster takes its nodes, by the name of its device ("h100"); NULL: there is
+ * no such device. */
 const char *cluster_line_preset(const char *device);
 
 /* True if a path ("nic.bandwidth") names a number that may follow a cluster's name. */
 bool cluster_line_may_set(const char *path);
 
-/* Reads the one-line form, or a name with numbers after it. */
+/* Reads the one-line form, or a name with numbers after it. The result has passed cluster_check(). */
 enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, const char *line,
                                size_t size, struct diag *diag);
 
@@ -236,17 +239,18 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
 /* Reports every impossible or contradictory value of a cluster, each with the line that has it. */
 enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 
-/* Changes the cluster to its first GPU, which `ranks` ranks share. Each rank gets an equal part of the GPU's memory;
- * all of them share its processors, its memory bandwidth and its lanes, and they send messages by copies. If the
- * cluster lacks the numbers of these copies, they are taken from `copies`. */
+/* Reduces the cluster to its first GPU, which `ranks` ranks share. Each rank gets an equal part of the GPU's memory.
+ * The ranks share its multiprocessors, its memory bandwidth and its PCIe lanes. Their messages are copies within its
+ * memory; numbers of these copies that the cluster lacks (struct loopback) are taken from `copies`. */
 enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
                               struct loopback copies, struct diag *diag);
 
-/* True if a fact was measured on the machine that the cluster's file describes: the file says so by "how", or gives a
- * spread, as calibrate does. Other facts are from a data sheet or published steps, or inferred. */
+/* True if a fact was measured on the machine that the cluster's file describes: the file says so in its member "how",
+ * or it has a spread, as `calibrate` writes one. Other facts come from data sheets or published steps, or are inferred.
+ * False if fact is NULL. */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
-/* Returns the node and local GPU of a rank in [0, gpus): ranks fill node after node. */
+/* Returns the place of a rank in [0, gpus): ranks fill node after node. */
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 
 /* Returns the number of channels that NCCL uses for a collective between domains, given the number of its rings: two

@@ -1,11 +1,11 @@
-/* Adapts the numbers that a cluster has from its base: rates that software reaches are scaled by the factor by which
- * the cluster changes the nominal rate. */
+/* Adapts the numbers that a cluster has from its base. Rates that software reaches change by the same factor as the
+ * nominal rates, and NICs are assigned to GPUs again if their number changes. */
 #include "models/cluster_fields.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A rate that software reaches, and the nominal rate to which it is proportional. */
+/* fields of a cluster file: a rate that software reaches, and the nominal rate to which it is proportional */
 static const struct {
     const char *reached, *nominal;
 } rates[] = {
@@ -25,9 +25,9 @@ static bool is_given(const bool *given, const char *path)
     return given[cluster_field_find(path) - cluster_fields];
 }
 
-/* Returns the field whose nominal rate the number of a row is proportional to. For a rate of a pcie fabric it is
- * pcie.bandwidth, since peers use their lanes. It is NULL if the base has another kind of fabric, whose rates say
- * nothing about this one. */
+/* Returns the field of the nominal rate for a row of rates[]. If the fabric is pcie, a rate of the fabric is
+ * proportional to pcie.bandwidth, since peers use their lanes. Returns NULL if the base has another kind of fabric: its
+ * rates then say nothing about this fabric. */
 static const struct cluster_field *nominal_rate_of(size_t row, const struct cluster *cluster,
                                                    const struct cluster *base)
 {
@@ -66,8 +66,9 @@ static bool has_entry_per_gpu(const struct cluster *cluster, const char *path)
     return fact != NULL && (int64_t)fact->table_entries == cluster->gpus_per_node;
 }
 
-/* Assigns NICs evenly: each serves neighbouring GPUs and is attached to the PCIe switch of the first of them. If a
- * table has a wrong length, nothing is assigned; the reader of the file refuses it later. */
+/* Sets the tables nic.of_gpu and nic.switch_of_nic, except those that are given: each NIC serves neighbouring GPUs and
+ * is attached to the PCIe switch of the first of them. If a table that this needs has a wrong length, nothing is set;
+ * check_lengths() refuses that table later. */
 static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, const bool *given)
 {
     static const char source[] = "spread evenly with nic.count";
@@ -85,7 +86,7 @@ static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, con
     if (is_given(given, "nic.switch_of_nic") || !has_entry_per_gpu(cluster, "nic.of_gpu"))
         return;
     int64_t *switch_of = arena_array(arena, (size_t)count, sizeof *switch_of);
-    /* a NIC that serves no GPU is put on the switch of the GPU with the nearest number */
+    /* A NIC that serves no GPU, since nic.of_gpu is given, keeps the switch that an even assignment gives it. */
     for (int64_t n = 0; n < count; n++)
         switch_of[n] = cluster->switch_of_gpu[n * gpus / count];
     for (int64_t g = gpus - 1; g >= 0; g--)

@@ -14,7 +14,7 @@ struct checker {
     bool has_fault;
 };
 
-/* Reports "at: error: PATH: ..." where at is the line the field was read from. */
+/* Reports "FILE:LINE: error: PATH: ...", with the place that the field was read from. */
 static void report_wrong(struct checker *checker, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

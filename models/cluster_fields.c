@@ -11,8 +11,8 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
                                                           [FABRIC_PCIE] = "pcie",
                                                           [FABRIC_LOOPBACK] = "loopback"};
 
-/* TOP() makes the row of a field at the top of the file, SUB() that of a field in a section; the path follows from
- * section and key. */
+/* TOP() makes the row of a field at the top of a cluster file, SUB() that of a field in a section. The last argument is
+ * the range of the value: POSITIVE, FROM_ZERO, SHARE (above 0, at most 1) or COUNTED(low, high). */
 #define TOP(key, type, need, member, ...)                                                          \
     {                                                                                              \
         NULL, key, key, FIELD_##type, NEED_##need, offsetof(struct cluster, member), __VA_ARGS__   \

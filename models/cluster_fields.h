@@ -50,7 +50,7 @@ const struct cluster_field *cluster_field_find(const char *path);
 bool cluster_field_is_required(const struct cluster *cluster, const struct cluster_field *field);
 
 /* Sets a field from text ("200 Gb/s", "8", "true", "mesh"; "infinite" in an ideal cluster) and records its fact (struct
- * cluster_fact). Tables and values beyond the field's limits are refused. */
+ * cluster_fact). Refuses a value beyond the field's limits, and a field that is a table. */
 enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
                                    const struct cluster_field *field, const char *text, size_t size,
                                    const char *source, struct loc at, struct diag *diag);
@@ -65,11 +65,11 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                             const struct cluster_field *field, double bytes_per_s,
                             const char *source, struct loc at);
 
-/* Records in the fact of a field that has been set how its value was obtained, and the value's spread. */
+/* Records how the value of a field was obtained, and its spread (0: none). The field must have been set before. */
 void cluster_field_set_origin(struct cluster *cluster, const struct cluster_field *field,
                               enum number_origin how, double spread);
 
-/* Refuses a value beyond the field's limits. */
+/* Refuses a value beyond the field's limits; tables and the kind of fabric always pass. */
 enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,
                                 struct loc at, struct diag *diag);
 
@@ -84,19 +84,19 @@ void cluster_field_put(struct text *out, const struct cluster *cluster,
  * name. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
-/* Appends " (file:line)", the place that gave the cluster the field, unless it is in the same file as `at`: if a file
- * and its base disagree, a message about two fields then names both places. */
+/* Appends " (FILE:LINE)", the place from which the cluster got the field; appends nothing if `at` is in the same file.
+ * So a message at one field that names another field says where that comes from, if only the base has it. */
 void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
                               const struct cluster_field *field, struct loc at);
 
-/* Adapts the numbers that a cluster took over from *base to those that were changed: the bandwidth that software
- * reaches is scaled with the nominal one, and if the number of NICs changed, they are spread evenly over the GPUs.
- * Fields whose `given` is true were set by the file or its board, and do not change. The source of an adapted number
- * names the change. */
+/* Adapts the numbers that a cluster took over from *base to those in which it differs: the bandwidth that software
+ * reaches is scaled with the nominal one, and if the number of NICs differs, NICs are spread evenly over the GPUs.
+ * given[i] is true if the file or its board (or the one-line form) sets field i; such a field does not change. The
+ * source of an adapted number names the change. */
 void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
                    const bool given[CLUSTER_FIELD_COUNT]);
 
-/* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
+/* Sets device.usable_bytes and gpus, which follow from other members; without NICs, sets their tables to NULL. */
 void cluster_derive_members(struct cluster *cluster);
 
 /* The names of the values of enum fabric_kind. */

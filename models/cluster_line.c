@@ -9,10 +9,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* For each device, the preset whose nodes its one-line clusters have; and, for board=mesh, the preset of a node without
- * a switch, or NULL. The name of a preset may stand in place of the device's. */
+/* The devices of one-line clusters. A line may also have the name of any preset in place of a device. */
 static const struct {
-    const char *device, *preset, *mesh;
+    const char *device;
+    const char *preset; /* the preset from which the cluster takes its nodes */
+    /* with board=mesh: the preset of a board without a switch; NULL: none is known */
+    const char *mesh;
 } bases[] = {
     {"a100-40g", "dgx-a100-40g", NULL},
     {"a100-80g", "dgx-a100", "hgx4-a100"},
@@ -33,7 +35,7 @@ const char *cluster_line_preset(const char *device)
     return NULL;
 }
 
-enum { MESH_BOARD_GPUS = 4 };
+enum { MESH_BOARD_GPUS = 4 }; /* GPUs of a board without a switch */
 
 static const char form[] = "expected NODESxGPUSxDEVICE, such as 2x4xh100";
 static const char from_line[] = "the one-line form";
@@ -48,7 +50,8 @@ struct cluster_line {
     struct diag *diag;
 };
 
-/* Reads up to one of the characters `stops`, or to the end of the line. */
+/* Moves the cursor to the next of the characters in `stops`, or to the end of the line. Returns the text that it
+ * passed, and sets *size to its size. */
 static const char *read_word(struct cluster_line *line, const char *stops, size_t *size)
 {
     const char *from = line->cursor.at;
@@ -81,8 +84,8 @@ static enum status read_count(struct cluster_line *line, const char *what, int64
     return STATUS_OK;
 }
 
-/* Reports an unknown device. The message names the devices that begin with the name ("a100"), else the nearest one,
- * else all. */
+/* Reports an unknown device. The message names the devices that begin with this name ("a100"). If none does, it names
+ * the nearest device or preset; if none is near, all devices. */
 static enum status unknown_base(struct cluster_line *line, const char *name,
                                 const char *const *presets, size_t preset_count, struct loc at)
 {
@@ -118,8 +121,8 @@ static const char *mesh_preset(const char *device)
     return NULL;
 }
 
-/* True if an option of the line asks for a board without a switch. The base follows from it, so it is looked for before
- * the options are read. */
+/* True if the option board=mesh is on the line. Which preset is the base depends on it, so it is looked for before the
+ * options are read. */
 static bool asks_for_mesh(const struct cluster_line *line)
 {
     static const char option[] = "board=mesh";
@@ -194,7 +197,8 @@ static void set_table(struct cluster_line *line, const char *path, const int64_t
                             (size_t)count, from_line, cursor_loc(&line->cursor));
 }
 
-/* Keeps the first `gpus` GPUs of the node, its whole host, and the NICs that serve those GPUs. */
+/* Removes from the node all GPUs but the first `gpus`, and the NICs that serve none of these. The host keeps its size.
+ * */
 static void keep_first_gpus(struct cluster_line *line, int64_t gpus)
 {
     struct cluster *c = line->cluster;
@@ -243,7 +247,8 @@ static enum status set_nics(struct cluster_line *line, const char *word, size_t 
     return STATUS_OK;
 }
 
-/* Checks board=mesh, by which the base has been chosen already, and board=switch, which is the default. */
+/* Checks the value of the option `board`. It sets nothing: asks_for_mesh() has found board=mesh already, and
+ * board=switch is the default. */
 static enum status check_board(struct cluster_line *line, const char *word, size_t size,
                                struct loc at)
 {
@@ -260,8 +265,8 @@ static enum status check_board(struct cluster_line *line, const char *word, size
                       (int)size, word);
 }
 
-/* True if a line may set the field: it is no table, no number that determines the length of a table, and no number that
- * the line sets in another way. */
+/* True if an option of a line may set the field. It may not be a table, a number of table entries, or the number of
+ * nodes, with which the line begins. */
 static bool is_settable(const struct cluster_field *field)
 {
     static const char *const fixed[] = {"nodes", "gpus_per_node", "pcie.switches", "nic.count"};
@@ -296,8 +301,8 @@ static enum status unknown_option(struct cluster_line *line, const char *name, s
                       name);
 }
 
-/* Refuses a change of device.peak_bf16 or device.memory_bandwidth, which would change no time, since kernel times come
- * from the device's costs. The ideal device has no such costs, so its numbers may be changed. */
+/* Refuses to set device.peak_bf16 or device.memory_bandwidth. No time would change, since kernel times come from the
+ * device's cost file. The ideal device has no such file, so its numbers may be set. */
 static enum status check_changes_times(struct cluster_line *line, const char *name, struct loc at)
 {
     if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||

@@ -25,20 +25,20 @@
 enum attention_direction { ATTENTION_FORWARD_PASS, ATTENTION_BACKWARD_PASS, ATTENTION_PASS_COUNT };
 enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, COST_FAMILY_COUNT };
 
-/* The clock at which tensor cores run: SUSTAINED: the one that the power limit allows during a step; BURST: the highest
- * one. */
+/* The clock at which tensor cores run. SUSTAINED: the clock that the power limit allows during a step. BURST: the
+ * highest clock, which runs of less than about a second have. */
 enum cost_clock { COST_SUSTAINED, COST_BURST };
 
-/* The sizes by which it is decided whether a time is extrapolated. */
+/* The sizes of work. A time is extrapolated if one of them lies outside the calibrated range. */
 enum cost_size {
-    COST_SIZE_M, /* matmul */
+    COST_SIZE_M, /* m, n and k of a product */
     COST_SIZE_N,
     COST_SIZE_K,
-    COST_SIZE_Q, /* attention: queries, keys, queries * heads, width of a head */
-    COST_SIZE_KV,
-    COST_SIZE_Q_HEADS,
-    COST_SIZE_DIM,
-    COST_SIZE_BYTES, /* memory-bound and host work */
+    COST_SIZE_Q,       /* queries of attention */
+    COST_SIZE_KV,      /* keys of attention */
+    COST_SIZE_Q_HEADS, /* queries times heads */
+    COST_SIZE_DIM,     /* width of a head of q and k */
+    COST_SIZE_BYTES,   /* bytes that memory-bound work and work on the host moves */
     COST_SIZE_COUNT
 };
 
@@ -90,20 +90,21 @@ struct cost_facts {
     struct cost_fact *row; /* in the order of the files; an overridden number stands once */
 };
 
-/* A chain of elementwise and reducing kernels, as which an implementation runs a piece of work. */
+/* The kernels by which an implementation does a piece of work for which others have one fused kernel: elementwise and
+ * reducing kernels, one after another. */
 struct cost_chain {
-    /* The bytes of device memory that the chain's kernels move for each element. Work that may be a chain: a norm, a
-     * rotation, an activation, a sum, a loss, a look-up in a divided table, the copies of tokens for experts, a square
-     * sum, a clip, AdamW. 0: there is no chain, but one kernel that reads or writes each operand once. */
+    /* The bytes of device memory that the chain's kernels move for each element; 0: there is no chain, but one kernel
+     * that reads or writes each operand once. Work that may be a chain: a norm, a rotation, an activation, a sum, a
+     * loss, a look-up in a divided table, the copies of tokens for experts, a square sum, a clip, AdamW. */
     double bytes_per_element;
     int kernel_count;
-    /* For kernels whose time follows from the number of elements, not of bytes. slow_passes: their time over that of
-     * one pass over all elements at the device's memory_element_rate (a kernel that accesses half of the elements adds
-     * 0.5). slow_bytes: the part of bytes_per_element that they move. */
+    /* The slow kernels of the chain: those that access elements one by one, at the device's memory_element_rate.
+     * slow_passes: how many times they access each element (0.5: half of the elements once). slow_bytes: the part of
+     * bytes_per_element that slow kernels move. */
     double slow_passes, slow_bytes;
-    /* how many of the bytes move in gathers and in scatters of rows */
+    /* the parts of bytes_per_element that kernels which gather rows, and which scatter rows, move */
     double gathered_bytes, scattered_bytes;
-    /* the chain of an unpermute without weights, in place of this one; NULL: such an unpermute is one kernel */
+    /* for unpermute: the chain that applies instead if copies have no weights; NULL: it is then one kernel */
     const struct cost_chain *unweighted_chain;
 };
 
@@ -116,7 +117,7 @@ struct cost_point {
     bool at_step_clock;
 };
 
-/* The points of a device file: shapes whose time was measured, not calculated. */
+/* The measured times of shapes that a device file has; they replace or correct formulas (models/cost_points.h). */
 struct cost_points {
     const char *file, *source; /* NULL: there are no points */
     size_t count;
@@ -142,13 +143,13 @@ struct device_cost {
      * kind's class applies (memory_stream_fraction and the like). */
     double kind_bandwidth_share[WORK_KIND_COUNT];
 
-    /* The chains of kernels of each kind. They are a property of the implementation, not of the device, and the
-     * caller sets them: docs/costs.md, "Chains of kernels". */
+    /* The chain of kernels for each kind of work. It depends on the implementation and not on the device, so the caller
+     * sets it (docs/costs.md, "Chains of kernels"). */
     struct cost_chain chain[WORK_KIND_COUNT];
     struct cost_points points;
 
-    /* For the step whose costs are asked for, the caller sets: seconds of memory-bound kernels for each second of
-     * products and attention at the highest clock; 0: there are no such kernels. */
+    /* The seconds of memory-bound kernels in a step for each second of its products and attention at the highest clock;
+     * 0: there are none. The caller sets it for the step whose costs it asks for. */
     double memory_s_per_tensor_s;
 
     struct cost_facts facts;
@@ -195,8 +196,8 @@ double cost_power_limited_share(const struct device_cost *cost, double watts);
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl);
 
-/* Return the most flop/s that a step sustains: of products in a dtype, or of attention in one direction with head dim
- * dim[i]. */
+/* Return the most flop/s that a step sustains: of products in a dtype, or of attention in one direction with the head
+ * dim head_dim[i] of struct cost_attention. */
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);
@@ -207,9 +208,9 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
-/* Returns the seconds of an attention op with mask DOCUMENTS, CHUNKS or PLAN in a training step, on a rank for which
- * the mask leaves these pieces. Where shapes were measured, the formula is corrected as for the dense attention of the
- * piece with most pairs. */
+/* Returns the seconds of an attention op with mask DOCUMENTS, CHUNKS or PLAN in a training step. piece[0..count): the
+ * parts of the score matrix that the mask leaves on the rank. If the device file has measured times, the formula is
+ * multiplied by the ratio of measured time to formula of a dense attention as large as the largest piece. */
 double cost_document_attention_s(const struct device_cost *cost, enum attention_impl impl,
                                  const struct work *work, const struct attention_piece *piece,
                                  size_t count);
@@ -222,12 +223,12 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
 /* Returns the seconds of `kernels` elementwise kernels, which together move `bytes` bytes. */
 double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes);
 
-/* Returns the seconds for which the issuing thread of an eager framework is busy with one op; for HOST_SYNC, those from
- * the end of the awaited op until the thread continues. A profile multiplies them by a factor. */
+/* Returns the seconds for which the issuing thread of an eager framework is busy with one op. For HOST_SYNC they are
+ * the seconds from the end of the awaited op until the thread continues. The factor of a profile is not in them. */
 double cost_host_issue_s(const struct device_cost *cost, const struct work *work);
 
-/* Returns the seconds of an op on a host stream (AdamW, fills, adds) that no other op disturbs. It reaches the share
- * cpu_stream_fraction of host_memory_bytes_per_s. */
+/* Returns the seconds of an op on a host stream (AdamW, fills, adds) while no other op uses the host's memory. The op
+ * moves its bytes at the rate cpu_stream_fraction * host_memory_bytes_per_s. */
 double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
                         const struct work *work);
 
@@ -243,9 +244,9 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work);
 
-/* True if the time of the work is extrapolated: it lies outside the calibrated sizes, or its family is an estimate
- * (is_calibrated is false). Then one clause is appended to `reason`, unless that is NULL: "matmul k = 64 is under the
- * calibrated 512..32768". */
+/* True if the time of the work is extrapolated: one of its sizes lies outside the calibrated range, or the numbers of
+ * its family are estimates (is_calibrated is false). Then a clause that says why is appended to `reason`: "matmul k =
+ * 64 is under the calibrated 512..32768". reason may be NULL. */
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 

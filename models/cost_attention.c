@@ -4,11 +4,12 @@
 #include <assert.h>
 #include <math.h>
 
-/* Columns that the mask cuts element by element take half as much time again (docs/costs.md). */
+/* A column that the edge of the mask crosses takes 1.5 times as long, since the mask is applied to each of its elements
+ * (docs/costs.md, "Attention"); this is the part above 1. */
 static const double MASKED_EXTRA = 0.5;
 
-/* The columns over which the thread blocks of one op loop, in whole steps: a block skips steps that the mask hides
- * completely, and does others as a whole. */
+/* The columns over which the thread blocks of one op loop. A block skips the steps of which the mask hides every
+ * element; it loops over all columns of any other step. */
 struct attention_blocks {
     double block_count;                  /* number of blocks that have any work */
     double total_columns;                /* columns over which all blocks together loop */
@@ -77,21 +78,23 @@ static struct mask_band mask_band_of(enum work_kind kind, const struct attention
     return band;
 }
 
-/* Subtracts from the blocks of a causal band the columns that a window hides: those before the first column that a
- * block's first row sees. all: the number of columns, rounded up to whole steps. */
+/* Subtracts from the blocks of a causal band the columns that a window hides: in each block, those before the first
+ * column that its first row sees. count: the number of blocks; all: the number of columns, rounded up to a multiple of
+ * the step. */
 static void subtract_hidden_columns(struct attention_blocks *blocks,
                                     const struct cost_attention *attention,
                                     const struct mask_band *band, double count, double all)
 {
     double tile = attention->tile_rows, step = attention->step_columns;
-    /* hidden: the number of columns that the window hides from block 0 */
+    /* the number of columns that the window hides from block 0, rounded down to a multiple of the step */
     double hidden = floor((band->offset - band->window + 1) / step) * step;
     blocks->total_columns -= clamped_sum(hidden, tile, count, all);
     blocks->fewest_columns -= clamp(hidden, 0, all);
     blocks->most_columns = fmin(blocks->most_columns, ceil((band->window + tile) / step) * step);
 }
 
-/* Returns the blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
+/* Returns the blocks of one head for one piece. The sum of their columns is exact if the rows of a tile are a multiple
+ * of the step's columns. causal: the piece is a band (struct mask_band); false: every row sees every column. */
 static struct attention_blocks blocks_of_piece(const struct cost_attention *attention,
                                                enum work_kind kind,
                                                const struct attention_piece *piece, bool causal)
@@ -117,7 +120,8 @@ static struct attention_blocks blocks_of_piece(const struct cost_attention *atte
         unseeing_after = clamp(count - end, 0, count - unseeing_before);
         subtract_hidden_columns(&blocks, attention, &band, count, all);
     }
-    /* The edge of the band crosses the blocks whose first row does not see every column; a window has a second edge. */
+    /* The edge of the band crosses a block if the block's first row does not see every column. A window adds a second
+     * edge, which crosses as many blocks. */
     double end = clamp(ceil((band.columns - 1 - band.offset) / tile), 0, count);
     double crossed = fmax(end - unseeing_before, 0);
     blocks.total_columns += crossed * tile * MASKED_EXTRA * (band.is_windowed ? 2 : 1);
@@ -143,8 +147,8 @@ static struct attention_blocks blocks_of_work(const struct cost_attention *atten
                            work->attention.mask != MASK_FULL);
 }
 
-/* Returns the blocks of one head for these pieces of attention: each piece has blocks of its own, as in kernels for
- * variable lengths. */
+/* Returns the blocks of one head for all pieces of an attention. Each piece has blocks of its own, as in
+ * FlashAttention's kernels for variable lengths. */
 static struct attention_blocks blocks_of_pieces(const struct cost_attention *attention,
                                                 enum work_kind kind,
                                                 const struct attention_piece *piece, size_t count)
@@ -216,9 +220,10 @@ double cost_attention_mhz(const struct device_cost *cost, enum attention_impl im
     return cost->device_clock_mhz * cost_power_limited_share(cost, attention_watts(cost, impl));
 }
 
-/* Returns the rate of a kernel whose heads of v have another width than those of q and k. Device files have rates only
- * for equal widths, and the share of them that such a kernel reaches; the rate is interpolated at the mean width of the
- * products' sides. Such a kernel pads nothing (docs/costs.md, "Attention"). row: the row of the head dim of q and k. */
+/* Returns the flop/s of a kernel whose heads of v have another width than those of q and k. Device files have only the
+ * rates of equal widths. So the rate is interpolated at the mean of the widths over the products of attention, and
+ * multiplied by unequal_share. Such a kernel pads nothing (docs/costs.md, "Attention"). row: the row of head_dim[] that
+ * cost_attention_find() returns. */
 static double flop_per_s_of_unequal_heads(const struct cost_attention *attention, size_t row,
                                           const struct work *work)
 {
@@ -251,7 +256,7 @@ static struct attention_op op_without_blocks(const struct device_cost *cost,
     bool found = cost_attention_find(cost, impl, work, &op.attention, &i);
     assert(found); /* cost_check_attention() has found the parameters */
     (void)found;
-    /* flops for each pair and each element of a head */
+    /* flops for each pair of a query and a key and for each element of the head: 2 products forward, 5 backward */
     double flops = work->kind == WORK_ATTENTION ? 4 : 10;
     op.column_s = flops * op.attention->tile_rows * (double)op.attention->head_dim[i] /
                   (op.attention->flop_per_s[i] / cost->device_sm_count);
@@ -275,8 +280,8 @@ static struct attention_op attention_op_of(const struct device_cost *cost, enum 
     return op;
 }
 
-/* Returns the work that an op gives to the tensor cores, as if the columns of all its blocks were spread evenly over
- * the multiprocessors. */
+/* Returns the work that an op gives to the tensor cores. Its seconds are those that it would take if the columns of all
+ * blocks were spread evenly over the multiprocessors. */
 static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
                                               enum attention_impl impl,
                                               const struct attention_op *op)

@@ -1,4 +1,4 @@
-/* Finds the numbers of a device by name, and keeps the source of each. */
+/* The table of a device's numbers; records the source of each number, and prints all of them. */
 #include "models/cost_parts.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 
 enum { BASE_DEPTH_MAX = 4, SCHEMA = 1, KEYS_MAX = 32 };
 
-/* Reads memory.kinds: the shares of single kinds, by their names. */
+/* Reads memory.kinds: {"gelu": {...}, ...}, the bandwidth shares of single kinds of work. */
 static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
 {
     static const struct cost_param share = {
@@ -94,7 +94,8 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     return status;
 }
 
-/* Fails unless the file and its bases have given every number. */
+/* Fails unless the file and its bases together have every number. An ideal device needs only its peak flop/s; products
+ * of 8 and 4 bits, and implementations of attention, may be missing. */
 static enum status check_complete(struct cost_reader reader, struct json_node root)
 {
     const struct device_cost *cost = reader.cost;
@@ -180,7 +181,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     if (status == STATUS_OK && json_find(root, "ideal").value)
         status = json_get_bool(root, "ideal", &cost->is_ideal, reader.diag);
     struct json_node node;
-    /* the points of the base correct the base's numbers, and are dropped with them */
+    /* measured points of the base correct the base's formula: they do not fit numbers that replace the base's */
     if (json_find(root, "matmul").value)
         cost_points_drop_family(&cost->points, false);
     if (json_find(root, "attention").value)

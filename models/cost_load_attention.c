@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Reads "rates": {"128": {...}, ...}. Each replaces the row of its head dim, or is inserted as a new row. */
+/* Reads "rates": {"128": {...}, ...}, the flop/s by head dim. A rate replaces the one that a base has for the same head
+ * dim; else it is inserted. */
 static enum status read_rates(struct cost_reader reader, struct json_node rates, const char *prefix,
                               struct cost_attention *attention)
 {

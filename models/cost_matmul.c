@@ -70,9 +70,9 @@ double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
     return cost->device_clock_mhz * cost_power_limited_share(cost, matmul_watts(cost, dtype));
 }
 
-/* Returns the seconds of a product whose tiles run in waves: in a wave every multiprocessor computes one tile of y, and
- * the last wave takes as long as a full one. The groups of a grouped product share the waves, and have equal sizes
- * here. */
+/* Returns the seconds of a product y = a b whose tiles run in waves. In a wave every multiprocessor computes one tile
+ * of y; the last wave takes as long as a full one. The sum over k is cut into `split` parts, which have tiles of their
+ * own. The groups of a grouped product are taken as equally large; tiles of several groups may run in one wave. */
 static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
                       double tile_n, double flop_per_s, double split)
 {
@@ -90,8 +90,8 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
     return seconds;
 }
 
-/* Returns the seconds of a product with the tiles and the split of k that take least, since the library chooses the
- * fastest of its kernels. */
+/* Returns the seconds of a product with the tiles and the split of k that take the least time: the library is taken to
+ * choose the fastest of its kernels. */
 static double best_tiles_s(const struct device_cost *cost, const struct work *work)
 {
     double flop_per_s = product_flop_per_s(cost, work);

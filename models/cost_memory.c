@@ -5,10 +5,10 @@
 #include <assert.h>
 #include <math.h>
 
-/* Kinds of work that reach the same share of the bandwidth, a number of models/cost_params.def. */
+/* Kinds of work that reach the same share of the bandwidth. */
 struct memory_class {
-    const char *name;
-    size_t offset; /* in struct device_cost */
+    const char *name; /* of the share in models/cost_params.def: "memory.stream_fraction" */
+    size_t offset;    /* of the share in struct device_cost */
 };
 #define CLASS(name)                                                                                \
     static const struct memory_class name = {                                                      \
@@ -19,7 +19,7 @@ CLASS(permute);
 CLASS(gather);
 CLASS(scatter);
 
-/* NULL: memory does not limit the kind. */
+/* The class of each kind; NULL: memory does not limit the kind. */
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
     [WORK_QUANTISE] = &stream,
     [WORK_DEQUANTISE] = &stream,
@@ -116,7 +116,7 @@ static double chain_elements(const struct work *work)
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
         return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
-    /* with `touches`, the work itself says how often its kernels read or write an element, and no chain applies */
+    /* no chain: `touches` says how many times the kernels read or write an element */
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.touches > 0
@@ -169,7 +169,7 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
 double cost_memory_around_attention_bytes(const struct work *work)
 {
     double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
-    /* o and d_o are read in 16 bits where the core multiplies in 8 */
+    /* delta is computed from o and d_o in the dtype of dq, also where attention multiplies in 8 bits */
     double in =
         work->attention.scaling != SCALING_NONE ? out : (double)dtype_bytes((enum dtype)work->in);
     double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
@@ -199,9 +199,10 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
     return bytes;
 }
 
-/* Returns the seconds of a chain of kernels. Most are elementwise and run at the speed of memory; those that move rows
- * run at the rate of their class. Slow kernels run at the device's rate of elements if that is known, else like the
- * others. */
+/* Returns the seconds of a chain of kernels on so many elements. Gathered and scattered bytes move at the rates of the
+ * classes gather and scatter. Slow kernels take as long as their elements take at memory_element_rate, but at least as
+ * long as their bytes take; if that rate is not known, they count as the others. All other bytes move at the rate of
+ * the class stream. */
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {
@@ -238,7 +239,7 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
         return chain_s(cost, chain, chain_elements(work));
-    /* a share of this kind's own, if it is known, was measured with this start in it */
+    /* a share that is the kind's own was fitted to times that contain memory.start_s */
     double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds =
         cost_memory_stream_s(cost, fraction, cost_memory_traffic_bytes(cost, impl, work));

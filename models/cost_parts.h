@@ -9,7 +9,8 @@
 typedef double cost_function(const struct device_cost *cost, enum attention_impl impl,
                              const struct work *work, enum cost_clock clock);
 
-/* cost_memory_s() computes the seconds of every memory-bound kind. */
+/* The formulas of products, of attention and of memory-bound work: they return device seconds without the corrections
+ * by measured points. */
 cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 
 /* Returns the seconds, by the formula, of an attention whose mask leaves these pieces. */
@@ -17,7 +18,7 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                const struct work *work, const struct attention_piece *piece,
                                size_t count);
 
-/* Returns the chain of kernels as which the work runs; NULL: it is one kernel. */
+/* Returns the chain of kernels that does the work; NULL: one kernel does it. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
 /* The work that a matrix product or an attention gives to the tensor cores. The power limit slows only this work. */
@@ -55,13 +56,13 @@ double cost_memory_around_attention_bytes(const struct work *work);
  * that rate; the start of a kernel is not included. */
 double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes);
 
-/* Finds the parameters of an attention op and the index of its head dim in dim[]; false: no listed dim is large
- * enough. */
+/* Sets *attention to the parameters of an attention op, and *row to the first row of head_dim[] that is at least as
+ * large as the op's heads. Returns false if no row is. */
 bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
                          const struct work *work, const struct cost_attention **attention,
-                         size_t *dim);
+                         size_t *row);
 
-/* Fills the sizes of work by which extrapolation is judged; sizes that do not apply are not changed. */
+/* Sets the sizes that a kind of work has (enum cost_size); the other elements of sizes[] do not change. */
 void cost_work_sizes(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, double sizes[COST_SIZE_COUNT]);
 
@@ -79,7 +80,7 @@ struct cost_param {
 };
 extern const struct cost_param cost_params[];
 extern const size_t cost_param_count;
-/* The numbers of each direction of an attention; their offsets are in struct cost_attention. */
+/* The numbers of one direction of an attention; their offsets are offsets in struct cost_attention. */
 enum { COST_PASS_PARAMS = 4 };
 extern const struct cost_param cost_pass_params[COST_PASS_PARAMS];
 extern const char *const cost_family_names[COST_FAMILY_COUNT];

@@ -6,10 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The choice of measured points that correct the formula. A point is near a shape if the Euclidean distance between the
- * logarithms of their sides is at most NEAR = log 4; an attribute in which the two differ (the form of a product, the
- * mask of attention) adds ATTRIBUTE = log 2. The nearest NEAR_MAX points count. With fewer than NEAR_MIN, the formula
- * was as good without a correction, so there is none. */
+/* Which measured points correct the formula of a shape that was not measured. A point is near the shape if the
+ * Euclidean distance between the logarithms of their sides is at most NEAR = log 4. The nearest NEAR_MAX of these
+ * points count; here each attribute in which the two differ (the form of a product, the mask of attention) lengthens
+ * the distance, as a further coordinate of ATTRIBUTE = log 2. If fewer than NEAR_MIN
+ * points are near, there is no correction: with so few, the formula alone is as good. */
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
 static const double NEAR = 1.386, ATTRIBUTE = 0.693;
 
@@ -35,8 +36,8 @@ static uint8_t timing_class_of_dtype(uint8_t dtype)
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
 }
 
-/* True if a measured point can correct the formula for a work: both use the same kernels, so the formula has the same
- * rates for both. */
+/* True if a measured point can correct the formula for a work: kernels, dtype of the operands and number of groups are
+ * the same, so the formula has the same rates for both. */
 static bool can_correct(const struct cost_point *point, enum attention_impl impl,
                         const struct work *work)
 {
@@ -108,7 +109,8 @@ static double point_s_at_clock(const struct device_cost *cost, const struct cost
     return cost_sustained_s(cost, &busy, point->seconds);
 }
 
-/* The measured points that have the sides of a work and differ from it in the fewest attributes. */
+/* The measured points that have the sides of a work. Only those count that differ from it in the fewest attributes, and
+ * of these only the ones measured at the wanted clock, if there are any. */
 struct same_sides_points {
     int attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
     bool at_wanted_clock; /* they were measured at the wanted clock */
@@ -116,8 +118,7 @@ struct same_sides_points {
     int point_count;
 };
 
-/* Adds a point with the same sides. Points with fewer differing attributes replace those with more; points at the
- * wanted clock replace those at the other clock. */
+/* Adds a point with the same sides if it counts beside those found before; a better point replaces them all. */
 static void add_same_sides_point(struct same_sides_points *found, int apart, bool at_wanted_clock,
                                  double log_ratio)
 {
@@ -132,7 +133,7 @@ static void add_same_sides_point(struct same_sides_points *found, int apart, boo
 }
 
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, enum cost_clock clock, cost_function *law)
+                     const struct work *work, enum cost_clock clock, cost_function *formula)
 {
     struct nearest_points near = {0};
     struct same_sides_points found = {.attribute_differences = INT_MAX};
@@ -143,13 +144,13 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
         double sides = log_side_distance(&point->work, work);
         int apart = attribute_differences(&point->work, work);
         if (sides <= 0)
-            add_same_sides_point(
-                &found, apart, point->at_step_clock == (clock == COST_SUSTAINED),
-                log(point_s_at_clock(cost, point, clock) / law(cost, impl, &point->work, clock)));
+            add_same_sides_point(&found, apart, point->at_step_clock == (clock == COST_SUSTAINED),
+                                 log(point_s_at_clock(cost, point, clock) /
+                                     formula(cost, impl, &point->work, clock)));
         else if (sides <= NEAR)
             add_nearest(&near, point, hypot(sides, apart * ATTRIBUTE));
     }
-    double seconds = law(cost, impl, work, clock), sum = 0, weights = 0;
+    double seconds = formula(cost, impl, work, clock), sum = 0, weights = 0;
     if (found.point_count > 0)
         return seconds * exp(found.log_ratio_sum / found.point_count);
     if (near.count < NEAR_MIN)
@@ -158,7 +159,7 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
         const struct cost_point *point = near.point[i];
         double weight = 1 / (1 + near.distance[i] * near.distance[i]);
         sum += weight *
-               log(point_s_at_clock(cost, point, clock) / law(cost, impl, &point->work, clock));
+               log(point_s_at_clock(cost, point, clock) / formula(cost, impl, &point->work, clock));
         weights += weight;
     }
     seconds *= exp(sum / weights);

@@ -1,4 +1,4 @@
-/* models/cost_power.c: the clock that a device has under its power limit (docs/costs.md). */
+/* How much the power limit slows work in a step (docs/costs.md, "What the power limit leaves"). */
 #include "models/cost_parts.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Says whether a work lies inside the sizes at which its numbers were calibrated. */
+/* Decides whether the time of a work is extrapolated, and says why. */
 #include "models/cost_parts.h"
 
 const char *const cost_size_names[COST_SIZE_COUNT] = {
@@ -71,7 +71,8 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason)
 {
     const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
-    /* ideal costs are exact by definition, and work without a calibration takes no time */
+    /* ideal costs are exact by definition, work without a calibration takes no time, and a recorded operator with `ps`
+     * takes its measured time */
     if (cost->is_ideal || !calibration || (work->kind == WORK_OPAQUE && work->opaque.ps > 0))
         return false;
     if (!calibration->is_calibrated) {

@@ -1,4 +1,5 @@
-/* Reads what all families of a device cost file have: numbers with units and sources, and their calibration. */
+/* Reads the parts of a device cost file that have one form in all families: numbers with their sources, and the
+ * calibration of a family. */
 #include "models/cost_reader.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static const char *example_of_unit(enum unit_kind unit)
     return example[unit];
 }
 
-/* Reads a number in the unit and range of param: a plain one, or text that has the unit. */
+/* Reads a number in the unit and range of param. It is a JSON number if the unit is NONE, else a text with its unit. */
 static enum status read_quantity(struct json_node node, const struct cost_param *param,
                                  double *value, struct diag *diag)
 {
@@ -119,7 +120,6 @@ static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
     return status;
 }
 
-/* Reads {"residual": r, "source": s, "sizes": {...}} into *calibration. A family that is an estimate has no sizes. */
 enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
                                   struct cost_calibration *calibration)
 {

@@ -24,7 +24,8 @@ const char *cost_read_copy(struct cost_reader reader, const char *text);
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value);
 
-/* Reads the member "calibrated" or "estimated" of a family, if the object has one. */
+/* Reads the member "calibrated" of a family, {"residual": r, "source": s, "sizes": {...}}, or "estimated", which has no
+ * sizes. If the object has neither, *calibration does not change; both are an error. */
 enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
                                   struct cost_calibration *calibration);
 

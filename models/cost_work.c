@@ -1,5 +1,5 @@
-/* Seconds on the device by one function for each kind of work, and seconds of the issuing thread by one row for
- * each. */
+/* The table of the kinds of work: which formula gives the device seconds of a kind, and what the issuing thread does
+ * for it; and the functions of models/cost.h that use this table. */
 #include "models/cost.h"
 
 #include "models/cost_points.h"
@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Returns 0: this work takes no time of the device, but of links or of the issuing thread. */
+/* Returns 0: the time of communication, copies and SYNC kinds is that of links and of the issuing thread. */
 static double no_device_s(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work, enum cost_clock clock)
 {
@@ -18,19 +18,22 @@ static double no_device_s(const struct device_cost *cost, enum attention_impl im
     return 0;
 }
 
-/* The host's work for a kind. OP: `op_count` calls into the framework, which launch `kernel_count` kernels; the others:
- * one call, which is a collective, a copy or a synchronisation. */
-enum issue_kind { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
+/* What the issuing thread does for an op. */
+enum issue_kind {
+    ISSUE_OP,         /* op_count calls into the framework, which launch kernel_count kernels */
+    ISSUE_COLLECTIVE, /* one call of a collective, a message or a barrier */
+    ISSUE_COPY,       /* one call that starts a copy */
+    ISSUE_SYNC        /* one call that waits */
+};
 
 struct kind_cost {
     cost_function *device_s;
     enum issue_kind issue_kind;
-    int op_count, kernel_count;
+    int op_count, kernel_count; /* these only count for ISSUE_OP */
 };
 
-/* For each kind, its cost function, what the host does, and its numbers of calls and kernels, which are those of the
- * fused kernels that training frameworks use. A merge is as in PyTorch code: a cast, one jitted update of o, one of
- * lse, and a copy back of each. */
+/* The numbers of calls and kernels are those of the fused kernels that training frameworks use. A merge is as in
+ * PyTorch code: a cast, one jitted update of o, one of lse, and a copy back of each. */
 static const struct kind_cost kind_costs[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
     [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},
@@ -126,8 +129,8 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
     return work_s(cost, impl, work, COST_SUSTAINED);
 }
 
-/* Returns the ratio of the measured time to the formula's, for a dense attention as large as the piece with the most
- * pairs; 1 if no measured shape is near. The time of attention over pieces by the formula is multiplied by it. */
+/* Returns the ratio of the time corrected by measured points to the formula's, for a dense attention as large as the
+ * piece with the most pairs; 1 if no measured shape is near it. */
 static double measured_to_formula_ratio(const struct device_cost *cost, enum attention_impl impl,
                                         const struct work *work,
                                         const struct attention_piece *piece, size_t count)
@@ -218,7 +221,9 @@ static bool has_attention(const struct device_cost *cost, int impl)
            cost->attention[impl][ATTENTION_BACKWARD_PASS].is_present;
 }
 
-/* Returns whether kernels multiply in 8 bits: those are of a choice of their own (--attention-products). */
+/* True if an implementation multiplies in 8 bits. --attention-products asks for such products of the implementation
+ * that is chosen otherwise, so these count as no choice of their own, and messages about the others do not name them.
+ * */
 static bool is_narrow(int impl)
 {
     return impl == ATTENTION_CUDNN_FP8 || impl == ATTENTION_CUDNN_MXFP8;
