@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* Returns the first option of a command without arguments by which it gets a file to read; NULL: it has none, or takes
- * arguments. */
-static const struct option *schedule_file_option(const struct command *command)
+/* Returns the first option of a command that names a file to be read (not -o), for the message about an argument too
+ * many. Returns NULL if there is no such option, or if the command takes arguments. */
+static const struct option *input_file_option(const struct command *command)
 {
     for (size_t s = 0; command->arguments_max == 0 && command->option_sets[s] != NULL; s++)
         for (size_t i = 0; i < command->option_sets[s]->option_count; i++) {
@@ -24,7 +24,7 @@ static enum status check_argument_count(const struct command *command,
                                         const struct options *options, struct diag *diag)
 {
     struct loc at = {.name = command->name};
-    const struct option *file = schedule_file_option(command);
+    const struct option *file = input_file_option(command);
     if (options->argument_count > command->arguments_max && file != NULL)
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
@@ -54,7 +54,8 @@ static enum status apply_launch_files(const struct command *command, struct opti
         return STATUS_OK;
     bool search = command->run == cmd_plan && !options_given(options, "longest");
     size_t recordings = command->run == cmd_calibrate ? options->argument_count : 0;
-    /* the arguments of `calibrate` are JSON files, but no launch files */
+    /* the arguments of `calibrate` are files of measurements, among which from_apply() must not look for launch
+     * files */
     options->argument_count -= recordings;
     enum status status = from_apply(options, search, diag);
     options->argument_count += recordings;

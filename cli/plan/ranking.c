@@ -20,7 +20,7 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
             o->kind == OUTCOME_NOT_SEARCHED)
             f.rate_bound = fmax(f.rate_bound, o->rate_bound);
         f.slower_count += o->kind == OUTCOME_NOT_BETTER;
-        f.unsimulated_count += o->kind == OUTCOME_NOT_SEARCHED;
+        f.unsearched_count += o->kind == OUTCOME_NOT_SEARCHED;
         if (o->is_open_ended &&
             (f.open_ended == NULL ||
              ladder_longest_tokens(&o->ladder) > ladder_longest_tokens(&f.open_ended->ladder)))
@@ -149,8 +149,8 @@ void plan_put_strategy_result(struct text *out, const struct plan_report *r,
     } else if (f->best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU", f->best->rate_bound);
         plan_put_slowdown(out, f->best, &r->best->row[0]);
-    } else if (f->unsimulated_count > 0) {
-        text_printf(out, "%zu of its %zu configurations were not searched", f->unsimulated_count,
+    } else if (f->unsearched_count > 0) {
+        text_printf(out, "%zu of its %zu configurations were not searched", f->unsearched_count,
                     f->member_count);
     } else if (f->open_ended != NULL) {
         text_puts(out, "not asked about beyond ");

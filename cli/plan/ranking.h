@@ -8,11 +8,13 @@
 /* The results of a search among the configurations of one strategy. */
 struct strategy_results {
     const struct outcome *best; /* the best one that was simulated; NULL: none was */
-    /* the configuration that lacks the least memory, of those that do not fit */
+    /* of the configurations that do not fit, the one that lacks the least memory; NULL: there is none */
     const struct outcome *nearest_unfit;
-    /* the configuration with the longest sequence, of those that may fit longer lengths, which were not tried */
+    /* the configuration that was tried with the longest sequence, of those for which still longer ones may fit and
+     * were not tried; NULL: there is none */
     const struct outcome *open_ended;
-    size_t member_count, slower_count, unsimulated_count;
+    /* numbers of configurations: all; those that cannot be better than the winner; those that were not searched */
+    size_t member_count, slower_count, unsearched_count;
     double rate_bound; /* a rate in tokens/s/GPU that no member exceeds */
 };
 struct strategy_results plan_strategy_results(const struct best *best, uint8_t strategy);
@@ -26,11 +28,12 @@ enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome
  * fill)". Appends " (as fast)" if the difference would be printed as 0. */
 void plan_put_slowdown(struct text *out, const struct outcome *outcome,
                        const struct outcome *winner);
-/* Appends the bytes that a device needs, and how likely they fit if that is not sure, or how much is cache if the
- * device is nearly full: "78.8 GiB (9.80 GiB of it cache)". */
+/* Appends the bytes that a device needs. If it is not sure that they fit, appends how likely they do: "78.8 GiB
+ * (fits in 8 of 10 cases)". Otherwise, if the device is nearly full, appends how much of them is cache: "78.8 GiB
+ * (9.80 GiB of it cache)". */
 void plan_put_device_bytes(struct text *out, const struct verdict *verdict);
-/* Append the options that predict a configuration (with --seq, if the length was searched for), and the command to
- * which they are added. */
+/* plan_put_base_command() appends a command without the options of a configuration. plan_put_row_options() appends
+ * these options, with --seq if the length was searched for. Both together predict the configuration. */
 void plan_put_row_options(struct text *out, const struct plan_report *report,
                           const struct outcome *outcome);
 void plan_put_base_command(struct text *out, const struct plan_report *report);
@@ -42,7 +45,8 @@ double plan_step_s(const struct outcome *outcome);
 void plan_put_unfit_reason(struct text *out, const struct outcome *outcome);
 /* Appends ", 90 % at most 6.9 s, worst 7.2 s in 8 batches" if sequences are packed from documents. */
 void plan_put_batch_spread(struct text *out, const struct outcome *outcome);
-/* Appends ", faster than the best in 2 of 8 batches" if this is so and several batches were compared. */
+/* Appends ", faster than the best in 2 of 8 batches" if the outcome was predicted on several packed batches, or ",
+ * in 1 batch" if on one. Appends nothing without documents. */
 void plan_put_batches_won(struct text *out, const struct outcome *outcome);
 
 /* Appends the rate of a strategy that lost, "310.2 tokens/s/GPU (-3.2 %; ...)", or why it has none. */

@@ -107,8 +107,8 @@ static bool have_same_split(const struct request *a, const struct request *b)
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
-/* True if, of two outcomes with the same numbers of stages and tensor ranks, a represents that split better than b: of
- * two simulated outcomes the faster does, otherwise the one that came nearer to being simulated. */
+/* Both outcomes have the same split of ranks. Returns whether a represents that split better than b: it came nearer
+ * to being simulated or, if both have the same kind, it is faster or lacks less memory. */
 static bool represents_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
@@ -204,7 +204,7 @@ static void put_strategy_line(struct text *out, const struct plan_report *r, uin
         text_puts(out, ": ");
         plan_put_row_options(out, r, f.best);
         put_loss_split(out, &r->split[strategy]);
-    } else if (f.unsimulated_count == 0 && f.open_ended == NULL && f.slower_count == 0 &&
+    } else if (f.unsearched_count == 0 && f.open_ended == NULL && f.slower_count == 0 &&
                f.nearest_unfit != NULL) {
         text_puts(out, " with ");
         request_put_options(out, &f.nearest_unfit->request);
@@ -258,8 +258,9 @@ static void put_search_request(struct text *out, const struct plan_report *r)
                     best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
 }
 
-/* Appends an upper bound of the speed of all configurations that were not simulated; or, if one that was not searched
- * may be faster than the winner, that nothing is proved. members: the configurations of the winner's strategy. */
+/* Appends a speed that no configuration exceeds that was not simulated. If one that was not searched may be faster
+ * than the winner, appends instead that nothing is proved. members: the number of configurations of the winner's
+ * strategy. */
 static void put_speed_bound(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;
@@ -279,8 +280,8 @@ static void put_speed_bound(struct text *out, const struct best *best, size_t me
                     "proof", fmax(most, left), members);
 }
 
-/* Collects the attention kernels of every strategy that has a rate, from its first such configuration. Returns the
- * winner's kernels. */
+/* Adds to *kernels, for every strategy, the attention kernels of its first configuration that has a rate. Returns
+ * the kernels of the first row of the ranking; ATTENTION_FA2 if that has no rate. */
 static enum attention_impl collect_kernels(struct kernels *kernels, const struct best *best)
 {
     size_t strategies;

@@ -9,7 +9,7 @@
 
 enum message_tag { TAG_WANT = 1, TAG_POINT, TAG_ROW, TAG_STOP };
 
-/* The longest time to wait for a worker before messages are looked for again. */
+/* For how long a rank waits for its workers before it looks for messages again. */
 enum { LOOK_EVERY_MS = 2 };
 
 /* ---- rank 0 ---- */
@@ -99,7 +99,9 @@ struct remote_worker {
     const struct launcher_calls *calls;
     struct pool pool;
     uint64_t *point_queue; /* points that rank 0 has sent and that no worker has begun */
-    size_t queued_points, asked_ranks, most_queued;
+    size_t queued_points;
+    size_t open_requests; /* requests for a point that rank 0 has not answered yet */
+    size_t most_queued;   /* the most points that are queued or requested */
     /* [points]: whether the point's process has died once; it is tried once more */
     bool *has_died_once;
     bool is_stopped;
@@ -123,7 +125,7 @@ static void receive_messages(struct remote_worker *s)
             s->is_stopped = true;
         } else {
             s->point_queue[s->queued_points++] = point;
-            s->asked_ranks--;
+            s->open_requests--;
         }
     }
 }
@@ -173,9 +175,9 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
         status = launcher_start(launcher, diag);
     while (status == STATUS_OK && (!s.is_stopped || s.pool.busy_workers > 0)) {
         struct pool_event event;
-        while (!s.is_stopped && s.queued_points + s.asked_ranks < s.most_queued) {
+        while (!s.is_stopped && s.queued_points + s.open_requests < s.most_queued) {
             s.calls->send(0, TAG_WANT, NULL, 0);
-            s.asked_ranks++;
+            s.open_requests++;
         }
         receive_messages(&s);
         while (status == STATUS_OK && s.queued_points > 0 &&
