@@ -195,8 +195,9 @@ static void set_points_header(struct points *points, bool quick, const char *dty
     points_add_header_line(points, (struct loc){0}, "dtype", dtype);
 }
 
-/* Adds the host's memory bandwidth, of which each host stream gets a share, to the header of points that the processor
- * measured: the rate of the largest plain add in its p10 time. */
+/* If the processor measured the points, adds a header line with the bandwidth of the host's memory: the bytes per
+ * second that the largest addition moved in its p10 time (the 10th percentile of its times). Adds nothing if no
+ * addition was measured. */
 static void set_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;
@@ -214,8 +215,8 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_add_header_line(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* Writes "N of COUNT" into the header of the points, how many of the planned points are measured, so that the file says
- * so even if the program ends early. */
+/* Sets the header line "points" to "N of COUNT": N points are measured, of `count` that are planned. It is called
+ * after each point, so that the file of an interrupted run says what it lacks. */
 static void set_measured_count(struct points *points, size_t count)
 {
     static const char key[] = "points";
@@ -241,9 +242,10 @@ static enum status save_points(const struct points *points, const char *path, st
 
 enum { FAILURES_IN_A_ROW = 8 };
 
-/* Measures the cases, adds their points, and saves them after each case to the file of -o, if it is given. A case that
- * does not fit into the time of --within is left out. So is a case whose step fails, which is reported on standard
- * error and counted in *failed. After FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. */
+/* Measures the cases, adds their points, and saves them after each case to the file of -o, if it is given. A case
+ * that does not fit into the time of --within is left out. So is a case whose step fails, which is reported on
+ * standard error and counted in *failed. After FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. After an
+ * interrupt, returns STATUS_OK with the points measured until then. */
 static enum status measure_points(struct points *points, const struct microbench_options *bench,
                                   const struct microbench_case *cases, size_t count, size_t *failed,
                                   const struct options *options, struct diag *diag)
@@ -269,8 +271,8 @@ static enum status measure_points(struct points *points, const struct microbench
                 name.data ? name.data : "");
         status = microbench_run(&cases[i], bench, &point, diag);
         microbench_spend_budget(&budget, guess_s, run_now_s() - begin_s);
-        /* a point whose step fails does not affect the others; but on a device that has failed many times nothing runs
-         * any more */
+        /* One failed case does not affect the others. But if FAILURES_IN_A_ROW of them fail one after the other, the
+         * device does not work any more, and the command ends. */
         if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
             fputs(diag->text, stderr);
             diag_clear(diag);
@@ -293,8 +295,8 @@ static enum status measure_points(struct points *points, const struct microbench
     return status;
 }
 
-/* Returns the file to which the rows are written: that of -o, else "-". NULL: none, since only JSON or a cluster is
- * wanted. */
+/* Returns the path to which the rows are written: that of -o, or "-" for standard output. Returns NULL, so that no
+ * rows are written, if --json or --cluster-out is given without -o. */
 static const char *points_path_option(const struct options *options)
 {
     const char *path = options_text(options, "o");
@@ -302,7 +304,8 @@ static const char *points_path_option(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* Reports how many points were measured before an interrupt. Nothing is fitted to a part of the points. */
+/* Returns the error of a command that an interrupt ended. The message says how many points were measured, and where
+ * they are or that they are lost. */
 static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {

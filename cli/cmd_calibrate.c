@@ -181,9 +181,9 @@ static enum status check_name_option(const struct options *options, struct diag 
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* Checks the options that name files to be written. --cluster-out needs --cluster, on which the new file builds; and
- * --cluster needs --cluster-out, unless there are recordings, which are predicted on it. -o needs points of a
- * device. */
+/* Checks the options that name files to be written. --cluster-out needs --cluster, on which the new file builds;
+ * this must not be a file with numbers after its name. --cluster needs --cluster-out, unless there are recordings,
+ * which are predicted on it. -o needs points of a device. */
 static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");
@@ -207,8 +207,8 @@ static enum status check_output_options(const struct session *s, struct diag *di
     return STATUS_OK;
 }
 
-/* Sets the option of the fit that depends on the cluster, if --cluster is given: whether a reduce-scatter moves as many
- * bytes as an all-reduce. */
+/* If --cluster is given, loads the cluster, and tells the fit of links whether a reduce-scatter moves as many bytes
+ * as an all-reduce on it. */
 static enum status read_cluster_of_links(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;

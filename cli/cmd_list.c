@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLUMN = 24 };
+enum { COLUMN = 24 }; /* the width of the column of names in text */
 
 static const struct option rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
@@ -129,7 +129,7 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
             activations_names[table[i].activations],
             table[i].profile,
         };
-        /* the parts are the last columns */
+        /* strategy_columns[] ends with a column for each element of part[] */
         const struct column *part_column =
             &strategy_columns[ARRAY_LEN(strategy_columns) - ARRAY_LEN(part)];
         struct text prose = {0};

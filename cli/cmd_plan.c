@@ -194,13 +194,16 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
     return status;
 }
 
-/* Returns whether the option of a choice holds for all rows of a search, which print their own. */
+/* Returns whether all rows of the ranking share the option of a choice. The options that differ are printed with
+ * each row. An alias is not shared. */
 static bool is_shared_by_rows(const struct choice_row *row)
 {
     return !row->is_alias && !choice_row_is_printed(row);
 }
 
-/* Appends the command "longhaul predict --model ..." with the options that hold for all rows. Each row has the rest. */
+/* Appends the command "longhaul predict --model ..." with the options that all rows of the ranking share. With the
+ * options of a row after it, it predicts that row. With GOAL_GPUS it has no number of GPUs, since the search finds
+ * that number. */
 static void put_shared_command(struct text *out, const struct options *options, enum plan_goal goal)
 {
     static const char *const none[] = {NULL}, *const size[] = {"nodes", "gpus", NULL};
@@ -211,8 +214,8 @@ static void put_shared_command(struct text *out, const struct options *options, 
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }
 
-/* The packed batches of the winner, as `predict` would have them: the documents of the first batch, to which the setup
- * refers, and the step times of all batches. */
+/* The packed batches of the winner. documents: those of the first batch, to which the setup's request points; times:
+ * the predicted times of the steps with each batch, if there are several batches. */
 struct winner_batches {
     struct documents documents;
     struct arena arena;
@@ -250,7 +253,8 @@ static void winner_batches_release(struct winner_batches *b)
     arena_release(&b->arena);
 }
 
-/* Predicts the winner again, to write its traces and its page. brief: the report does not suggest what to try next. */
+/* Predicts the winner again, and writes its traces, plan.json and its page to the folder of -o. brief: no
+ * alternative is searched that the report could suggest. */
 static enum status write_winner(const struct options *options, struct setup *setup,
                                 const struct plan_report *search, bool brief, struct diag *diag)
 {
@@ -438,7 +442,7 @@ static enum status check_probability_option(const struct options *options, struc
                       probability);
 }
 
-/* Checks that --only, --emit and --emit-winner go together, and with --longest. */
+/* Refuses combinations of --only, --emit, --emit-winner and --longest that contradict each other. */
 static enum status check_framework_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "emit-winner") && !options_given(options, "emit"))

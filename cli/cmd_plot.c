@@ -176,7 +176,8 @@ static enum status plot_memories(struct figure *f, const char *const *path, size
     return status;
 }
 
-/* Appends "llama3-8b on dgx-h100, ulysses": what a prediction is of, as far as it says so. */
+/* Appends the model, the cluster and the strategy of a prediction: "llama3-8b on dgx-h100, ulysses". Those that its
+ * JSON lacks are left out. */
 static void put_subject(struct text *out, struct json_node root)
 {
     static const char *const keys[] = {"model", "cluster", "strategy"};
@@ -366,7 +367,8 @@ static bool has_extension(const char *path)
     return *name != '\0' && strchr(name + 1, '.') != NULL;
 }
 
-/* Refuses a path that is probably not meant as a folder. */
+/* Refuses a path that is not a folder and has an extension, since it is probably meant as a file, or that exists.
+ * Any other path is a folder that may be created. */
 static enum status check_figure_folder(const char *path, struct diag *diag)
 {
     if (path_is_folder(path))

@@ -217,7 +217,7 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
-/* Appends the first warning among the notes, without its line end, for the report, which shows it too. */
+/* Appends the text of the first warning among the notes, without its line end. The report shows this text, too. */
 static void put_first_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";
@@ -226,8 +226,8 @@ static void put_first_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* Returns whether a search for the best layout keeps a choice: it is about the work itself, its number formats or the
- * code that computes it. */
+/* Returns whether the command of `plan` that is proposed keeps the option of a choice. It drops the options of the
+ * layout, since `plan` searches for the layout. */
 static bool is_kept_by_search(const struct choice_row *row)
 {
     return row->subject != CHOICE_LAYOUT;

@@ -73,8 +73,8 @@ static enum status page_of_rows(struct page *page, const char *path, const char 
     return status;
 }
 
-/* Appends the path of the page if -o is not given: in the folder that is read, or in the folder of the file that is
- * read; "-" if that is standard input. */
+/* Appends the path of the page for a command without -o: report.html in the folder that is read, or the path of the
+ * file that is read with .html as its extension. If standard input is read, the path is "-", standard output. */
 static void put_default_page_path(struct text *out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COLUMN = 24 };
+enum { COLUMN = 24 }; /* the width of the column of names in text */
 
 static const struct option rows[] = {
     {.name = "list",
@@ -45,7 +45,8 @@ const struct option_set reproduce_options = {"reproduction", rows, ARRAY_LEN(row
 
 /* ---- --list ---- */
 
-/* Returns the row of an entry in the table of states that ships with the program; SIZE_MAX: it has none. */
+/* Returns the row of an entry in the table of states, traces/published/reproduced.csv, which says how well the
+ * predictions of each entry matched when the program was made; SIZE_MAX: the table has no such row. */
 static size_t find_state_row(const struct table *states, const char *name)
 {
     size_t column = table_find_column(states, "name");

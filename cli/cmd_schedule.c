@@ -149,7 +149,7 @@ static void print_verify_json(struct text *out, const struct ir *ir,
 }
 
 /* Returns the limits for the verifier: the usable bytes of a device, if a cluster is named whose devices have a
- * limit. */
+ * limit; otherwise no limit. */
 static struct verify_limits verify_limits_of(const struct setup *setup)
 {
     struct verify_limits limits = {0};

@@ -76,7 +76,7 @@ static enum status check_option_conflicts(const struct options *options, struct 
     return STATUS_OK;
 }
 
-/* Returns how a sweep ended whose rows went to standard output (sweep_summary_verdict()). */
+/* Returns the verdict of a sweep whose rows went to standard output: that of sweep_summary_verdict() for these rows. */
 static enum status verdict_of_printed_rows(const struct sweep_journal *journal, struct diag *diag)
 {
     struct text text = {0};
@@ -94,8 +94,9 @@ static enum status verdict_of_printed_rows(const struct sweep_journal *journal, 
     return status;
 }
 
-/* Ends a sweep whose rows are all in the journal, some perhaps from an earlier run: writes them and the summary. Ends a
- * part of a sweep (--part) by a line that says that it is done. */
+/* Ends a sweep whose points are all predicted. For a part of a sweep (--part), prints a line that says where its
+ * rows are. For a whole sweep, writes the rows in the order of the grid, unless an earlier run wrote them; prints
+ * the summary if they are in a file; and returns the verdict. */
 static enum status finish_sweep(struct sweep_journal *journal, const struct sweep_options *sweep,
                                 const struct options *options, struct diag *diag)
 {

@@ -193,8 +193,8 @@ static enum status apply_filter(struct measurement_sets *data, const struct row_
     return status;
 }
 
-/* Drops rows of layouts (METRIC_LAYOUT) that no row of a longest length in `figures` needs: its length is searched over
- * the layouts of its group. */
+/* Drops the rows of METRIC_LAYOUT in whose group no row of `figures` is a longest length. Such a row only gives a
+ * layout that the search for the longest lengths of its group tries. */
 static void keep_needed_layouts(struct external_runs *figures)
 {
     size_t kept = 0;
@@ -268,8 +268,9 @@ static enum status save_results(const struct validation *v, const struct externa
     return status;
 }
 
-/* Appends the errors of whole steps, of figures and of measured steps, with the intervals that the program would have
- * given for them, and how often its probabilities of fitting hold. */
+/* Appends the errors of whole steps: published figures and measured steps. Appends also how many of them lie inside
+ * the intervals that the program gives, and how often a step fits that was predicted to fit with a certain
+ * probability. */
 static enum status print_step_errors(struct text *out, const struct validation *v,
                                      const struct external_validation *steps,
                                      const struct residuals *runs, struct diag *diag)

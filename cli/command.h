@@ -84,7 +84,8 @@ extern const struct option_set compare_options, sweep_options, plot_options, rep
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 
-/* The tables that `list` prints: names with summaries, and those whose rows have more. */
+/* The tables that `list` prints. LIST_SUMMARIES has a name and a summary in each row, and serves several lists; the
+ * others have more columns. */
 enum {
     LIST_SUMMARIES,
     LIST_STRATEGIES,

@@ -58,7 +58,8 @@ static const struct command *first_command_with_set(const struct option_set *set
     return NULL;
 }
 
-/* Appends ", but for --scope": the options of a set, printed with another command, that this command refuses. */
+/* Appends ", but for --scope": the options of a set that this command refuses. The options of the set are printed
+ * with another command. */
 static void put_refused_options(struct text *out, const struct command *command,
                                 const struct option_set *set)
 {

@@ -24,11 +24,12 @@ void command_print_notes(const struct diag *note);
  * end the program, so that the calling shell sees the cause. */
 void command_end_if_interrupted(const struct diag *diag);
 
-/* Appends the versions of the program and of the libraries that it runs with, for which it loads the simulator. */
+/* Appends the version of the program, of SimGrid and of GSL, a line each. Loads the module of the simulator, which
+ * knows that of SimGrid. */
 enum status command_print_version(struct text *out, struct diag *diag);
 
-/* Appends on one line what distinguishes a build from others, for files of answers (base/answer_file.h): the versions,
- * and a digest of the files of the program and of the simulator, which it loads. */
+/* Appends a line that differs between builds, for files of answers (base/answer_file.h): the versions, and a digest
+ * of the files of the program and of the simulator's module. Loads that module. */
 enum status command_put_build_id(struct text *out, struct diag *diag);
 
 #endif

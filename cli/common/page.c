@@ -155,8 +155,8 @@ void page_begin_table(struct page *page, const char *details, const char *const 
     page->table_is_folded = details != NULL;
 }
 
-/* A cell with more bytes gets a least width, so that it is not squeezed into a column of single words; on a narrow
- * screen the table is then scrolled. */
+/* A cell of words with more bytes than this gets a least width. Otherwise a browser would squeeze it into a column
+ * of single words. On a narrow screen the table is then scrolled. */
 enum { LONG_CELL = 40 };
 
 void page_cell_words(struct page *page, const char *text)

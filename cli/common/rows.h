@@ -71,7 +71,8 @@ struct rows {
     const struct column *column;
     size_t column_count,
         filled_columns; /* number of columns, and of those that are filled in this row */
-    /* the rows of which these fill a column COLUMN_ROWS or COLUMN_SINGLE_ROW; NULL: none */
+    /* the rows of the other table, of which these rows fill one column (COLUMN_ROWS or COLUMN_SINGLE_ROW); NULL:
+     * they fill no column */
     struct rows *outer_rows;
     /* the key of a JSON member that is a single row, not an array of rows; NULL: there may be many rows */
     const char *single_row_key;
@@ -95,8 +96,8 @@ void rows_begin_single(struct rows *rows, const char *key, const struct row_tabl
 /* Fills a column SINGLE_ROW: begins a single row of another table, which rows_end(inner) ends. */
 void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table);
 
-/* Fills a column OBJECT. What is put into rows->json between the two calls are the members of the object; if that is
- * NULL, nothing is to be put. */
+/* Begin and end a column OBJECT. Between the two calls the caller writes the members of the object to rows->json. If
+ * rows->json is NULL, it writes nothing. */
 void rows_begin_object(struct rows *rows);
 void rows_end_object(struct rows *rows);
 

@@ -28,7 +28,7 @@ static enum status find_columns(struct error_columns *c, const struct table *tab
     return status;
 }
 
-/* Returns whether a row has both numbers, and both are above 0. */
+/* Reads the measured and the predicted number of a row. Returns false unless the row has both, and both are above 0. */
 static bool read_both_values(const struct table *table, const struct error_columns *c, size_t row,
                              double *measured, double *predicted)
 {
@@ -37,7 +37,8 @@ static bool read_both_values(const struct table *table, const struct error_colum
            *predicted > 0;
 }
 
-/* Returns the metric for which most rows have both numbers. */
+/* Returns the metric of the most rows that have both numbers; NULL: no row has both. Only the first METRICS_MAX
+ * metrics are counted. */
 static const char *most_frequent_metric(const struct table *table, const struct error_columns *c)
 {
     const char *metric[METRICS_MAX];
@@ -61,7 +62,8 @@ static const char *most_frequent_metric(const struct table *table, const struct 
     return count > 0 ? metric[most] : NULL;
 }
 
-/* Appends a title such as "mfu: 30 rows, mean error 3.0 % of the 28 that count". */
+/* Appends a title such as "mfu: 30 rows, mean error 3.0 % of the 28 that count". sum: the sum of the absolute errors
+ * of the `counted` rows. */
 static void put_title(struct text *out, const char *metric, size_t rows, size_t counted, double sum)
 {
     text_printf(out, "%s: %zu row%s", metric, rows, rows == 1 ? "" : "s");
@@ -73,7 +75,8 @@ static void put_title(struct text *out, const char *metric, size_t rows, size_t 
         text_printf(out, " of the %zu that count%s", counted, counted == 1 ? "s" : "");
 }
 
-/* Appends the label of an axis: "mfu by the convention of its source (fraction)". */
+/* Appends the label of an axis, "mfu by the convention of its source (fraction)". Sources count the flops of MFU
+ * differently. */
 static void put_metric_label(struct text *out, const char *metric, const char *unit)
 {
     text_printf(out, "%s%s (%s)", metric,

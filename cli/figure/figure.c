@@ -77,9 +77,9 @@ void figure_put_subject(struct text *title, const struct trace *trace)
         text_printf(title, "%s%s", model != NULL || cluster != NULL ? ", " : before, strategy);
 }
 
-/* Sizes in points, as the scripts draw them. KEY_LINE: the height of a line of the key; KEY_AROUND: the height of what
- * is above and below the key; KEY_LETTER: the width of a letter of the key; LINES_WIDE: the width of what is beside
- * it. */
+/* Sizes in points, as the scripts draw them. KEY_LINE: the height of a line of the key; KEY_AROUND: the height of
+ * the figure above and below the key; KEY_LETTER: the width of a letter of the key; LINES_WIDE: the width of the
+ * figure without the letters of the key. */
 enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
 
 void figure_set_series(struct figure *figure, const char *const *name, size_t count)
@@ -140,8 +140,9 @@ static enum status put_gnuplot_program(struct text *out, const struct figure *fi
 
 /* ---- gnuplot ---- */
 
-/* The files through which data go to gnuplot and come back. They have no names, and exist only as long as some process
- * has them open, so that an interrupt leaves no file. gnuplot opens them by their descriptors. */
+/* The files through which data go to gnuplot and come back. They have no names, and exist only as long as some
+ * process has them open, so that an interrupt leaves no file. The values are the descriptors under which gnuplot has
+ * the files. */
 enum gnuplot_file {
     CHANNEL_PROGRAM,
     CHANNEL_PICTURE,
@@ -207,8 +208,9 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     return STATUS_OK;
 }
 
-/* Returns the last line of gnuplot's messages, or says what is known if it wrote none. drawn: the bytes of the picture.
- * The lines before the last one show the line of gnuplot's program. */
+/* Returns the last line of gnuplot's messages, which says what is wrong; the lines before it quote gnuplot's
+ * program. If there is no message, says whether the picture was cut off. drawn: the bytes of the picture. The
+ * function shortens *words. */
 static const char *last_message_line(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)

@@ -60,7 +60,8 @@ void figure_set_number(struct figure *figure, const char *name, double value);
 /* Appends a name to a list that a script reads: names are separated by blanks, and '_' is a blank in a name. */
 void figure_put_list_name(struct text *list, const char *name);
 
-/* Appends ": llama3-8b on dgx-h100, ulysses hp=8 dp=1", as far as the trace says what it is of. */
+/* Appends the model, the cluster and the strategy of the trace's header: ": llama3-8b on dgx-h100, ulysses hp=8
+ * dp=1". Those that the header lacks are left out. */
 void figure_put_subject(struct text *title, const struct trace *trace);
 
 /* The largest number of series in a figure: plots/common.gp has that many combinations of colour, dash and mark. */
@@ -85,8 +86,8 @@ struct figure_options {
     const char *op_window;
     long rank;               /* the rank of a trace whose rows are drawn */
     const char *memory_name; /* which memory is drawn: "hbm" */
-    /* a memory figure shows the bytes that the verdict counts besides buffers, too; its rank is the one that needs the
-     * most */
+    /* A memory figure shows a line at the bytes that a GPU needs, which are more than those of its buffers. It may
+     * be set only if `rank` is the rank that needs the most. */
     bool shows_needed_bytes;
     struct figure_range y_range; /* the shown part of the y axis, in the units of its label */
     bool is_y_log;
@@ -98,7 +99,7 @@ struct figure_options {
 /* Sets the script's variable y_log, and y_low and y_high if the options give them. */
 void figure_set_y_axis(struct figure *figure, const struct figure_options *wanted);
 
-/* Each function fills an all-zero *figure. Release it even after an error. */
+/* Each of these functions makes one kind of figure: it fills an all-zero *figure. Release it even after an error. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_pipeline(struct figure *figure, const struct trace *trace,

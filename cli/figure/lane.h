@@ -20,8 +20,9 @@ struct lane {
 };
 void lane_release(struct lane *lane);
 
-/* Adds the part of a span that is inside the window and after the end of the span before. A span that follows one of
- * its colour nearly at once makes that one longer. Spans must be added in the order of their starts. */
+/* Adds the part of a span that is inside the window and after the end of the span before. If the span before has the
+ * same colour, and almost no time lies between the two, that span is made longer instead. Spans must be added in the
+ * order of their starts. */
 void lane_add_span(struct lane *lane, const struct figure_window *window, double start_s,
                    double end_s, uint8_t colour);
 

@@ -18,6 +18,7 @@ enum { CATEGORIES_MAX = 32 };
 
 #define GIB (1024.0 * 1024 * 1024)
 
+/* A state of a memory: the bytes of each category. */
 struct memory_levels {
     uint16_t category[CATEGORIES_MAX];
     double bytes[CATEGORIES_MAX];
@@ -61,8 +62,8 @@ static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t ran
            strcmp(trace->labels[trace->memory.memory[row]], memory) == 0;
 }
 
-/* An interval that is too short to show all states of memory in it. Only its fullest state and its last one are
- * drawn. */
+/* An interval that is too short to show all states of memory in it. It is drawn as two states, the fullest and the
+ * last one. */
 struct drawn_interval {
     bool has_change;
     double start_s, last_s;
@@ -81,8 +82,9 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
     put_level(d, &slot->last, until_s);
 }
 
-/* Adds the state of memory from time_s on. It is drawn when a later state is too far away to be drawn as one with it.
- * time_s is not after the end of the window. */
+/* Adds the state of memory from time_s on, which must not be after the end of the window. States that are close
+ * together (FINEST) are collected in *slot. When a state comes that is too far from the first of them, they are
+ * drawn, and it begins a new interval. */
 static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
                                    const struct memory_levels *levels, double time_s)
 {
@@ -101,8 +103,9 @@ static void add_levels_to_interval(const struct level_drawing *d, struct drawn_i
     slot->last_s = time_s;
 }
 
-/* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. Of each interval of
- * FINEST only the fullest state and the last one are drawn. Returns the bytes of the fullest state in the window. */
+/* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
+ * close together (FINEST) are drawn as two, the fullest and the last one. Returns the bytes of the fullest state in
+ * the window. */
 static double put_levels(const struct level_drawing *d, const struct trace *trace, uint32_t rank,
                          const char *memory, struct memory_levels *levels)
 {
@@ -134,7 +137,7 @@ static double put_levels(const struct level_drawing *d, const struct trace *trac
 }
 
 /* Finds the categories of a memory of a rank, at most CATEGORIES_MAX of them, the most bytes of each, and the end of
- * the step. It is an error if the trace has none. */
+ * the step. It is an error if the trace has no row of that memory and rank. */
 static enum status find_largest_levels(struct memory_levels *levels, double most[CATEGORIES_MAX],
                                        double *end_s, const struct trace *trace, uint32_t rank,
                                        const char *memory, struct diag *diag)
@@ -165,7 +168,8 @@ static enum status find_largest_levels(struct memory_levels *levels, double most
     return STATUS_OK;
 }
 
-/* Leaves out categories that would be thinner than a line. */
+/* Leaves out categories that would be thinner than a line: those with less than 1/500 of the most bytes of a
+ * category. */
 static void drop_thin_categories(struct memory_levels *levels, const double most[CATEGORIES_MAX])
 {
     double all = 0;
@@ -201,8 +205,8 @@ static double header_gib(const struct trace *trace, const char *name, const char
     return bytes / GIB;
 }
 
-/* Sets the variables that the scripts of both figures need. top: the most GiB that are drawn; limit: the usable GiB, 0
- * if not known. */
+/* Sets the variables that the scripts of both figures need. top: the most GiB that the figure shows; limit: the
+ * usable GiB, which are drawn as a line; 0: they are not known. */
 static void set_common_variables(struct figure *figure, const char *memory, double top,
                                  double limit, const struct figure_options *wanted,
                                  const char *title)

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The classes of boxes, in the order of the script's colours. The classes of a second chunk of layers are lighter. */
+/* The classes of boxes, in the order of the script's colours. A class that ends in OTHER is the same work on other
+ * layers, in a lighter colour (box_class_of()). */
 enum box_class {
     BOX_FORWARD = 1,
     BOX_FORWARD_OTHER,
@@ -177,9 +178,10 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
     return piece;
 }
 
-/* Returns the class of a box. On a stage with one chunk of layers, that chunk is dark, and a chunk of another stage
- * that it computes is light. On a stage with several, they are dark and light alternately, in the order in which units
- * first pass through them: `seen`, to which a new chunk is added. */
+/* Returns the class of a box, whose colour is dark or light. If each stage has one chunk of layers, that chunk is
+ * dark, and a chunk of another stage that the stage computes is light. If stages have several chunks, they are dark
+ * and light in turn, in the order in which units first pass through them. *seen has the chunks in that order, and
+ * gets a chunk that it lacks. */
 static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
                             const struct stage_box *piece, struct stage_chunks *seen)
 {

@@ -57,8 +57,9 @@ size_t sweep_axis_index(const struct sweep_axis *axis, const char *text);
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 
-/* The lines over axis x. There is a line for each combination of values of the other varying axes that has a number in
- * column y of any row. If there are more than FIGURE_SERIES_MAX lines, the error says which values to leave out. */
+/* The lines over axis x: one for each combination of values of the other varying axes. A combination has a line only
+ * if one of its rows has a number in column y. More than FIGURE_SERIES_MAX lines are an error, which says which
+ * values to leave out. */
 struct sweep_series {
     /* "strategy=fpdt zero=3"; the text is in the view's arena */
     const char *name[FIGURE_SERIES_MAX];

@@ -9,7 +9,7 @@
 
 enum { LANES_MAX = 32 };
 
-/* The colours of boxes. Each kind of work has one. The names below are in the same order. */
+/* The colours of boxes. Each kind of work has one. */
 enum colour {
     COLOUR_ATTENTION = 1,
     COLOUR_MATMUL,
@@ -187,8 +187,8 @@ static struct message_times message_of_row(const struct trace *trace, size_t row
                                   trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
-/* Returns an array on the heap with an element for each message, sorted for message_begin_s(), and sets *count
- * to their number. start_s of a message is the start of the rank that arrives last, for which the others wait. */
+/* Returns an array on the heap with an element for each message, in the order of compare_messages(), and sets *count
+ * to their number. start_s of a message is the latest start of its rows, for which its other ranks wait. */
 static struct message_times *find_messages(const struct trace *trace, size_t *count)
 {
     struct message_times *message = heap_alloc(trace->ops.count + 1, sizeof *message);

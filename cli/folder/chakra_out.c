@@ -178,7 +178,8 @@ static void put_communication(struct text *node, const struct chakra_writer *w, 
         put_attr(node, "comm_type", ATTR_INT64, (uint64_t)collective_of(kind));
         return;
     }
-    /* the receiving half has its peer on the other side */
+    /* a shift sends to the rank that is `by` ranks after this one, and receives from the rank that is `by` ranks
+     * before it */
     int64_t by = kind == WORK_SHIFT && receives ? -work->p2p.by : work->p2p.by;
     uint32_t peer = peer_rank(w, work, by);
     put_attr(node, "comm_src", ATTR_INT64, receives ? peer : w->rank);
