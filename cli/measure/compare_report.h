@@ -17,7 +17,7 @@ struct compare_report {
     /* the programs that wrote the two traces; NULL: not known */
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
-    const char *joined_ops; /* measured ops that the op before them computed; NULL: none */
+    const char *joined_ops; /* the measured work that the op before it computed, too; NULL: none */
     int shown_groups;       /* the groups that are shown, enum compare_by; -1: all */
     size_t listed_ops;      /* how many ops are listed */
     bool shows_all;         /* every table and row is printed, not only one screen */

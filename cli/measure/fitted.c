@@ -52,8 +52,8 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
     return status;
 }
 
-/* If the spread of the points shows that other programs disturbed them, adds advice after the messages about refused
- * fits. */
+/* If the spread of the points shows that other programs disturbed them, adds a note that advises what to do. It
+ * follows the messages about refused fits. */
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_p90_over_p10_of_all(&fitted->points);
@@ -118,8 +118,8 @@ static const char *file_stem(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* True if a fit was given up because other programs disturbed its measurement. A file that has the base's numbers
- * instead is still a result then. */
+/* Returns whether the fit of one of the families was given up because other programs disturbed its points. The file
+ * then has the numbers of the base for that family, and is written even if no fit was accepted. */
 static bool was_measurement_disturbed(const struct calibrate_fallback *fallback, size_t count)
 {
     bool found = false;
@@ -152,7 +152,7 @@ static enum status note_file_not_written(const char *path, struct diag *diag)
     return STATUS_NO;
 }
 
-/* Notes that a part of the file has the numbers of the base, if fits were refused. */
+/* Notes that some numbers of the file are those of the base, if fits were refused. */
 static void note_base_numbers(const char *path, const char *base,
                               const struct calibrate_fallback *fallback, size_t count,
                               struct diag *diag)
@@ -166,8 +166,9 @@ static void note_base_numbers(const char *path, const char *base,
                   base);
 }
 
-/* Returns the path of the file of points next to a device file, "mine.points.csv" for "mine.json"; NULL: there are
- * no points that a device file could name. */
+/* Returns the path of the file of points that is written next to a device file, "mine.points.csv" for "mine.json".
+ * Returns NULL if none is written: there is no points_source, or no point measures a matrix product or attention,
+ * for whose shapes the file is read. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
     bool shapes = false;
@@ -196,7 +197,8 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     calibration_print_device(&fitted->device_fit, name, fitted->base_name, note, out);
     struct device_cost again;
     enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
-    /* the text could be checked only without the points, whose file is not written yet */
+    /* cost_parse() would read the file of points, which is not written yet. So the text is checked without the name
+     * of that file, and made again with it. */
     if (status == STATUS_OK && points != NULL) {
         const char *slash = strrchr(points, '/');
         fitted->device_fit.points_file = slash != NULL ? slash + 1 : points;
@@ -210,7 +212,8 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     return status;
 }
 
-/* Returns a path as the cluster's file has to name it: relative to that file's folder, or in full. */
+/* Returns the path by which the cluster's file names another file: its name if both are in one folder, otherwise its
+ * full path. device NULL: returns NULL. */
 static const char *path_from_cluster(struct arena *arena, const char *cluster, const char *device)
 {
     if (device == NULL || device[0] == '/')

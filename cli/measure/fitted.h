@@ -19,20 +19,23 @@ struct fitted {
     struct link_calibration link_fit;
     bool has_device, has_links; /* there are points of the device, and points of links */
     struct text refusals;       /* messages about refused fits of links that were not requested */
-    /* the source of the points, which a device file states together with the name of a file of points (docs/costs.md,
-     * "Measured points"); NULL: the device file names no file of points */
+    /* the source of the points, which the device file states if it names a file of points (docs/costs.md, "Measured
+     * points"); NULL: it names none */
     const char *points_source;
 };
 
 void fitted_release(struct fitted *fitted);
 
-/* Finds whether there are points of the device and of links. Drops messages and copies of fewer than min_bytes. */
+/* Drops the points of links, which are messages and copies, with fewer than min_bytes. Sets has_device and has_links
+ * by the points that are left. */
 void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything for which there are points. base: the device preset that gives the numbers that were not measured;
- * NULL: that of the processor, if its backend measured the points, else an error. A refused fit of links is only
- * reported; but if `links` is set, or if there is nothing else to fit, STATUS_NO is returned. name: the points' name in
- * messages. */
+/* Fits everything for which there are points. base: the name of the device preset that gives the numbers that were
+ * not measured; NULL: cpu-generic if the cpu backend measured the points, else an error. name: the name of the
+ * points in messages.
+ *
+ * Returns STATUS_NO, with messages, if a fit of the device is refused. A refused fit of links has the same effect if
+ * `links` is set or if there are no points of the device. Otherwise its message is only added to `refusals`. */
 enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
                               struct diag *diag);
 void fitted_put_report(const struct fitted *fitted, struct text *out);
@@ -42,15 +45,16 @@ struct fitted_files {
     const char *device_path; /* the device file */
     /* the name of the device; NULL: its file's name without ".json" */
     const char *device_name;
-    /* a cluster file: the preset `base_preset` with the measured links and the device of `device_path` */
+    /* the cluster file: the preset `base_preset` with the measured links and the device of `device_path` */
     const char *cluster_path;
     const char *base_preset;
 };
-/* Writes the files and, if the device file names one, its file of points; if one cannot be written, none is. A file for
- * which no fit succeeded is left out: a note says so, and STATUS_NO is returned. It is written nevertheless, with the
- * numbers of the preset that it builds on, if other programs disturbed the measurement of a fit. Other numbers whose
- * fit was refused are those of that preset, too, with a note. Call it after fitted_fit_points() returned STATUS_OK or
- * STATUS_NO, with a device_path only if fitted->has_device. */
+/* Writes the files and, if the device file names one, its file of points. If one of them cannot be written, none is.
+ * Call it after fitted_fit_points() returned STATUS_OK or STATUS_NO, with a device_path only if has_device.
+ *
+ * A file is left out if none of its fits was accepted: a note says so, and STATUS_NO is returned. But it is written
+ * if other programs disturbed the points of a refused fit, which only --despite-noise allows. In a file that is
+ * written, the numbers of refused fits are those of the preset on which it builds. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

@@ -27,11 +27,12 @@ void recorded_add_path(struct recorded_steps *recorded, const char *path);
 enum status recorded_add_points(struct recorded_steps *recorded, const struct options *options,
                                 struct points *points, struct diag *diag);
 
-/* Appends the line "recorded", on the recordings, the line "strays", on recorded work that the schedule does not have,
- * and the notes. */
+/* Appends a line "recorded" about the recordings, a line "strays" about recorded work that the schedule does not
+ * have, if there is any, and the notes. Appends nothing if no recording was read. */
 void recorded_put_report(const struct recorded_steps *recorded, struct text *out);
 
-/* Returns the name of the device preset from which the numbers come that were not measured. */
+/* Returns the name of the device preset that gives the numbers that were not measured: cpu-torch for recordings of a
+ * processor, otherwise the costs of the prediction. */
 const char *recorded_device_preset(const struct recorded_steps *recorded);
 
 #endif

@@ -177,7 +177,8 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
         .exec =
             {
                 .backend = options_text(o, "backend"),
-                /* only for a file without a model; measured times do not depend on these numbers */
+                /* the epsilon of norms and the base of RoPE for a schedule file without --model; measured times do
+                 * not depend on them */
                 .model = {1e-5, 1e4},
                 .adamw = {.lr = options_number(o, "lr"),
                           .beta1 = 0.9,

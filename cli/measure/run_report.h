@@ -12,8 +12,9 @@
 
 #include <stdint.h>
 
-/* Fills column[] for the table of `run --check`, the tensor and the error of each of its parts, and returns the table,
- * which is valid as long as column[] is. width: the width of the first column in text. */
+/* Fills column[] for the table of `run --check`: a column for the name of a tensor, and one for its error in each
+ * part that is checked (enum reference_check_part). Returns the table, which is valid as long as column[] is. width:
+ * the width of the first column in text. */
 enum { RUN_CHECK_COLUMNS = 1 + REFERENCE_CHECK_PART_COUNT };
 struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width);
 

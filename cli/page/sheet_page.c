@@ -85,7 +85,8 @@ static void put_row(struct page *page, struct json_node block, enum sheet_kind k
     page_end_row(page);
 }
 
-/* Appends one block of the sheet; rows of tables and figures side by side are appended elsewhere. */
+/* Appends a block that is a verdict, a warning, a command or a text. Blocks of other kinds are appended by
+ * put_blocks_of_kind(). */
 static void put_block(struct page *page, struct json_node block, enum sheet_kind kind)
 {
     if (kind == SHEET_VERDICT)

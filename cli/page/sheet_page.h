@@ -12,7 +12,7 @@ size_t sheet_page_section_count(struct json_node answer);
 /* Returns the kind of section number `number`, from 0, of the answer. An unknown name counts as SHEET_ANSWER. */
 enum sheet_section sheet_page_section(struct json_node answer, size_t number);
 
-/* Returns the text of the answer's line with a label; "": there is none. */
+/* Returns the text of the line `label` in the first section of the answer; "": there is no such line. */
 const char *sheet_page_line_text(struct json_node answer, const char *label);
 
 /* Appends the heading of a section, if it has one. */

@@ -129,7 +129,8 @@ static void put_polygon_points(struct text *out, const char *at)
     text_putc(out, 'z');
 }
 
-/* Appends path data of gnuplot ("M x,y L x,y ...") in a shorter form, up to the first other command. */
+/* Appends path data of gnuplot, "M x,y L x,y ...", in a shorter form. From the first other command on, it appends
+ * them unchanged. */
 static void put_path_data(struct text *out, const char *at, const char *end)
 {
     struct svg_line line = {.out = out};
@@ -186,7 +187,8 @@ static void end_open_path(struct svg_writer *w)
     w->path.size = 0;
 }
 
-/* Adds a polygon to the open path. If their colours differ, the path is ended first and another one begins. */
+/* Adds a polygon to the open path. If the path has another colour than the polygon, it is ended first, and the
+ * polygon begins another path. */
 static void put_polygon(struct svg_writer *w, const char *tag)
 {
     struct text fill = {0};
@@ -250,16 +252,16 @@ static const char *skip_blank(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* The groups that are open, outermost first. Of a group inside GROUPS_MAX others only the elements are kept, without
- * its tags. */
+/* The groups that are open, outermost first. If more than GROUPS_MAX are open, the tags of the inner ones are left
+ * out, and only their elements are written. */
 enum { GROUPS_MAX = 64 };
 struct open_groups {
     size_t depth;
-    bool is_written
-        [GROUPS_MAX]; /* false: the group had no attributes left, so that neither of its tags is written */
+    bool is_written[GROUPS_MAX]; /* whether both tags of the group are written (begin_group()) */
 };
 
-/* Begins the group whose tag is at [at, end). The tag is written only if it says how the group's elements look. */
+/* Begins the group whose tag is at [at, end). The tag is written only if it says how the group's elements look.
+ * *groups notes whether it was, for end_group(). */
 static void begin_group(struct svg_writer *w, struct open_groups *groups, const char *at,
                         const char *end)
 {
@@ -290,8 +292,9 @@ static void end_group(struct svg_writer *w, struct open_groups *groups)
     }
 }
 
-/* Writes the element, or the tag of a group, that begins at `at`, and returns the place after it. The title, the
- * description, the background and empty groups are left out, since the page has its own. */
+/* Writes the element, or the tag of a group, that begins at `at`, and returns the place after it. Leaves out empty
+ * groups, and the title, the description and the background of the drawing, since the page has a caption and a
+ * background of its own. */
 static const char *put_element(struct svg_writer *w, struct open_groups *groups, const char *at)
 {
     const char *end = tag_end(at), *next = skip_blank(end);

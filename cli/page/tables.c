@@ -13,6 +13,7 @@
 
 /* ---- sweep ---- */
 
+/* Returns the number of distinct values of a column, counted only up to 2. */
 static size_t count_distinct_values(const struct table *table, size_t column)
 {
     size_t count = 0;
@@ -113,7 +114,8 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
     return status;
 }
 
-/* Puts the cell that marks the fastest point: of all, or of those of its length, model and other axes of work. */
+/* Appends a cell "fastest" if the row is the fastest point of its workload. If there are several workloads, the cell
+ * also names the workload. Appends an empty cell otherwise. */
 static void put_fastest_cell(struct page *page, const struct table *sweep,
                              const struct sweep_summary *s, size_t row)
 {
@@ -130,7 +132,8 @@ static void put_fastest_cell(struct page *page, const struct table *sweep,
     text_release(&text);
 }
 
-/* Appends the cell that says why a point has its status, and, if its costs are extrapolated, why. */
+/* Appends a cell with the reason for a point's status. If a part of its compute time that matters has extrapolated
+ * costs, the cell also says how much, and why. */
 static void put_reason_cell(struct page *page, const struct table *sweep,
                             const struct sweep_summary *s, size_t row)
 {
@@ -187,8 +190,8 @@ static void put_points(struct page *page, const struct table *sweep, const struc
     free((void *)heads);
 }
 
-/* Appends a warning if costs are extrapolated at some points: at how many, and for which share of compute time at
- * most. */
+/* If costs are extrapolated at some points, appends a warning with the number of these points and the largest share
+ * of compute time at one of them. */
 static void put_extrapolation(struct page *page, const struct table *sweep)
 {
     size_t column = table_find_column(sweep, "extrapolated_share"), points = 0;
@@ -310,7 +313,7 @@ static size_t sum_metrics(const struct table *t, const struct validated_columns 
     return count;
 }
 
-/* True if a row is shown and not counted: "ok: why". */
+/* Returns whether a row is shown and not counted. Its status is "ok: " and the reason. */
 static bool is_shown_but_not_counted(const struct table *t, const struct validated_columns *c,
                                      size_t row)
 {

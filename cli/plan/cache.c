@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* These options are part of the key of each configuration, so plans that differ only in them share results. */
+/* These options differ between the configurations of a search, so each result is kept under a key that contains
+ * them. They are left out of the digest of the question: plans that differ only in them share results. */
 static const char *const of_configurations[] = {"strategy", "seq", "batch", "nodes", "gpus"};
 
-/* Continues the digest `files` with the options that were given and that describe the model, the machine, the documents
- * and the choices, and returns it. own: the options of the command itself, which are left out. */
+/* Continues the digest `files` with the options that describe the model, the machine, the documents and the choices,
+ * as far as they were given, and returns it. own: the set of options that only `plan` has, which are left out. */
 static uint64_t question_digest(const struct options *options, const struct option_set *own,
                                 uint64_t files)
 {
@@ -32,8 +33,8 @@ static uint64_t question_digest(const struct options *options, const struct opti
     return question;
 }
 
-/* Sets *path to "DIR.cache", without slashes at the end of DIR. If DIR has no name, such as "..", its path is found
- * first. */
+/* Sets *path to "DIR.cache", without slashes at the end of DIR. If DIR does not end in a name, as in "..", its
+ * absolute path is taken. */
 static void set_cache_path(struct text *path, const char *folder)
 {
     const char *name = strrchr(folder, '/');

@@ -11,15 +11,15 @@
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
 
-/* Tables of `plan --json` that the screen has as sentences: of a configuration, of its steps over packed batches, and of
- * the configurations of a strategy. */
+/* The tables of `plan --json` whose rows the screen shows as sentences. PLAN_OUTCOME: a configuration; PLAN_BATCHES:
+ * its steps over packed batches; PLAN_FAMILY: the configurations of a strategy. */
 enum { PLAN_OUTCOME, PLAN_BATCHES, PLAN_FAMILY, PLAN_TABLE_COUNT };
 extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 
 #define PLAN_FAMILIES 16 /* at least as many as there are strategies */
 
 struct plan_report {
-    struct best *best; /* plan_report_make() completes the intervals of its first row */
+    struct best *best; /* plan_report_make() completes the intervals of the rows that are shown */
     /* the probability with which the winner fits, and a better configuration that fits with a lower probability */
     const struct probable_choice *probable;
     struct setup *setup;        /* the setup that was searched */
@@ -30,14 +30,15 @@ struct plan_report {
      * predicts that row */
     const char *base_command;
     struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
-    /* [strategies] how the loss of a strategy's best configuration splits, for strategies that lost; filled only with
-     * `has_details` */
+    /* [strategies] to which parts the seconds are due that the best configuration of a strategy takes longer than
+     * the winner; known only for strategies that lost, with `has_details` */
     struct loss_split split[PLAN_FAMILIES];
 };
 
-/* Fills in the rest of the report. With report->has_details it also simulates the winner on other machines, each of
- * which differs from the given one in one property; and, with profile `ideal`, the best configuration of each strategy
- * that lost. */
+/* Completes the report: the intervals of the rows that are shown. With report->has_details also simulates the winner
+ * on other machines, each of which differs from the given one in one property, and splits the loss of each strategy
+ * that lost, for which it simulates the strategy's best configuration with profile `ideal`. Does nothing if no
+ * configuration was simulated. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 enum { PLAN_LABEL = 11 }; /* columns of the label that a line of the details begins with */

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows are filled in the order of these columns. A description that is the name of a file or of a table stands for what
- * that one says (cli/common/rows.h). */
+/* Rows are filled in the order of these columns. A description such as "common.json" or "plan_batches" names the
+ * schema or the table that describes the column (cli/common/rows.h). */
 /* clang-format off */
 static const struct column outcome[] = {
     {"outcome", NULL, NULL, COLUMN_NAME, 0, "no room, refused, does not fit, cannot be better, simulated or not searched."},
@@ -20,7 +20,7 @@ static const struct column outcome[] = {
     {"command", NULL, NULL, COLUMN_NAME, 0, "The whole command that predicts it."},
     {"tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of its sequence."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "The longest length that was asked about, where the search ended before memory did."},
-    /* simulated */
+    /* from tokens_per_s_gpu to host_needed_bytes: only if its outcome is "simulated" */
     {"tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_low_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},

@@ -58,8 +58,9 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     text_release(&rest);
 }
 
-/* Prints the outcome that is better than the winner but fits with a lower probability than was asked for; or, if
- * nothing fits with that probability, says so. Prints nothing if there is neither. */
+/* Prints an outcome that is better than the winner, but fits with a lower probability than was asked for. If nothing
+ * fits with the probability that was asked for, prints instead that the winner is the safest. Otherwise prints
+ * nothing. */
 static void print_fit_probability(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -118,7 +119,8 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
     text_release(&rest);
 }
 
-/* Appends by how much any configuration that was not simulated may be better than the best. */
+/* Appends what is proved about the configurations that were not simulated: by how much one of them may be better
+ * than the best. */
 static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
     double gap = best->goal == GOAL_LONGEST ? 0 : best_possible_gain(best);
@@ -195,8 +197,8 @@ static void print_search_request(const struct screen *screen, const struct plan_
     text_release(&line);
 }
 
-/* Prints the spread of the best configuration's steps, and on how many batches how many other configurations were
- * predicted. */
+/* Prints the spread of the winner's steps over packed batches, and how many configurations were simulated on all
+ * batches, on COMPARED_FIRST of them, and on one. Prints nothing without documents. */
 static void print_batches(const struct screen *screen, const struct best *best)
 {
     const struct outcome *o = &best->row[0];

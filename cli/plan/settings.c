@@ -5,7 +5,8 @@
 enum status settings_print(struct text *out, enum framework framework,
                            const struct choices *choices, struct diag *diag)
 {
-    /* for frameworks of Trainer's family, settings are written only if they express the whole configuration */
+    /* Axolotl, LLaMA-Factory and TRL are the last frameworks of the enum. They get no settings unless these express
+     * every choice. */
     if (framework >= FRAMEWORK_AXOLOTL) {
         enum status status = expressible_check(framework, choices, diag);
         return status == STATUS_OK ? launch_print(out, framework, choices, diag) : status;
