@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Appends how sequences are cut into subsequences, which of these stages share, and how the stages get each other's
- * weights. */
+/* Appends how sequences are cut into subsequences. With the pipeline msp, appends also how many of the first and of the
+ * last subsequences the stages share, and how they get each other's weights for these. */
 static void put_subsequences(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

@@ -98,7 +98,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     text_release(&piece);
 }
 
-/* Appends ", 11 of 32 layers": how much of a loop was simulated, if not all of it was. */
+/* If only a part of a loop was simulated, appends how much of it: ", 11 of 32 layers". */
 static void put_simulated_share(struct text *out, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);

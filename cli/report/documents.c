@@ -1,4 +1,5 @@
-/* Prints which documents the sequences of a step hold, and the times of steps with other documents. */
+/* Prints which documents the sequences of a step hold, how attention is divided over ranks, and the times of steps
+ * with other documents. */
 #include "base/units.h"
 #include "cli/report/report.h"
 #include "predict/attention_division.h"
@@ -13,8 +14,8 @@ static const struct column late_columns[] = {
     {"slowest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Seconds of attention of each micro-batch's slowest rank over the mean of ranks, summed over micro-batches."},
 };
 
-/* Columns of a packed step: its time, and how its sequences are packed. The time of the step that the report is about
- * is not in this table, since it is a member of the whole report. */
+/* Columns of a packed step: its time, and how its sequences are packed. The table of the step that the report is
+ * about lacks the time, which is a member of the whole report. */
 static const struct column batch_columns[] = {
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
     {"documents", NULL, NULL, COLUMN_COUNT, 0, "Documents of the step; pieces of one that was cut count one by one."},
@@ -47,7 +48,7 @@ static double padding_percent(const struct packed_batch *b)
     return percent_of((double)b->padding_tokens, (double)(b->document_tokens + b->padding_tokens));
 }
 
-/* Appends a rank with its place: "rank 5 (dp=1 cp=2)". */
+/* Appends a rank with its data-parallel and context indices: "rank 5 (dp=1 cp=2)". */
 static void put_rank(struct text *line, const struct mesh *mesh, uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX];
@@ -71,7 +72,8 @@ static void put_lateness(struct text *line, const struct report *r, struct docum
                 late.late_unit_count, late.unit_count);
 }
 
-/* Prints how far the division of attention is from the most even one, the fewest rows and the least time. */
+/* Prints how unevenly attention is divided over ranks: the visible pairs of the rank that has the most, and the rows
+ * of keys and values that ranks receive beside lower bounds of these. Prints nothing if the division is not known. */
 static void print_attention_division(struct sheet *sheet, const struct report *r)
 {
     struct attention_division d;

@@ -66,7 +66,7 @@ static void put_choices(struct json_out *w, const struct choices *c)
     }
 }
 
-/* Appends what is known of a schedule from a file, whose choices are not. */
+/* Appends what is known of a schedule from a file. Its choices are not known. */
 static void put_schedule(struct json_out *w, const struct prediction *p)
 {
     json_put_count(w, "gpus", mesh_rank_count(&p->ir.mesh));
@@ -86,7 +86,7 @@ void report_fill_products(struct rows *rows, const struct prediction_products *o
     rows_put_number(rows, of->casts_s);
 }
 
-/* Appends the bubble by both definitions, and what each stage does with the step. */
+/* Appends the idle share of the stages, of the step and of their work, and the seconds of each stage by cause. */
 static void put_stages(struct json_out *w, const struct prediction *p)
 {
     const struct stages *s = &p->stages;
@@ -168,8 +168,9 @@ void report_json_run(struct json_out *w, const struct prediction *p)
     json_end_object(w);
 }
 
-/* Writes, for each figure, which features of the step no measured run has, the largest effect first, and how the runs
- * of the user change the interval. */
+/* Writes the features of the step that no measured run has, those for the time and then those for the memory, each with
+ * the standard deviation that it adds. If the user gave runs of their own, writes how many they are and by how much they
+ * shift the interval of the time. */
 static void put_never_measured(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
@@ -195,7 +196,8 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
     }
 }
 
-/* Writes the low and the high end of the interval of each figure. */
+/* Writes the low and the high end of the interval of the step's time, of its rate, of its MFU and of the memory, as
+ * far as they are known, and where these intervals come from. */
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of(p);
@@ -271,7 +273,7 @@ static void put_memory(struct json_out *w, const struct prediction *p)
     json_end_object(w);
 }
 
-/* Writes how much of a loop was simulated, if not all of it was. */
+/* If only a part of a loop was simulated, writes how much of it. */
 static void put_simulated_share(struct json_out *w, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);
@@ -386,7 +388,8 @@ static void put_made_by(struct json_out *json, const struct report *r)
     text_release(&versions);
 }
 
-/* Writes why the run does less than is predicted, if it does. */
+/* Writes why the step may need less time and memory than is predicted (--at-most). Writes nothing if there is no
+ * reason. */
 static void put_reasons_for_less(struct json_out *w, uint32_t reasons)
 {
     if (reasons == 0)

@@ -13,7 +13,7 @@
 /* If the host's share of a step is above HOST_DECIDES, a warning says that the profile's host costs decide the
  * result. */
 #define HOST_DECIDES 0.3
-/* The share of launches by the host in a step from which a warning says what would hide them. */
+/* If the GPU waits for the host's launches for more than this share of a step, a warning says what would hide them. */
 #define HOST_SEEN 0.1
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
 #define OTHER_DEVICE 1.25
@@ -31,9 +31,9 @@ static void print_other_device_warning(struct text *out, const struct setup *set
     text_puts(out, ": MFU and HFU are shares of that");
 }
 
-/* Appends that ranks of a ring are taken as equally fast, unless --exact is given, and how large the error may be: a
- * measured bound or, with packed documents, the work of the fullest rank over the mean, since all ranks are then taken
- * as the fullest. */
+/* Appends that the ranks of a ring are taken as equally fast, and how large the error may be. With packed documents
+ * all ranks are taken as the fullest one, so it appends the work of that rank over the mean. Otherwise it appends a
+ * measured bound. */
 static void print_even_ring_warning(struct text *out, const struct prediction *p)
 {
     if (p->fullest_pairs_over_mean > 0) {
@@ -50,8 +50,8 @@ static void print_even_ring_warning(struct text *out, const struct prediction *p
         out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_BOUND);
 }
 
-/* Returns the fact of the device's file that gives attention's rate for heads of `dim` in a direction; NULL: it has
- * none. */
+/* Returns the fact of the device's file that gives attention's rate, forward or backward, at the smallest head dim
+ * of at least `dim`; NULL: the file has none. */
 static const struct cost_fact *attention_rate_fact(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    enum attention_direction pass, int64_t dim)
@@ -72,7 +72,8 @@ static const struct cost_fact *attention_rate_fact(const struct device_cost *cos
     return NULL;
 }
 
-/* Appends that heads are wider than those of all measured steps, and between what rates their attention is. */
+/* If heads are wider than those of all measured steps, appends this, and for each direction the range of attention's
+ * rate that the device's file gives. */
 static void print_wide_heads_warning(struct text *out, const struct setup *setup,
                                      enum attention_impl impl)
 {

@@ -40,8 +40,8 @@ void report_put_recorded(struct text *line, const struct prediction *p)
     }
 }
 
-/* Returns the longest end of a module's name that begins with a whole part of its path and has at most `size` letters;
- * if none has, the last part. */
+/* Returns the longest end of a module's path that begins with a part of the path (parts are separated by dots) and
+ * has at most `size` letters. If even the last part is longer, returns the last part. */
 static const char *module_name_end(const char *name, size_t size)
 {
     while (strlen(name) > size && strchr(name, '.') != NULL)
@@ -49,8 +49,8 @@ static const char *module_name_end(const char *name, size_t size)
     return name;
 }
 
-/* Returns the beginning of the first part of a module's path, between two dots, that differs from the same part of
- * another path. */
+/* Returns where the first part of a module's path begins that differs from the same part of another path. Parts are
+ * separated by dots. */
 static const char *path_difference(const char *name, const char *other)
 {
     const char *part = name;
@@ -113,7 +113,7 @@ static bool earlier_recording_has_note(const struct schedule_recorded *all, uint
     return false;
 }
 
-/* Appends what a recording guessed, and its notes that no recording before it has. */
+/* Appends what a recording guessed, and those of its notes that no earlier recording has. */
 static void put_assumptions(struct text *out, const struct schedule_recorded *all, uint32_t number)
 {
     const struct step_recording *r = &all->recording[number];

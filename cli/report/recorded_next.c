@@ -13,7 +13,7 @@ enum { SHOWN = 3 };
 
 #define BIT(cause) (1u << (cause))
 
-/* Causes whose time a change could save, at most all of it. */
+/* Changes of a program, each with the causes whose time it could save. It saves at most all of that time. */
 static const struct {
     unsigned causes;
     bool uncompiled; /* only where no region of the program was compiled */
@@ -70,7 +70,7 @@ static int larger_saving_first(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Prints what could save time, the most first. */
+/* Prints the changes that could save the most time, at most SHOWN of them, each with the time that it saves at most. */
 static void print_time_savings(struct sheet *sheet, const struct prediction *p)
 {
     const struct waterfall *w = &p->waterfall;
@@ -99,7 +99,8 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
     text_release(&text);
 }
 
-/* Prints what could reduce the memory of a step that does not surely fit, chosen by what takes the most. */
+/* Prints a change that could reduce the memory of a step that does not fit or may not fit. It is chosen by what
+ * takes the most memory: activations, states, or unused cache. */
 static void print_memory_savings(struct sheet *sheet, const struct prediction *p)
 {
     const uint64_t *bytes = prediction_device_peak(p)->category_bytes;

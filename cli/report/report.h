@@ -37,8 +37,8 @@ enum {
 };
 extern const struct row_table report_tables[REPORT_TABLE_COUNT];
 
-/* Rows of `predict --json --documents`: the packed step, each of several packed steps, and the rank that is late in
- * one. */
+/* Rows of `predict --json --documents`. REPORT_PACKED: the packed step that the report is about; REPORT_BATCH: each
+ * of several packed steps; REPORT_LATE: in such a step, the rank whose attention most often takes longest. */
 enum { REPORT_PACKED, REPORT_BATCH, REPORT_LATE, REPORT_DOCUMENT_TABLE_COUNT };
 extern const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT];
 
@@ -103,10 +103,11 @@ void report_print_intervals(struct sheet *sheet, const struct intervals *interva
 void report_print_products(struct sheet *sheet, const struct prediction_products *products,
                            const char *recipe, double step_s);
 
-/* Prints how the documents were packed, and the times of all batches; nothing if none were given. */
+/* Prints how the documents were packed and the times of all batches, if documents were given. Prints how attention
+ * is divided over ranks, also for the documents of a core plan. */
 void report_print_documents(struct sheet *sheet, const struct report *report);
 
-/* Prints the MFU of a recorded program, if flops of it are known. */
+/* Prints the MFU of a recorded program, if its flops are known. */
 void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *prediction);
 /* Prints the modules of a recorded program whose kernels take longest. */
 void report_print_modules(struct sheet *sheet, const struct report *report);
@@ -134,7 +135,8 @@ void report_print_json(struct text *out, const struct report *report);
  * of the step, and of the casts. */
 void report_fill_products(struct rows *rows, const struct prediction_products *products);
 
-/* Writes the member "documents" into the open object, if documents were given. */
+/* Writes into the open object the members "division", how attention is divided over ranks, "packed", the packed
+ * step, and "batches", the times of several packed steps. Leaves out those that are not known. */
 void report_json_documents(struct json_out *json, const struct report *report);
 /* Writes the object "uneven_routing": what uneven routing costs. Writes nothing if routing is even. */
 void report_json_routing(struct json_out *json, const struct report *report);
@@ -154,11 +156,11 @@ void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
 /* ---- what screens and pages share ---- */
 
-/* The share of compute time from which costs outside of calibration are worth a line. */
+/* If at least this share of the compute time has costs outside of the calibrated sizes, a report says so. */
 #define REPORT_EXTRAPOLATED_SHARE 0.005
 
-/* A whole training on total_tokens tokens: the number of its steps, and how long they take. If several steps were
- * predicted, it follows from the means of their tokens and seconds. */
+/* The number of steps of a training on total_tokens tokens, and how long they take. If several packed steps were
+ * predicted, both follow from the means of their tokens and of their seconds. */
 struct report_training {
     double step_count, seconds, gpu_hours;
 };
@@ -170,7 +172,8 @@ void report_put_warning(struct text *out, const struct report *report);
 void report_put_workload(struct text *line, const struct report *report);
 /* Appends "recorded with PyTorch 2.15.0: rank 0 of 64, 5599 events". */
 void report_put_recorded(struct text *line, const struct prediction *prediction);
-/* Appends what a recorded step leaves open: that none was compared with a GPU, kernels that are not known, guesses. */
+/* Appends how sure the prediction of a recorded step is: which recorded steps were compared with a GPU, how many
+ * kernels have no known flops or have measured times, and what the recording guessed. */
 void report_put_recorded_warning(struct text *out, const struct prediction *prediction);
 /* Appends the strategy, its degrees of parallelism and its pipeline to an empty line: "ulysses hp=2 dp=1, pp=4
  * 1f1b". */
@@ -182,7 +185,8 @@ void report_put_scope(struct text *line, const struct report *report);
 /* Appends ", " and a piece to a line, and empties the piece. */
 void report_put_comma_piece(struct text *line, struct text *piece);
 
-/* Appends a command with options added; they replace those of the command with the same names. */
+/* Appends a command with further options. Options of the command that have the name of a further one, or contradict
+ * one, are left out. */
 void report_put_command_with_options(struct text *out, const char *command, const char *options);
 
 /* ---- times ---- */

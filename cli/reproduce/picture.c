@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PANELS_MAX = 12 };
+/* Sizes in points, as plots/reproduce.gp draws them. */
 enum {
-    PANELS_MAX = 12,
     PANEL_WIDE = 330,
     PANEL_HIGH = 260,
-    PANEL_TURNED = 70,
-    KEY_AROUND = 70,
+    PANEL_TURNED = 70, /* the height that slanted labels add to a panel */
+    KEY_AROUND = 70,   /* the width of the key without the letters */
     KEY_LETTER = 7,
-    KEY_LINE = 20
+    KEY_LINE = 20 /* the height of a line of the key */
 };
 /* If the labels of a panel have more letters in sum, they are drawn aslant. A figure of one panel has room for twice as
  * many. */
@@ -302,7 +303,7 @@ enum status picture_of_timeline(struct figure *figure, const struct reproduction
                                           .op_window = timeline->op_window};
     reproduce_put_trace_folder(&path, r, job, folder);
     enum status status = stored_trace(&trace, path.data, timeline->shows_memory, diag);
-    /* the ops that a window names are in the other table */
+    /* a window of ops needs the table of ops, too */
     if (status == STATUS_OK && timeline->shows_memory && timeline->op_window != NULL)
         status = stored_trace(&trace, path.data, false, diag);
     if (status == STATUS_OK)

@@ -53,7 +53,7 @@ static enum status write_trace(const struct prediction *p, const char *args, con
     return status;
 }
 
-/* Predicts the step of a timeline and writes its trace. The answer is empty, or the message if that failed. */
+/* Predicts the step of a timeline and writes its trace. Leaves *answer empty, or appends the message if that fails. */
 static void predict_and_write_trace(const struct reproduction_run *run, size_t job,
                                     struct text *answer)
 {

@@ -51,7 +51,7 @@ static bool is_named_before(const struct launch *launch, size_t i)
     return false;
 }
 
-/* Appends the name of a remark and its place: "--fp8-format hybrid (line 86)". */
+/* Appends the name of a remark and the line at which its setting stands: "--fp8-format hybrid (line 86)". */
 static void put_remark_place(struct text *out, const struct launch_remark *remark)
 {
     text_puts(out, remark->name);
@@ -135,7 +135,7 @@ static void put_remarks(struct text *out, const struct launch *launch)
 static const char *const same[][2] = {
     {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
     {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
-/* The options of a launch file that a search reads, too. */
+/* The options of launch files that a search takes from them. It searches all others itself. */
 static const char *const workload[] = {"model", "gpus",   "seq",       "batch",
                                        "dtype", "states", "framework", "at-most"};
 
@@ -174,7 +174,7 @@ static bool is_workload(const char *name)
     return false;
 }
 
-/* Returns whether the command searches for the length. */
+/* Returns whether the command is `plan` and searches for the longest sequence. */
 static bool searches_length(const struct options *options)
 {
     if (options_find(options->sets, "longest") == NULL)
@@ -201,7 +201,8 @@ static enum status check_choice_text(const struct option *option, const char *va
     return status;
 }
 
-/* Fails at a place if the option does not accept the value. column: a text that stands before the message. */
+/* Fails, with a message for the place `at`, if the option does not accept the value. column: a text that begins the
+ * message. */
 static enum status check_value(const struct option *option, const char *value, struct loc at,
                                const char *column, struct diag *diag)
 {
@@ -262,7 +263,7 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
                               "column 'to': '--%s' is another name: give '--%s' and its values",
                               same[i][0], same[i][1]);
     const struct option *option = options_find(sets, row->option);
-    /* the words of this row are values of the framework's setting, not of an option */
+    /* a row that only writes settings: its words are values of the framework's setting, not of the option */
     if (option != NULL && row->use == TABLE_WRITTEN)
         return STATUS_OK;
     if (option != NULL)
@@ -311,8 +312,9 @@ static void put_option(struct text *out, const struct launch_option *option)
 struct launch_files_read {
     struct launch_tables tables;
     struct launch launch;
-    /* texts of options: those taken from files; those of them that the command line replaces; those for which the
-     * search tries values */
+    /* options with their values. applied_options: those of the files that are used; replaced_options: those of the
+     * files that the command line or an axis of a sweep gives instead; searched_options: those of the files for
+     * which a search tries values */
     struct text applied_options, replaced_options, searched_options;
 };
 
@@ -395,7 +397,7 @@ static enum status read_launch_files(struct launch *launch, struct launch_tables
     return status;
 }
 
-/* Appends the result of reading the files: the options, such as "x.sh: arguments of Megatron-LM; as options:", and the
+/* Appends what was read from the files: a line such as "from Megatron-LM, as options:", the options, and the
  * remarks. */
 static void put_launch_report(struct launch_files_read *from, struct text *out)
 {

@@ -10,8 +10,8 @@
  * step. */
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
-/* Appends the options that were given, without three kinds: the options of the set `own`, those in drop[], which ends in
- * NULL, and choices for whose row keeps() returns false. */
+/* Appends the options that were given, except three kinds: the options of the set `own`; those in drop[], which ends
+ * in NULL; and the options of choices for whose rows keeps() returns false. */
 void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
                      bool (*keeps)(const struct choice_row *row), const char *const *drop);
 

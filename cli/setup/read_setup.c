@@ -145,7 +145,8 @@ enum status setup_read_choices(struct setup *setup, const struct options *option
     return load_choices(setup, options, diag);
 }
 
-/* Reports a missing file. It is called first, so that no message about options hides that one. */
+/* Reports a file that does not exist or cannot be read. It is called before the options are checked, so that its
+ * message is not preceded by one about options. "-" is standard input. */
 static enum status check_file_exists(const char *path, struct diag *diag)
 {
     if (strcmp(path, "-") == 0 || access(path, R_OK) == 0)
@@ -162,7 +163,7 @@ static enum status load_model(struct setup *setup, const struct options *options
                             options_text(options, "set"), diag);
 }
 
-/* Stores the name of a framework that has no profile. */
+/* Stores the name of a framework that has no profile. The name of one that has a profile is an error. */
 static enum status set_unprofiled_framework(struct setup *setup, const char *name,
                                             struct diag *diag)
 {
@@ -311,7 +312,8 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         return diag_error(
             diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
             "'adaptive' needs the costs of a cluster, and a run has none; 0.5 would do");
-    /* a run has no costs, so an adaptive default of the strategy becomes offloading all */
+    /* A run has no costs, from which an adaptive ratio is computed. So a strategy whose default is adaptive offloads
+     * everything. */
     r->offload_adaptive = false;
     r->shared_units_open = false; /* likewise, no units are shared by default */
     if (status == STATUS_OK && r->length_rule == PARTITION_OPTION_TIME)
