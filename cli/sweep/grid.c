@@ -25,7 +25,7 @@ void sweep_grid_release(struct sweep_grid *grid)
     *grid = (struct sweep_grid){0};
 }
 
-/* Returns which values an axis of this option has. option NULL: the axis is a number of the cluster. */
+/* Returns the type of the values of an axis over this option. option NULL: the axis is a number of the cluster. */
 static enum axis_values axis_values_of_option(const struct option *option)
 {
     if (option == NULL)
@@ -279,8 +279,8 @@ static void add_to_hash(uint64_t *sum, const char *data, size_t size)
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
 
-/* Returns the sum of the digests of the recordings in a folder: it does not depend on the order in which the system
- * lists them. */
+/* Returns the sum of the digests of the recordings in a folder. A sum does not depend on the order in which the
+ * system lists them. */
 static uint64_t digest_of_recordings(const char *folder)
 {
     uint64_t sum = 0;
@@ -300,8 +300,9 @@ static uint64_t digest_of_recordings(const char *folder)
     return sum;
 }
 
-/* Continues the hash with the bytes of the file that an option names. If numbers follow the name of a cluster, only the
- * file is hashed. */
+/* Continues the hash with the bytes of the file that a value of an option names. The value is FILE, FILE:NUMBERS or
+ * NAME:FILE, and only the file is hashed. If it is a folder, continues with the digests of its recordings. Does
+ * nothing if there is no such file. */
 static void add_file_to_hash(uint64_t *sum, const char *option)
 {
     struct text text = {0};

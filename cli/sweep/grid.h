@@ -23,8 +23,8 @@ struct sweep_grid {
     size_t point_count;
 };
 
-/* Makes the grid from the given options, of those that `sets` have, and from the axes vary[count]. *grid must be
- * all-zero; release it even after an error. */
+/* Makes the grid. Its points share the given options that `sets` have, and vary[count] are its axes, texts of
+ * --vary. *grid must be all-zero; release it even after an error. */
 enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *const *sets,
                             const struct options *options, const char *const *vary, size_t count,
                             struct diag *diag);

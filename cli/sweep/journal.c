@@ -42,7 +42,8 @@ static void put_header_lines(struct text *out, const struct sweep_grid *grid)
                 sweep_grid_identity(grid));
 }
 
-/* Returns the value of a key in the comments "# key=value" at the beginning of data; NULL: the key is not there. */
+/* Returns the value of a key in the lines "# key=value" at the beginning of data, and sets *size to its length.
+ * Returns NULL, without setting *size, if the key is not there. */
 static const char *find_header_value(const char *data, const char *key, size_t *size)
 {
     size_t length = strlen(key);
@@ -165,8 +166,8 @@ static enum status read_file_text(struct text *text, int file, const char *path,
     }
 }
 
-/* Reads a journal, and sets *size to the bytes of its complete lines; 0: it has no complete head, and is begun
- * again. */
+/* Reads the rows of a journal, and sets *size to the bytes of its complete lines. It sets *size to 0 if the head is
+ * not complete; the caller then begins the journal again. */
 static enum status read_journal(struct sweep_journal *j, int file, const char *path,
                                 long long *size, struct diag *diag)
 {
@@ -183,7 +184,7 @@ static enum status read_journal(struct sweep_journal *j, int file, const char *p
                             "file with -o");
     struct text wanted = {0};
     put_header_lines(&wanted, j->grid);
-    /* a journal that ends within its head is begun again, since it has no rows */
+    /* a journal that was cut off within its head has no rows, and is begun again */
     if (status == STATUS_OK && !cut &&
         !(text.size < head + wanted.size &&
           memcmp(text.data + head, wanted.data, text.size - head) == 0)) {
@@ -348,7 +349,7 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
     text_printf(&j->journal_path, "%s.part", path);
     if (parts > 0)
         text_printf(&j->journal_path, "-%zu-of-%zu", part, parts);
-    /* there is no journal, so none of the rows has failed */
+    /* the finished file has all rows; without a journal, none of them has failed */
     if (there && access(j->journal_path.data, F_OK) != 0) {
         j->is_complete = true;
         return STATUS_OK;

@@ -72,7 +72,8 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
 static const char *const loaded_options[] = {"model", "ignore",   "set",   "cluster",  "nodes",
                                              "gpus",  "loopback", "costs", "recording"};
 
-/* Loads the cluster for a recorded step, which setup_load() takes as the argument of the command. */
+/* Loads the cluster for the recorded step in `file`. setup_load() finds that file as the argument of the command, so
+ * it gets a copy of the options with this argument. */
 static enum status load_recorded(struct setup *setup, const struct options *options,
                                  const char *file, struct diag *diag)
 {
@@ -82,7 +83,8 @@ static enum status load_recorded(struct setup *setup, const struct options *opti
     return setup_load(setup, &with_file, true, diag);
 }
 
-/* Returns the digest of a command, for which its files are read only once. */
+/* Returns the digest of a command and of the files that it names. The files are read again only if the command
+ * differs from that of the call before. */
 static uint64_t command_digest_of(struct sweep_predictor *predictor, const char *command)
 {
     if (predictor->command.size == 0 || strcmp(predictor->command.data, command) != 0) {
@@ -93,8 +95,8 @@ static uint64_t command_digest_of(struct sweep_predictor *predictor, const char 
     return predictor->command_digest;
 }
 
-/* Appends the path of the recording of a point, which the command of --record-cmd makes if it is not there. Withdraws
- * --seq and --batch, which the command gets, from the options of the point. */
+/* Appends the path of the recording of a point. If the recording does not exist, the command of --record-cmd makes
+ * it. --seq and --batch are only for the command, so they are withdrawn from the options of the point. */
 static enum status record_point(struct sweep_predictor *predictor, struct options *options,
                                 struct text *path, struct diag *diag)
 {
@@ -190,8 +192,8 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
     return outcome;
 }
 
-/* Adds the options of a point and its choices. Returns false if no further point can change the notes: the options that
- * have notes are not given, or all of them are used. */
+/* Adds the options of a point and its choices. Returns false if no further point can change the notes: the steps are
+ * recorded, no option that has notes is given, or all of them are used. */
 static bool add_point_notes(struct idle_options *idle, struct sweep_predictor *predictor,
                             size_t point)
 {
@@ -239,8 +241,8 @@ static enum status check_readable_again(const struct options *options, const cha
                       "each point of a sweep reads '%s': give a regular file", path);
 }
 
-/* Checks the options of recorded steps. If --record-cmd is given, withdraws --seq and --batch, which its command
- * gets. */
+/* Checks the options of recorded steps. With --record-cmd, withdraws --seq and --batch, which are only for its
+ * command. */
 static enum status check_recorded(struct options *options, struct diag *diag)
 {
     const bool commanded = options_given(options, "record-cmd");
@@ -268,8 +270,8 @@ static bool load_options_vary(const struct grid_axes *axes)
     return false;
 }
 
-/* Loads, and releases again, the cluster of recorded steps, or the model and the cluster if all points have the same,
- * so that their faults are reported before the first point. */
+/* Loads what all points share, and releases it again, so that its faults are reported before the first point: the
+ * cluster of recorded steps; or the model and the cluster, if no axis changes them. */
 static enum status check_shared_loads(const struct sweep_grid *grid, const struct options *options,
                                       struct diag *diag)
 {

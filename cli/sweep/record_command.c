@@ -267,7 +267,8 @@ static int open_log(const char *path, struct diag *diag)
     return -1;
 }
 
-/* Makes the recording of a rank at `path` if it is not there. stem: what the names of its other files begin with. */
+/* Makes the recording of a rank at `path` if it does not exist. stem: the path with which the names of the log and
+ * of the unfinished recording begin. */
 static enum status record_rank(const struct record_command *run, int64_t rank, const char *stem,
                                const char *path, struct diag *diag)
 {

@@ -1,6 +1,7 @@
-/* cli/sweep/remote.h: sends points of a sweep to processes on other nodes, and collects their rows. Rank 0 has the
- * journal. The other ranks ask it for points, for a few more than their workers are computing, and send rows back. A
- * message from rank 0 ends them. */
+/* cli/sweep/remote.h: sends points of a sweep to processes on other nodes, and collects their rows.
+ *
+ * Rank 0 has the journal. The other ranks ask it for points before they need them, so that their workers do not
+ * wait, and send rows back. A message from rank 0 ends them. */
 #ifndef CLI_SWEEP_REMOTE_H
 #define CLI_SWEEP_REMOTE_H
 

@@ -31,13 +31,13 @@ struct sweep_summary {
  * number. */
 const char *sweep_summary_words(int status, size_t count);
 
-/* Fills *summary, which must be released in either case. */
+/* Fills *summary, which must be released even after an error. */
 enum status sweep_summary_make(struct sweep_summary *summary, const struct table *table,
                                struct diag *diag);
 void sweep_summary_release(struct sweep_summary *summary);
 
-/* Appends the values that the point in a row of the table has, " seq=64K hp=4", of the axes that make workloads
- * (of_work), or of the other axes. */
+/* Appends the values of the axes in a row of the table, " seq=64K hp=4". of_work: those of the axes that make
+ * workloads; otherwise those of the other axes. */
 void sweep_put_axes(struct text *out, const struct table *table,
                     const struct sweep_summary *summary, size_t row, bool of_work);
 

@@ -1,5 +1,5 @@
-/* cli/validate/baseline_row.c: prints how well the closed form predicts the rows of a validation, at the share of the
- * peak that suits it best. */
+/* cli/validate/baseline_row.c: prints the errors of a closed form for the rows of a validation, beside those of the
+ * simulation. The closed form computes at a share of the GPU's peak; the share with the smallest errors is taken. */
 #include "cli/validate/print.h"
 #include "predict/validate/error_means.h"
 
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets *error to the relative error of the closed form for row i: of its seconds at a share of the peak (baseline_s())
- * or, for an exchange, of those of its bytes (baseline_exchange_s()). Returns false if the row does not count, or if
- * the closed form does not apply to it. */
+/* Sets *error to the relative error of the closed form for row i. For a step or for attention it is the error of
+ * baseline_s() at a share of the peak; for an exchange, that of baseline_exchange_s(). Returns false if the row does
+ * not count, or if the closed form does not apply to it. */
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];

@@ -19,7 +19,7 @@ struct row_checker {
     /* the rows that can be read, to compare rows with each other */
     struct external_runs readable_rows;
     size_t row_count, faulty_count;
-    size_t unchecked_steps; /* number of steps that do not follow from the printed figure */
+    size_t unchecked_steps; /* training steps for which published_step_s() is NAN */
     bool has_fault;         /* a fault was found in the current row */
 };
 
@@ -61,8 +61,8 @@ static double number_of(const struct external_run *row, enum external_column col
     return parse_double(text, strlen(text), &value) ? value : (double)NAN;
 }
 
-/* Returns the seconds of a step that follow from the published number; NAN if none do, since the source counts flops in
- * a way of its own. */
+/* Returns the seconds of a step that follow from the published number. NAN: none follow from it. From flop/s they do
+ * not follow, since sources count flops in different ways. */
 static double published_step_s(const struct external_run *row)
 {
     double value = row->value * row->si_factor;
@@ -139,7 +139,8 @@ static void check_not_duplicate(struct row_checker *c, const struct external_run
 
 /* ---- all rows ---- */
 
-/* Checks that the options in a column can be resolved, and that they agree with the columns that state the same. */
+/* Checks that the options in a column can be resolved. Checks also, for EXTERNAL_ARGS, that they agree with columns
+ * such as gpus and seq_len, and that the MFU of a figure is right. */
 static void check_args(struct row_checker *c, const struct external_run *row,
                        enum external_column column)
 {

@@ -15,8 +15,9 @@ struct judged_run {
     bool is_inside;
 };
 
-/* Makes the interval of each run's time, and finds whether the run lies inside. Returns the number of runs. first: the
- * error at first sight counts, and the interval is made without the rows of the run's laboratory. */
+/* Fills judged[] with the runs that have an error, each with the interval of its time and whether its error lies
+ * inside. Returns their number. first: the error is that at first sight, if it is known, and the interval is made
+ * without the rows of the run's laboratory. */
 static size_t judge_runs(struct judged_run *judged, const struct residuals *runs,
                          const struct evidence *evidence, bool first)
 {
@@ -38,7 +39,8 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
 
 typedef bool in_class_fn(const struct judged_run *judged, int class);
 
-/* Returns how many runs of a class lie inside their intervals. */
+/* Counts the runs of a class, and how many of them lie inside their intervals. Also returns the mean share over
+ * laboratories, and the median half width of the intervals. */
 static struct coverage coverage_of(const struct judged_run *judged, size_t count,
                                    in_class_fn *is_in, int class)
 {
@@ -80,8 +82,7 @@ static bool is_any(const struct judged_run *judged, int class)
     return true;
 }
 
-/* Returns the number of unmeasured features that widen the interval notably, but at most 2: runs with two or more are
- * one class. */
+/* Returns how many unmeasured features widen the interval by at least INTERVAL_NOTABLE: 0, 1, or 2 for two or more. */
 static int unmeasured_class(const struct judged_run *judged)
 {
     int count = 0;
@@ -113,7 +114,8 @@ static bool has_mechanism(const struct judged_run *judged, int class)
     return false;
 }
 
-/* The classes of runs, in the order of the printed table. */
+/* The classes of runs, in the order of the printed table. class: the argument of is_in(), which is a number of
+ * features, a feature or a mechanism. */
 static const struct {
     const char *name;
     in_class_fn *is_in;
@@ -210,11 +212,16 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
 
 /* ---- how often runs fit that were predicted to fit with a probability ---- */
 
+/* the upper ends of the ranges of the probability */
 static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 
+/* Sums over cases. A case is a run whose outcome is known, with the probability with which it was predicted to fit. */
 struct verdict_reliability {
     size_t cases_of_bin[ARRAY_LEN(bins)], ran_cases_of_bin[ARRAY_LEN(bins)], all_cases;
-    double expected_ran_of_bin[ARRAY_LEN(bins)], brier_score, brier_score_of_verdict;
+    double expected_ran_of_bin[ARRAY_LEN(bins)]; /* the sum of the probabilities */
+    /* squared differences between outcome (1: it ran) and prediction, which is the probability or, for the verdict, 1
+     * if the probability is at least 0.5 and otherwise 0 */
+    double brier_score, brier_score_of_verdict;
 };
 
 static void add_verdict_case(struct verdict_reliability *c, const struct verdict *verdict, bool ran)
@@ -231,8 +238,9 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
     c->all_cases++;
 }
 
-/* Adds what a figure says about memory: that a run ran, or ran out of memory. A longest length says it of two lengths:
- * of the longest that is predicted to fit, and of the next one. */
+/* Adds the cases that a figure gives. A verdict is one case, and so is the first number of a run that was timed,
+ * which fitted. A longest length gives up to two: the longest length that is predicted to fit, and the next one.
+ * Each of these ran if it is not longer than the measured length. */
 static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];

@@ -1,5 +1,6 @@
-/* cli/validate/coverage.h: whether intervals hold: the share of runs inside, by feature and by laboratory, both for
- * errors at first sight and for those of today's model. Also whether the probabilities of fitting hold, by bins. */
+/* cli/validate/coverage.h: how often intervals contain the measured value, by feature and by laboratory: for the
+ * errors of today's model, and for errors at first sight, which are those when a run was first predicted. Also how
+ * often runs fit that were predicted to fit with a probability, by ranges of that probability. */
 #ifndef CLI_VALIDATE_COVERAGE_H
 #define CLI_VALIDATE_COVERAGE_H
 
@@ -18,9 +19,9 @@ struct coverage {
 };
 
 /* Fills out[0..coverage_max_classes()) with the classes that have runs, the class "all" first, and returns their
- * number. first: a run counts with its error when it was first predicted (or the present error, if that is not known),
- * and its interval comes from the rows of other laboratories. Else: a run counts with its present error, and intervals
- * come from all rows. */
+ * number. Without `first`, a run counts with its present error, and intervals are made from all rows. With `first`,
+ * it counts with its error at first sight (with its present one, if that is not known), and its interval is made
+ * from the rows of other laboratories. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
 size_t coverage_max_classes(const struct residuals *runs);
@@ -29,8 +30,8 @@ size_t coverage_max_classes(const struct residuals *runs);
 void coverage_print(struct text *out, const struct residuals *runs,
                     const struct evidence *evidence);
 
-/* Appends how well the predicted probability to fit is calibrated, over all runs that ran or ran out of memory: by bins
- * of it, and with the Brier score. */
+/* Appends how often runs fit that were predicted to fit with a probability, by ranges of that probability, and the
+ * Brier score of the probabilities. The runs are those that ran or ran out of memory. */
 void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps);
 

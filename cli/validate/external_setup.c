@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-/* Paths that begin with this are those of shipped files, which are searched where data is installed. */
+/* Paths that begin with this name files that ship with the program. They are completed by the folder of its data. */
 static const char shipped[] = "traces/";
 
-/* Returns `name`; or, if it is the relative path of a .json file, that path below the folder of the CSV or, for a
- * shipped file, below that of the data. */
+/* Returns the path of the file `name`: for a shipped file, that in the folder of the data; for the relative path of
+ * another .json file, that below the folder of the CSV. Returns any other name unchanged, such as that of a preset. */
 static const char *path_beside(struct arena *arena, const char *csv, const char *name)
 {
     const char *slash = strrchr(csv, '/');
@@ -39,14 +39,15 @@ static void resolve_file_options(struct options *options, struct arena *arena, c
                                  path_beside(arena, csv, options_text(options, files[f])));
 }
 
-/* Measurements were made with a framework, so where args name no profile, the strategy's own is used. */
+/* Chooses the strategy's own profile if the args name none, since measurements were made with a framework. */
 static void use_strategy_profile(struct options *options)
 {
     if (!options_given(options, "profile"))
         options_replace_text(options, "profile", "published");
 }
 
-/* Options of the prediction itself. documents_read_set_request() reads `batches`. */
+/* Options that args may have besides those that describe a configuration. documents_read_set_request() reads
+ * `batches`. */
 static const struct option other_rows[] = {
     {.name = "batches", .kind = OPTION_INTEGER, .low = 1, .high = 4096, .default_text = "1"},
     {.name = "mfu", .kind = OPTION_TEXT, .default_text = "longhaul"},
@@ -74,8 +75,8 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
     return status;
 }
 
-/* Sets setup->sampled_request from the options about documents; what it points to lives in the setup's arena, since the
- * setup outlives the options. */
+/* Sets setup->sampled_request from the options about documents. What it points to lives in the setup's arena, since
+ * the setup outlives the options. */
 static enum status read_documents(struct setup *setup, const struct options *options,
                                   struct diag *diag)
 {

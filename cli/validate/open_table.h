@@ -13,9 +13,9 @@ struct open_row {
     /* the first of the runs, which all have its source, device, framework and scale */
     const struct residual *first_run;
     struct error_means errors;
-    /* runs that have a 90 % interval from the rows of other laboratories */
+    /* the runs that have a 90 % interval from the rows of other laboratories */
     size_t with_interval_count;
-    size_t inside_count; /* those of them that lie in it */
+    size_t inside_count; /* those of these runs whose error lies inside the interval */
 };
 
 /* Fills rows[], which has room for runs->count rows, and returns their number. evidence: the measured runs from which

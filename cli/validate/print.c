@@ -12,7 +12,7 @@ static const char *column_text(const struct validation *v, size_t i, enum extern
     return v->rows->rows[i].cells[which];
 }
 
-/* Appends what ran: "system model, 32 x 512K: --args". */
+/* Appends what ran, "system model, 32 x 512K", and its options on the next line. */
 static void put_run_description(struct text *out, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
@@ -86,7 +86,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     } else if (length) {
         if (answer->longest_tokens > 0)
             validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
-        /* not searched if the published length is only a lower bound */
+        /* the next length is not searched if the published one is only a lower bound */
         if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0)
             validation_put_arithmetic(out, &answer->next_verdict, NULL, "one length further: ");
     } else if (!answer->verdict.fits) {
@@ -144,14 +144,14 @@ const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
     [VALIDATE_STEP_MEANS] = {"validate_step_means", step_means, ARRAY_LEN(step_means)},
 };
 
-/* The mean of absolute errors of steps and their speed, over all tables. */
+/* The sum of the absolute errors of times and speeds of steps over all tables, and their number. */
 struct speed_mean {
     double sum;
     size_t count;
 };
 
-/* Fills a row for each table and metric with the errors of the rows that count. Returns the errors of speeds over all
- * tables. */
+/* Fills a row for each table and metric with the errors of the rows that count. Returns the errors of tokens per
+ * second, MFU and step times over all tables. */
 static struct speed_mean put_means(struct rows *rows, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
@@ -216,7 +216,8 @@ static size_t count_outcome(const struct validation *v, enum measurement_outcome
     return count;
 }
 
-/* Appends how many verdicts are right. A run whose time was measured did fit in memory, whatever its rows say. */
+/* Appends how many verdicts are right, and how many of the runs that were timed are predicted not to fit. A run that
+ * was timed did fit. */
 static void put_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;

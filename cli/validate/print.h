@@ -9,13 +9,15 @@
 
 /* The tables that are printed as text and as JSON: means of errors. */
 enum validate_table { VALIDATE_FIGURE_MEANS, VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
-/* Rows of JSON: figures, training steps; and rows of the CSV file of -o. Each begins with the columns of the file. */
+/* The rows of `validate --json` for figures and for training steps, and the rows of its CSV file (-o). Each begins
+ * with the columns of the file that was read. */
 enum validate_row { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_COUNT };
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 extern const struct row_table validate_rows[VALIDATE_ROW_COUNT];
 
-/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row), and then
- * means by table and metric, the best of choices, verdicts, and the number of rows by outcome. */
+/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row). Then
+ * appends the mean errors by table and metric, whether the best choices were predicted (validation_print_choices()),
+ * how many verdicts are right, and the number of rows by outcome. */
 void validation_print(struct text *out, const struct validation *validation, bool all);
 
 /* Appends a line that begins with `label`: the memory that decides a verdict and, unless `reserved` is NULL, what it
@@ -32,7 +34,7 @@ void validation_put_means(struct json_out *json, const struct validation *valida
  * whether the run that was predicted to be the fastest was the fastest. validation_print() calls it. */
 void validation_print_choices(struct text *out, const struct validation *validation);
 
-/* Appends the errors of the closed form for the same rows. */
+/* Appends the errors of LoongTrain's closed form for each table, beside those of the simulation for the same rows. */
 void validation_print_baseline(struct text *out, const struct validation *validation);
 
 /* Appends by how much the mean error of each table changes with each number of the machine. For each number, all rows
@@ -45,11 +47,12 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 
-/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row), and then,
- * for each set of rows, the errors by source, device, framework and scale, those of memory, and the rows by outcome. */
+/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row). Then
+ * appends for each set of rows the errors by source, device, framework and scale, those of memory, and the number of
+ * rows by outcome. */
 void external_validation_print(struct text *out, const struct external_validation *validation,
                                bool all);
-/* Appends those errors as the member "step_means". */
+/* Appends the mean errors of training steps as the member "step_means". */
 void external_validation_put_means(struct json_out *json,
                                    const struct external_validation *validation);
 
