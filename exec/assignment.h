@@ -1,8 +1,8 @@
 /* exec/assignment.h: the role, groups, messages and guards of each rank, derived from a schedule once before it runs.
  *
- * Roles, guards and places in groups are looked up per rank. Every communication op gets the number by which it is
- * matched with its counterparts: members of a group match by issue order, sends and receives first-in-first-out per
- * (source, destination, channel). */
+ * Roles, guards and indices in groups are looked up by rank. Communication ops that belong together find each other by
+ * number: the n-th collective of a group on one rank is that of the other members, and the n-th send from one rank to
+ * another on a channel is received by the n-th receive there. */
 #ifndef EXEC_ASSIGNMENT_H
 #define EXEC_ASSIGNMENT_H
 
@@ -22,47 +22,53 @@ struct assignment_message {
     uint32_t send_op, recv_op; /* IR_NONE: no op does */
 };
 
-/* The elements of a rank's operand that its SQUARE_SUM adds, as runs, each with the number of ranks that hold the same
+/* The elements of one operand that a rank's SQUARE_SUM adds. Each run has the number of ranks that hold its
  * elements. */
 struct assignment_shares {
     struct copied_run *runs;
     uint32_t run_count;
 };
 
-/* The rows of experts on a rank, if routing is not even (schedule/ir/routing.h). The members of group `ep`, each of
- * which has experts / ranks experts, send each other the rows (copies of tokens) that their experts compute. */
+/* The rows of experts that work of one shape has on a rank, if routing is not even (schedule/ir/routing.h). The experts
+ * are divided over the `ranks` members of group `ep`: member i has those from i * experts / ranks on. Members send each
+ * other the rows, which are copies of tokens, that their experts compute. */
 struct routed_rows {
     struct work work; /* the work of the shape, with the rank's real number of rows */
-    const int64_t *copies_of_expert; /* [experts] the copies that every rank sends to the expert */
-    int64_t row_count; /* the rows that the rank's experts get from all ranks together */
-    uint32_t experts, ranks, first_expert; /* first_expert: the rank's own experts begin there */
-    /* for ROUTE: [slots] the expert of each slot (models/work.h) */
+    /* [experts] the rows that the expert computes of every rank's copies: without dropped copies, and with padding */
+    const int64_t *copies_of_expert;
+    /* the rows that arrive from all ranks for the rank's experts; for an all-to-all that sends each token once, the
+     * tokens that arrive; for a permutation of the rank's own tokens (PERMUTE_OWN), the rows for all experts */
+    int64_t row_count;
+    uint32_t experts, ranks, first_expert; /* first_expert: the first of the rank's own experts */
+    /* for ROUTE and its backward: [tokens * copies of a token] the expert of each slot; slot j * tokens + t is copy j
+     * of token t */
     const int32_t *slot_expert;
-    /* for PERMUTE and UNPERMUTE: [row_count] the row of the token that is copied to each row of the experts, -1 for a
-     * row of padding; and which of the token's copies it is */
+    /* for permutations: source_row[i] is the input row that is copied to row i of the experts, or -1 if row i is
+     * padding; source_copy[i] says which of its token's copies row i is */
     const int64_t *source_row, *source_copy;
-    /* for an all-to-all that sends each token once: the tokens that the rank sends to member k are
-     * sent_token[first_sent_token[k]] up to, and without, sent_token[first_sent_token[k + 1]] */
+    /* for an all-to-all that sends each token once: the rank sends to member k the tokens sent_token[i], where i is at
+     * least first_sent_token[k] and less than first_sent_token[k + 1] */
     const int64_t *sent_token, *first_sent_token;
 };
 
-/* Returns the end of the rows of group g, which begin at `first`. Group g has the rows of the rank's g-th expert or,
- * if `routed` is NULL, an even share of `total` rows. */
+/* Returns the end of the rows of group g of `groups`, which begin at `first`. Group g has the rows of the rank's g-th
+ * expert; if `routed` is NULL, it has its even share of `total` rows. */
 int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t total, int64_t groups,
                                   int64_t g, int64_t first);
 
-/* Returns how many copies every rank sends to the experts of one member of group `ep`. */
+/* Returns how many rows every rank sends to the experts of one member of group `ep`. */
 int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member);
 
-/* The pieces of keys that an attention op sees on a rank. */
+/* The pieces of keys (schedule/ir/visible.h) that an attention op sees on a rank. */
 struct assignment_pieces {
     struct attention_piece *pieces;
     uint32_t piece_count;
 };
 
-/* The rows that one rank exchanges with its peers in work of one shape (schedule/ir/needed.h, schedule/ir/tile_plan.h).
- * sent, received: sorted by peer; received rows also have their places in packed order. held: the rows that the rank
- * owns itself, in packed order; only plans of tiles have them. The arrays belong to the assignment. */
+/* The rows that one rank moves in work of one shape (schedule/ir/row_use.h). sent: the rows that it sends, sorted by
+ * receiver. received: the rows that it receives, sorted by sender; each also has its index among the rows in order of
+ * positions, as attention reads them ("packed order"). held: the packed rows that are the rank's own; empty unless the
+ * shape is one of a tile plan. The arrays belong to the assignment. */
 struct assignment_rows {
     struct needed_rows sent, received;
     struct own_packed_rows held;
@@ -74,7 +80,7 @@ struct assignment {
     uint32_t ranks;
     uint16_t *role_of_rank; /* (ranks) */
     bool *guard_passes;     /* (ranks, guards) */
-    /* (ranks, groups) the instance of the group that has the rank; IR_NONE: none has */
+    /* (ranks, groups) the instance of the group to which the rank belongs; IR_NONE: the rank is in no instance */
     uint32_t *group_instance;
     uint32_t *group_index;    /* (ranks, groups) the rank's index in that instance */
     uint32_t *group_size;     /* (groups) members of an instance */
@@ -83,24 +89,25 @@ struct assignment {
     uint32_t *collective_number;
     uint32_t *most_collectives; /* (groups) the most collectives that a role lists */
     uint32_t *most_barriers;    /* (groups) the most barriers that a role lists */
-    /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written */
+    /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written, and not
+     * logits */
     bool *reads_softmax;
     struct assignment_shares *square_sum_shares; /* (rows, ranks), one row for each SQUARE_SUM op */
     uint32_t *share_row_of_op;                   /* (ops) row of square_sum_shares, or IR_NONE */
     /* (rows, ranks), one row for each shape with work_has_documents() */
     struct assignment_pieces *attention_pieces;
     uint32_t *pieces_row_of_shape; /* (shapes) row of attention_pieces, or IR_NONE */
-    /* (needed_row_count, ranks), one row for each shape that moves rows which ranks need of each other */
+    /* (needed_row_count) `ranks` elements for each shape that moves rows between context ranks */
     struct assignment_rows *needed_rows;
     uint32_t *needed_row_of_shape; /* (shapes) row of needed_rows, or IR_NONE */
-    uint32_t needed_row_count;
+    uint32_t needed_row_count;     /* number of elements of needed_rows */
     /* (rows, ranks), one row for each shape with a routing that is not even */
     struct routed_rows *routed_rows;
     uint32_t *routed_row_of_shape; /* (shapes) row of routed_rows, or IR_NONE */
     struct assignment_message *messages;
     uint32_t message_count;
-    /* (ranks, op_stride) the row of messages[] of each SEND or RECV that no guard leaves out, by the op's number in its
-     * role; NULL if there are no messages */
+    /* (ranks, op_stride) for each SEND and RECV that no guard leaves out, by its index in its role's list: the row of
+     * messages[]; NULL if the schedule has no messages */
     uint32_t *message_number;
     uint32_t op_stride; /* ops of the largest role */
     struct arena arena;
@@ -148,7 +155,8 @@ static inline uint32_t assignment_op_count(const struct assignment *assignment, 
 {
     return assignment->ir->role[assignment->role_of_rank[rank]].op_count;
 }
-/* Returns the instance of a group that a rank is in; assignment_group_index() returns the rank's index there. */
+/* assignment_group_instance() returns the instance of a group that a rank is in, or IR_NONE. assignment_group_index()
+ * returns the rank's index in that instance. */
 static inline uint32_t assignment_group_instance(const struct assignment *assignment, uint32_t rank,
                                                  uint32_t group)
 {

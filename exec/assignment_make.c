@@ -69,7 +69,7 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
         uint64_t offset = ir->buffer.offset[b];
         uint64_t room = ir->planned_bytes[ir->buffer.memory[b]];
         char buffer[64];
-        /* no offset is planned; check_views() refuses ops that use the buffer */
+        /* the buffer has no planned offset; check_views() refuses ops that use such a buffer */
         if (offset == UINT64_MAX)
             continue;
         ir_buffer_name(ir, (buffer_id){b}, buffer, sizeof buffer);
@@ -87,8 +87,8 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
     return STATUS_OK;
 }
 
-/* True if a buffer is bound to master parameters, or to a rank's part of sharded parameters, which AdamW may update in
- * the place of masters. */
+/* True if AdamW may keep the masters of parameters in this buffer: the buffer is bound to masters, or to a rank's part
+ * of sharded parameters. */
 static bool is_master(const struct ir *ir, uint32_t buffer)
 {
     const uint16_t binding = ir->buffer.binding[buffer];
@@ -234,8 +234,8 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
     return status;
 }
 
-/* Finds the CROSS_ENTROPY_BACKWARD ops whose first read is a softmax: it reads a buffer that some CROSS_ENTROPY
- * writes as its softmax. The dtype alone does not distinguish a softmax from fp32 logits. */
+/* Sets reads_softmax of each CROSS_ENTROPY_BACKWARD whose first operand is the buffer in which some CROSS_ENTROPY
+ * stores its softmax. The dtype would not suffice, since logits may be fp32 as a softmax is. */
 static void find_softmax_readers(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
@@ -253,9 +253,9 @@ static void find_softmax_readers(struct assignment *assignment)
     free(is_softmax);
 }
 
-/* Finds the elements that each rank's SQUARE_SUM adds. If the operand is a whole buffer that is bound to tensors, these
- * are the elements of the tensors without padding, and an element that several ranks hold gets a weight so that it
- * counts once. Of any other operand all elements are added. */
+/* Finds the elements that each rank's SQUARE_SUM adds. If its operand is a whole buffer that is bound to tensors, it
+ * adds the elements of the tensors but not the padding, and each run of elements has the number of ranks that hold it,
+ * so that the sum over ranks counts an element once. Otherwise it adds all elements of the operand. */
 static void find_square_sum_shares(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
@@ -290,7 +290,7 @@ static void find_square_sum_shares(struct assignment *assignment)
     }
 }
 
-/* ---- documents ---- */
+/* ---- attention over documents, and the rows that context ranks exchange for it ---- */
 
 static enum status list_attention_pieces(struct assignment *assignment, const char *name,
                                          struct diag *diag)
@@ -330,8 +330,7 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
     return STATUS_OK;
 }
 
-/* Lists, for every shape that moves rows which ranks need of each other (schedule/ir/needed.h), these rows of each
- * rank. */
+/* Lists the rows that each rank moves in every shape that moves rows between context ranks (schedule/ir/row_use.h). */
 static enum status list_needed_rows(struct assignment *assignment, const char *name,
                                     struct diag *diag)
 {
@@ -368,8 +367,8 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
 
 /* ---- rows of experts ---- */
 
-/* Returns the work of a shape on rows of experts, with `rows` rows in place of the number that the schedule states,
- * which is that of the fullest rank. */
+/* Returns the work of a shape on rows of experts, with `rows` as its number of rows. The shape itself has the number of
+ * the rank with the most rows. */
 static struct work work_with_rows(const struct work *shape, int64_t rows)
 {
     struct work work = *shape;
@@ -405,17 +404,18 @@ int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t 
     return copies;
 }
 
-/* The numbers of copies of its tokens that a rank sends to each expert, by a routing that is not even. */
+/* How one rank's copies of tokens go to experts, if routing is not even. It is the same on every rank. */
 struct copy_routing {
     const struct routing *routing;
     int64_t tokens; /* the tokens of a rank */
-    /* [experts] for one rank: how many copies it sends to the expert, the first slot of these, and how many rows of
-     * them the expert computes (fewer if it drops copies, more if it pads) */
+    /* [experts] the number of copies that the rank sends to the expert; the first slot of these copies; and the number
+     * of rows that the expert computes for the rank: fewer than the copies if it drops some, more if it pads */
     int64_t *expert_copies, *first_slot, *computed_rows;
     uint32_t ranks;
 };
 
-/* True if the expert keeps copy `index` of those that a rank sends to it; false if it drops the copy. */
+/* True if the expert keeps the copy with this index, from 0, among those that a rank sends to it; false if it drops the
+ * copy. */
 static bool keeps_copy(const struct copy_routing *counts, uint32_t expert, int64_t index)
 {
     return routing_keeps_copy(counts->routing, counts->tokens, counts->expert_copies[expert],
@@ -447,8 +447,8 @@ static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing 
     return expert;
 }
 
-/* Numbers, from 0 on, those tokens of a rank that have an expert on member k. Sets position[t] to the number of token
- * t, or to -1 if it has no expert there, and returns how many have one. */
+/* Numbers the tokens of a rank that have an expert on member k, from 0 on. Sets position[t] to the number of token t,
+ * or to -1 if the token has no expert there. Returns how many tokens have one. */
 static int64_t index_tokens_of_member(const struct copy_routing *counts, uint32_t k,
                                       int64_t *position)
 {
@@ -483,8 +483,10 @@ static void list_tokens_by_member(struct arena *arena, const struct copy_routing
     to->first_sent_token = first;
 }
 
-/* Lists, for each row of the experts, the row that is copied to it. Rows of experts are sorted by expert, then by the
- * rank that sent them, then by slot. PERMUTE_OWN copies a rank's own tokens to the rows of all experts. */
+/* Fills the lists source_row and source_copy, and the sizes of to->work, for a permutation. The rows of experts are
+ * sorted by expert, then by the rank that sent them, then by slot. A PERMUTE_OWN reads the rank's own tokens and makes
+ * rows for all experts; PERMUTE_GATHERED and PERMUTE_ARRIVED read the tokens of all ranks and make rows for the rank's
+ * own experts. */
 static void list_row_sources(struct arena *arena, const struct copy_routing *counts,
                              enum permute_source of, struct routed_rows *to)
 {
@@ -529,7 +531,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
 {
     const struct ir *ir = assignment->ir;
     struct arena *arena = &assignment->arena;
-    /* the group of the ranks that have different experts; IR_NONE: every rank has all experts */
+    /* the group over which experts are divided; IR_NONE: every rank has all experts */
     const uint32_t group = ir_find_by_name(ir, IR_GROUP, "ep", 2),
                    ranks = group == IR_NONE ? 1 : assignment->group_size[group];
     uint32_t rows = 0;

@@ -33,8 +33,8 @@ static bool same_channel(const struct endpoint *a, const struct endpoint *b)
     return a->source == b->source && a->destination == b->destination && a->channel == b->channel;
 }
 
-/* Sets *peer to the rank at the other end of a send or receive. Returns false if its index is beyond the end of the
- * group. */
+/* Sets *peer to the rank at the other end of a send or receive. Returns false if the group has no member with that
+ * index. */
 static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
                       uint32_t *peer)
 {
@@ -49,7 +49,8 @@ static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32
     return true;
 }
 
-/* Gives the n-th send and the n-th receive of a channel the same number. */
+/* Makes the messages of one channel from the endpoints end[begin..stop): the n-th send and the n-th receive get one row
+ * of messages[]. */
 static void match_messages(struct assignment *assignment, const struct endpoint *end,
                            uint32_t begin, uint32_t stop)
 {

@@ -3,10 +3,9 @@
 #include <string.h>
 
 extern const struct backend cpu_backend; /* exec/cpu/ */
-/* exec/cuda/; without CUDA in the build, one that refuses to run */
+/* from exec/cuda/; in a build without CUDA it is a backend that refuses to run */
 extern const struct backend cuda_backend;
 
-/* The first is the default. */
 static const struct backend *const backends[] = {&cpu_backend, &cuda_backend};
 
 const struct backend *const *backend_all(size_t *count)

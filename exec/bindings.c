@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the mesh ---- */
+/* ---- the place of a rank in the mesh ---- */
 
 struct mesh_place {
     uint32_t coordinate[MESH_AXES_MAX];
@@ -22,8 +22,8 @@ static struct mesh_place mesh_place_of(const struct ir *ir, uint32_t rank)
     return place;
 }
 
-/* Returns the index of a place among all combinations of its coordinates along the axes of a mask, where the first axis
- * changes slowest, and sets *size to the number of combinations. */
+/* Returns the index of a place among all places that differ along the axes of a mask, where the first axis changes
+ * slowest. Sets *size to the number of these places. */
 static uint32_t index_along(const struct ir *ir, const struct mesh_place *place, uint32_t axes,
                             uint32_t *size)
 {
@@ -45,7 +45,8 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
     return axes;
 }
 
-/* True if this rank is the first of the ranks of a role that differ only in `axes`. */
+/* True if no rank of the role with a smaller coordinate along one of `axes`, and otherwise the same ones, comes before
+ * this rank. */
 static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t role,
                                     uint32_t axes)
 {
@@ -61,7 +62,7 @@ static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t
     return true;
 }
 
-/* ---- tensors ---- */
+/* ---- elements of tensors in buffers ---- */
 
 /* The part of one tensor that a rank holds: its first row and column, and its size. */
 struct tensor_slice {
@@ -101,7 +102,7 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
     const struct ir *ir = buffer->ir;
     const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
     struct mesh_place place = mesh_place_of(ir, buffer->rank);
-    /* begin, end: where this buffer lies in its bundle; at: where a tensor begins there; in elements */
+    /* elements of the bundle: the buffer holds those from `begin` to `end`, and tensor t begins at `at` */
     uint64_t begin = 0, end = bundle->elements, at = 0;
     if (buffer->binding->shard_group != IR_NONE16) {
         uint32_t instance, index;
@@ -135,8 +136,8 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
     }
 }
 
-/* The block to which runs of equal length and distance are joined until one does not fit. use_block then gets the
- * block. */
+/* Joins runs that have equal lengths and equal distances in their tensor, one after another, to a block. A run that
+ * does not fit ends the block, which use_block() then gets, and begins the next one. */
 struct joined_runs {
     bindings_block_function *use_block;
     void *context;
@@ -174,7 +175,8 @@ void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_fu
 
 struct copied_runs {
     const struct ir *ir;
-    /* the group's axes; along those over which a tensor is not cut, ranks hold the same elements of it */
+    /* the group's axes over which no rank is fixed by its role and the bundle is not sharded; along those of them over
+     * which a tensor is not cut, ranks hold the same elements of it */
     uint32_t replicating_axes;
     struct copied_run *runs;
     uint32_t run_count;
@@ -247,9 +249,9 @@ static void fill_run(void *context, const struct element_run *s)
                    t->sources[s->tensor][s->tensor_offset + i]);
 }
 
-/* Collects a run of a tensor's elements. If several ranks hold the same elements, those of the first rank are taken,
- * and elements of the others that differ are counted. Over axes along which the tensor is a partial sum, the ranks'
- * elements are added. */
+/* Adds a run of elements from a rank's buffer to the collected tensor. Where several ranks hold the same elements,
+ * those of the first rank are stored, and elements of other ranks that differ from them are counted. Where the ranks'
+ * elements are parts of a sum, they are added. */
 static void collect_run(void *context, const struct element_run *s)
 {
     struct binding_copy *t = context;
@@ -295,9 +297,10 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
     return STATUS_OK;
 }
 
-/* ---- tokens ---- */
+/* ---- tokens in buffers ---- */
 
-/* Returns the mesh axes of the layout's head ranks. If tensor ranks cut sequences, their axes are among them. */
+/* Returns the mesh axes over which the layout cuts a context rank's tokens: those named `hp`, and those named `tp` too
+ * if only both together have as many ranks as layout.hp. */
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct mesh_place origin = {{0}};
@@ -307,7 +310,7 @@ static uint32_t head_axes(const struct ir *ir)
     return size == ir->layout.hp ? both : heads;
 }
 
-/* True if two masks of axes span the same ranks. An axis of one rank makes no difference. */
+/* True if two masks of axes span the same ranks; axes of one rank make no difference. */
 static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 {
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
@@ -316,7 +319,7 @@ static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
     return true;
 }
 
-/* Returns the position in the sequence of element p of a rank's own part. */
+/* Returns the position in the sequence of the token with index p among a rank's own tokens. */
 static int64_t own_position(const struct ir *ir, uint32_t rank,
                             const struct document_list *documents, int64_t p)
 {
@@ -340,7 +343,8 @@ static int64_t bound_token_count(const struct ir *ir, const struct binding *bind
                : own * group_rank_count(&ir->mesh, &ir->group[binding->gathered_group]);
 }
 
-/* Returns the position in the sequence of element p of a buffer that may hold the tokens of a whole group. */
+/* Returns the position in the sequence of the token with index p in a buffer. The buffer holds the rank's own tokens
+ * or, if its binding is gathered, those of all members of the group. */
 static int64_t position_of_element(const struct exec_buffer *buffer,
                                    const struct document_list *documents, int64_t p)
 {
@@ -406,7 +410,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
     return STATUS_OK;
 }
 
-/* ---- the calls ---- */
+/* ---- functions for struct exec_io, and the check of bindings ---- */
 
 static bool holds_tensors(enum binding_kind kind)
 {
@@ -439,7 +443,7 @@ static void clear_collected(struct bindings *b)
                    (size_t)(b->ir->tensor[t].rows * b->ir->tensor[t].cols) * sizeof(double));
 }
 
-/* Returns the axes of more than one rank over which a binding is partial. */
+/* Returns the axes over which the elements of a binding are parts of a sum, without axes of one rank. */
 static uint32_t partial_axes(const struct ir *ir, const struct binding *binding)
 {
     uint32_t axes = 0;
@@ -457,8 +461,9 @@ static int axis_count(uint32_t axes)
     return count;
 }
 
-/* True if the buffer of the binding holds a result. A schedule may bind a gradient before and after its reduction; only
- * the one that is partial over the fewest axes is a result, and of several such ones the first. */
+/* True if the results of this binding are collected. A schedule may bind a gradient both before and after its
+ * reduction: only the binding that is partial over the fewest axes is collected. If several are partial over equally
+ * few, it is the first of them. */
 static bool is_result(const struct ir *ir, const struct binding *binding)
 {
     int partial = axis_count(partial_axes(ir, binding));

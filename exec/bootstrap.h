@@ -1,13 +1,13 @@
-/* exec/bootstrap.h: connects several processes that run one schedule, one rank each: it finds their ranks, and
- * carries small messages between them over TCP.
+/* exec/bootstrap.h: connects several processes that run one schedule, one rank each: it finds their ranks, and carries
+ * small messages between them over TCP.
  *
- * A process learns its rank from the variables that its launcher sets (the table `launchers` in
- * exec/bootstrap_place.c: torchrun, mpirun, Slurm's steps). Rank 0 listens; all messages go through it. Nothing here
- * depends on devices: the messages are the ids that NCCL needs to start, and results.
+ * A process learns its rank from the variables that its launcher sets (the table `launchers` in exec/bootstrap_place.c:
+ * torchrun, mpirun, Slurm's steps). Rank 0 listens; all messages go through it. Nothing here depends on devices: the
+ * messages are the ids that NCCL needs to start, and results.
  *
- * Rank 0 acknowledges every process that connects: both must be of one version of the program, of one world size, and
- * about to run the same schedule. The port is one of our own, since torchrun's agent keeps its own store on
- * MASTER_PORT. */
+ * Rank 0 answers every process that connects, and accepts it if both are of one version of the program, of one number
+ * of processes, and about to run the same schedule with the same options. The port is not MASTER_PORT, since torchrun's
+ * agent keeps its own store there. */
 #ifndef EXEC_BOOTSTRAP_H
 #define EXEC_BOOTSTRAP_H
 
@@ -34,8 +34,8 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
 
 struct bootstrap;
 
-/* Connects all processes, and waits at most timeout_s for them; the same limit holds for every later message. request:
- * a digest of the schedule and of the options, which must be the same on all. Returns NULL after a message
+/* Connects all processes and waits at most timeout_s seconds for them. Every later message has the same limit. request:
+ * a digest of the schedule and of the options, which must be the same on all processes. Returns NULL after a message
  * (STATUS_SYSTEM) if a process did not connect in time, if another program uses the port, or if a process differs from
  * rank 0; every process gets a message. */
 struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t request,
@@ -49,40 +49,41 @@ uint32_t bootstrap_process_count(const struct bootstrap *bootstrap);
 uint32_t bootstrap_local_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_local_process_count(const struct bootstrap *bootstrap);
 
-/* Sends root's data to all processes. All processes must make the same calls in the same order. STATUS_SYSTEM: a
- * process is gone, has not answered in time, or has sent no heartbeat for a minute; every later call fails, too. The
- * time counts anew whenever the processes report progress. */
+/* Sends root's data to all processes. All processes must make the same calls in the same order. Returns STATUS_SYSTEM
+ * if a process is gone, has not answered within the limit of bootstrap_open(), or has sent no heartbeat for a minute;
+ * every later call then fails, too. The limit begins anew whenever a heartbeat shows progress. */
 enum status bootstrap_broadcast(struct bootstrap *bootstrap, uint32_t root, void *data,
                                 size_t bytes, struct diag *diag);
-/* Collects the data `mine` of every process in `all`, (processes, bytes), on every process. */
+/* Gathers the `bytes` bytes at `mine` of every process into `all`, (processes, bytes), on every process. */
 enum status bootstrap_all_gather(struct bootstrap *bootstrap, const void *mine, void *all,
                                  size_t bytes, struct diag *diag);
-/* Fails on every process unless all have the same digest. */
+/* Fails on every process unless all processes pass the same `request`. */
 enum status bootstrap_check_same_request(struct bootstrap *bootstrap, uint64_t request,
                                          struct diag *diag);
 
-/* Call it when this process is about to end: from then on each call waits at most two seconds for a message. */
+/* Says that this process is about to end: from then on each call waits at most two seconds for a message. */
 void bootstrap_leave(struct bootstrap *bootstrap);
 
-/* The progress of all processes during a step, as far as one of them knows it. They exchange it several times a second,
- * on connections of their own. */
+/* The progress of all processes during a step, as far as one of them knows it. Processes exchange it in heartbeats,
+ * several times a second, on connections that carry nothing else. */
 struct bootstrap_progress {
     uint64_t ended_ops;          /* ops that have ended, on all processes */
     uint32_t busy_processes;     /* processes on which an op is running */
     uint32_t failed_rank_plus_1; /* 1 + the rank of a process that has failed; 0: none */
 };
 
-/* Reports this process's progress: how many ops have ended, if one is running, and if the run has failed. Returns the
- * progress of all processes as far as this one knows it. Any thread may call it. */
+/* Reports this process's progress: how many ops have ended, whether one is running, and whether the run has failed.
+ * Returns the progress of all processes as far as this one knows it. Any thread may call it. */
 struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap, uint64_t ended,
                                                     bool busy, bool failed);
 
-/* Sets *world to the processes with which this one was started, or to NULL if there are no others. They are connected
- * at the first call, and stay connected until this process ends. In every call all must have the same `request`, and
- * their number must be `ranks`. The first call waits connect_s seconds for the others; 0: 120 s. */
+/* Sets *world to the connection to the processes that were started together with this one, or to NULL if there are
+ * none. The first call connects them, for which it waits at most connect_s seconds (0: 120 s); later messages may take
+ * 600 s. They stay connected until this process ends. In every call all processes must pass the same `request`, and
+ * their number must be `ranks`. */
 enum status bootstrap_connect_world(struct bootstrap **world, uint64_t request, uint32_t ranks,
                                     double connect_s, struct diag *diag);
-/* True if this process prints the results: it is the only one, or rank 0. */
+/* True if this process prints results and messages: it is the only one, it is rank 0, or its rank cannot be read. */
 bool bootstrap_is_printing_process(void);
 
 #endif

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* BACKLOG: connections that may wait until rank 0 accepts them. WORDS: bytes of a reason for a refusal. */
 enum { BACKLOG = 4096, WORDS = 400 };
 #define ADVICE "LONGHAUL_PORT chooses another port, the same for all processes"
 
@@ -33,8 +34,8 @@ struct greeting {
     uint64_t machine_id; /* equal on processes of one machine */
 };
 
-/* An answer of rank 0: the first one to the greeting, and a second one on the connection MESSAGES when all processes
- * have connected. */
+/* An answer of rank 0. It answers every greeting; when all processes have connected, it sends each a second answer on
+ * its connection MESSAGES. */
 struct greeting_answer {
     char magic[8];
     uint32_t is_refused;
@@ -48,7 +49,7 @@ static void set_socket_options(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* ---- rank 0 ---- */
+/* ---- rank 0 waits for the other ranks ---- */
 
 static struct greeting_answer make_answer(bool refused, const char *words)
 {
@@ -64,7 +65,8 @@ static void send_reply(int fd, bool refused, const char *words)
     (void)!send(fd, &answer, sizeof answer, MSG_NOSIGNAL); /* one that has left is noticed later */
 }
 
-/* Writes to `words` how a process that has connected differs from rank 0; "" if it does not. */
+/* Writes to `words` why a process that has connected must be refused: how it differs from rank 0, or that its rank is
+ * impossible or already connected; "" if it is accepted. */
 static void compare_greeting(const struct bootstrap *b, const struct greeting *g, char words[WORDS])
 {
     const char *version = LONGHAUL_VERSION;
@@ -95,8 +97,9 @@ static void compare_greeting(const struct bootstrap *b, const struct greeting *g
                  g->rank, b->place.rank0_port);
 }
 
-/* Reads the greeting on a new connection. A connection without a valid greeting belongs to another program and is
- * closed. STATUS_SYSTEM: the process differs from rank 0, and `words` says how. */
+/* Reads the greeting on a new connection and answers it. An accepted connection is stored, with the machine id of its
+ * process in host[], and counted in *come. A connection without a valid greeting belongs to another program and is
+ * closed; it is no error. Returns STATUS_SYSTEM if the process is refused, and `words` says why. */
 static enum status accept_greeting(struct bootstrap *b, int fd, uint64_t *host, uint32_t *come,
                                    char words[WORDS])
 {
@@ -201,7 +204,7 @@ static enum status listen_for_all(struct bootstrap *b, uint64_t *host, struct di
     return status;
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks connect to rank 0 ---- */
 
 /* True if a socket is connected to itself. Linux does this when no process listens on the port and the kernel
  * chooses the same port for the caller's end. */
@@ -216,7 +219,8 @@ static bool is_connected_to_itself(int fd)
            own.sin_port == other.sin_port && own.sin_addr.s_addr == other.sin_addr.s_addr;
 }
 
-/* Returns a connected socket; -1: no process listened for timeout_s, and errno is that of the last attempt. */
+/* Tries for timeout_s seconds to connect. Returns the socket, or -1 if no process listens there; errno is then that of
+ * the last attempt. */
 static int connect_once(const struct addrinfo *to, double timeout_s)
 {
     static const struct timespec nap = {0, 20000000};
@@ -264,7 +268,7 @@ static enum status read_answer(struct bootstrap *b, int fd, bool known, double w
                       b->place.rank, b->place.rank0_host, b->place.rank0_port);
 }
 
-/* Says, after an attempt to connect, that no process listens or that the address is wrong. */
+/* Reports that rank 0 was not found on its address; errno is that of the last attempt to connect. */
 static enum status report_absent_rank0(const struct bootstrap *b, struct diag *diag)
 {
     const char *why = errno == EINPROGRESS ? "no answer" : strerror(errno);
@@ -292,7 +296,7 @@ static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
     set_socket_options(fd);
     b->sockets[channel][0] = fd;
     (void)!send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL);
-    /* rank 0 may be delayed by other programs that connect and send nothing */
+    /* the limit is long, since other programs that connect and send nothing may delay rank 0 */
     return read_answer(b, fd, false, 2 * BOOTSTRAP_GREETING_S, diag);
 }
 

@@ -12,8 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* True if a call that began at since_s may still wait: sockets time out after a second, and time counts from the last
- * progress of any process. */
+/* Called after a socket call failed. True if the call, which began at since_s, may be repeated: the socket has only
+ * timed out, which it does every second, and no process is silent. The time limit counts from since_s or from the last
+ * progress of any process, whichever is later. A process that is leaving waits only 2 s from since_s. */
 static bool may_wait_longer(struct bootstrap *b, double since_s)
 {
     const double leave_s = 2;
@@ -34,7 +35,7 @@ void bootstrap_leave(struct bootstrap *b)
 }
 
 /* Returns 1 + the rank of a process that has sent no heartbeat for longer than the limit; 0 if there is none. Sets
- * *silent_s to the limit in seconds. The process may be another than the one whose message is missing. */
+ * *silent_s to the limit in seconds. The silent process need not be the one for whose message the caller waits. */
 static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silent_s)
 {
     pthread_mutex_lock(&b->lock);
@@ -96,10 +97,10 @@ static enum status receive_bytes(struct bootstrap *b, uint32_t peer, void *data,
     return STATUS_OK;
 }
 
-/* ---- opening ---- */
+/* ---- opening and closing connections ---- */
 
-/* Returns a number that is equal on all processes of a machine and differs between machines: a digest of the
- * machine's boot id. */
+/* Returns a digest of the machine's boot id or, if that cannot be read, of its host name: a number that is equal on all
+ * processes of a machine and differs between machines. */
 static uint64_t machine_id(void)
 {
     char text[64] = "";
@@ -114,8 +115,8 @@ static uint64_t machine_id(void)
     return number;
 }
 
-/* Sets the number of processes on this machine, and, if the launcher has not given it, this process's index among
- * them. */
+/* Sends rank 0's list of machine ids, host[rank], to all processes. Counts from it the processes on this machine and,
+ * if the launcher has not given it, sets this process's index among them. */
 static enum status count_local_processes(struct bootstrap *b, uint64_t *host, struct diag *diag)
 {
     enum status status =
@@ -270,9 +271,9 @@ enum status bootstrap_check_same_request(struct bootstrap *b, uint64_t request, 
     return status;
 }
 
-/* ---- the connection that all of this process shares ---- */
+/* ---- the one connection of this process to the others ---- */
 
-static struct bootstrap *met; /* the connection to the other processes; NULL: it is not open */
+static struct bootstrap *met; /* NULL: the connection is not open */
 
 static void close_world(void)
 {

@@ -1,4 +1,4 @@
-/* Reads rank, size and address from the variables of launchers. */
+/* Reads this process's rank, the number of processes and the address of rank 0 from the variables of launchers. */
 #include "exec/bootstrap.h"
 
 #include "base/arena.h"
@@ -9,26 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PORT: the port if no launcher gives one. BESIDE: added to the port of torchrun's store. SLURM_PORTS,
- * SLURM_PORT_COUNT: the first and the number of the ports that are derived from the number of a Slurm job. */
+/* PORT: the port if no launcher gives one. BESIDE: added to MASTER_PORT, on which torchrun's store listens, or
+ * subtracted from it if the sum exceeds 65535. SLURM_PORTS, SLURM_PORT_COUNT: the first and the number of the ports
+ * that are derived from the number of a Slurm job. */
 enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 10000 };
 
 /* The variables that each launcher sets. The first row whose `marker` is set shows how this process was started.
- * mpirun may start its daemons by srun, so its processes may have Slurm's variables, too. For Slurm the variable of
- * a job step is read, because the shell of sbatch has SLURM_NTASKS and SLURM_PROCID although it is a single process. */
+ * Slurm's row is the last, because mpirun may start its daemons by srun, so that its processes have Slurm's variables,
+ * too. Its marker is a variable of a job step: the shell of sbatch has SLURM_NTASKS and SLURM_PROCID although it is a
+ * single process. */
 static const struct launch_variables {
     const char *marker, *process_count, *rank, *local_rank;
-    /* Slurm gives a list of all nodes, "8(x2),4" */
+    /* Slurm's variable is a list of all nodes: in "8(x2),4" two nodes have 8 processes each, and one has 4 */
     const char *local_process_count;
 } launchers[] = {
-    /* torchrun, or by hand */
+    /* torchrun, or variables that a user sets */
     {"WORLD_SIZE", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     /* mpirun of Open MPI */
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     /* mpirun of MPICH and Intel MPI */
     {"MPI_LOCALNRANKS", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    /* srun */
+    /* srun of Slurm */
     {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID",
      "SLURM_STEP_TASKS_PER_NODE"},
 };
@@ -60,7 +62,7 @@ static enum status read_count_variable(const char *name, uint32_t fallback, uint
     return STATUS_OK;
 }
 
-/* Copies the first host of a list: of "gpu[003-010,12]-a,login1" it is "gpu003-a". */
+/* Copies the first host of Slurm's list of nodes: "gpu003-a" of "gpu[003-010,12]-a,login1". */
 static void copy_first_host(const char *list, char *host, size_t size)
 {
     size_t stem = strcspn(list, "[,");
@@ -77,8 +79,8 @@ static bool is_slurm(const struct launch_variables *launcher)
     return launcher != NULL && strncmp(launcher->process_count, "SLURM", 5) == 0;
 }
 
-/* Returns the number of tasks of node number `node` in Slurm's list: in "8(x2),4", node 2 has 4. A plain number is a
- * list of one node. Returns 0 if the list has no such node. */
+/* Returns the number of tasks of node number `node`, from 0, in Slurm's list: in "8(x2),4", node 2 has 4. A plain
+ * number is a list of one node. Returns 0 if the list has no such node. */
 static uint32_t find_tasks_of_node(const char *list, unsigned long node)
 {
     while (*list != '\0') {
@@ -131,8 +133,9 @@ static enum status read_host(struct bootstrap_place *place, const struct launch_
     return STATUS_OK;
 }
 
-/* Sets the port to one that nothing else is likely to use: torchrun's agent itself listens on MASTER_PORT, and several
- * Slurm jobs may share a machine. */
+/* Sets the port of rank 0. LONGHAUL_PORT gives it; else it is one that nothing else is likely to use: beside
+ * MASTER_PORT, on which torchrun's agent listens, or one that depends on the Slurm job, since several jobs may share a
+ * machine. */
 static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {

@@ -10,14 +10,15 @@
 
 #define BEAT_S 0.1 /* seconds between two heartbeats */
 
-/* A heartbeat of a peer that has been received in part. */
+/* A heartbeat of a peer of which a part may have been received. */
 struct partial_heartbeat {
     struct heartbeat beat;
     size_t received_bytes;
     double last_received_s; /* when bytes last came */
 };
 
-/* Reads all heartbeats that have arrived on a connection; *last is the newest. False: the connection is closed. */
+/* Reads all heartbeats that have arrived on a connection, and sets *last to the newest one; *last stays if none has
+ * arrived whole. Returns false if the connection is closed. */
 static bool receive_heartbeats(int fd, struct partial_heartbeat *half, struct heartbeat *last)
 {
     for (;;) {
@@ -34,8 +35,8 @@ static bool receive_heartbeats(int fd, struct partial_heartbeat *half, struct he
     }
 }
 
-/* Sends a heartbeat if the socket has room. False: the connection is closed, or only a part of the heartbeat could
- * be sent. */
+/* Sends a heartbeat if the socket has room, else drops it. Returns false if the connection is closed, or if only a part
+ * of the heartbeat could be sent. */
 static bool send_heartbeat(int fd, const struct heartbeat *beat)
 {
     ssize_t n = send(fd, beat, sizeof *beat, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -43,8 +44,8 @@ static bool send_heartbeat(int fd, const struct heartbeat *beat)
            (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
-/* Exchanges heartbeats once. On rank 0, last[r] is the last heartbeat of rank r, and the sum of all is sent to every
- * rank; on another rank, last[0] is the last sum that rank 0 has sent. */
+/* Exchanges heartbeats once and updates the total progress. On rank 0, last[r] is the last heartbeat of rank r, and the
+ * total, the sum of all, is sent to every rank. On another rank, last[0] is the last total that rank 0 has sent. */
 static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *half,
                                 struct heartbeat *last)
 {
@@ -100,7 +101,7 @@ void *bootstrap_exchange_progress(void *argument)
         exchange_heartbeats(b, half, last);
         nanosleep(&nap, NULL);
     } while (!atomic_load(&b->must_quit));
-    /* the others hear of a failure before the connection is closed */
+    /* tells the others of a failure before the connection is closed */
     exchange_heartbeats(b, half, last);
     free(half);
     free(last);

@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* struct timeval of sockets */
-/* The clock and the sockets of all parts of the bootstrap. */
+/* The clock, the time limits and the closing of sockets, for all sources of the bootstrap. */
 #include "exec/bootstrap_state.h"
 
 #include <sys/socket.h>

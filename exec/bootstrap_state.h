@@ -11,18 +11,18 @@
  * answer. */
 #define BOOTSTRAP_GREETING_S 5.0
 
-/* The connections that every process makes to rank 0. */
+/* The connections that every process makes to rank 0: for messages and for heartbeats. CHANNELS is their number. */
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
-/* The progress of one process; or, in what rank 0 sends, that of all processes together. */
+/* The progress of one process or, in what rank 0 sends, of all processes together. */
 struct heartbeat {
     uint64_t ended_ops;
     uint32_t busy_processes, failed_rank_plus_1;
-    uint32_t silent_rank_plus_1; /* a process that sends no heartbeats */
+    uint32_t silent_rank_plus_1; /* 1 + the rank of a process that sends no heartbeats; 0: none */
     uint32_t unused;
 };
 
-/* The times for which a process may send no heartbeats, because it is stopped or its machine is gone. */
+/* What is concluded if a process sends no heartbeats, because it is stopped or its machine is gone. */
 struct silence_limits {
     double idle_s;   /* after this time no op counts as running there */
     double silent_s; /* after this time no process waits for its messages */
@@ -32,16 +32,16 @@ struct bootstrap {
     struct bootstrap_place place;
     uint64_t request_digest, machine_id;
     uint32_t local_process_count;
-    double timeout_s;
+    double timeout_s; /* the most seconds that a call waits for a message */
     /* sockets[channel]: on rank 0 (process_count) sockets, one for each rank; on other ranks one socket, to rank 0 */
     int *sockets[CHANNELS];
-    bool is_broken;
-    atomic_bool is_leaving;
+    bool is_broken;         /* a call has lost a connection: every later call fails */
+    atomic_bool is_leaving; /* bootstrap_leave() was called */
 
     pthread_t progress_thread; /* exchanges heartbeats */
     bool has_progress_thread;
-    atomic_bool must_quit;
-    pthread_mutex_t lock; /* guards the fields below */
+    atomic_bool must_quit; /* the progress thread must end */
+    pthread_mutex_t lock;  /* guards the members below */
     struct heartbeat own_progress, total_progress;
     double last_progress_s; /* when a heartbeat last showed progress */
     struct silence_limits limits;

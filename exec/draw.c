@@ -3,6 +3,7 @@
 #include "exec/number.h"
 #include "exec/parallel.h"
 
+/* BLOCK: numbers that are drawn in fp32 and then converted together. GRAIN: the fewest numbers for a thread. */
 enum { BLOCK = 1024, GRAIN = 64 * BLOCK };
 
 /* The arguments of one call of draw_fill(), for the threads that fill parts of it. */

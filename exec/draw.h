@@ -1,15 +1,15 @@
-/* exec/draw.h: seeded numbers that fill memory before the first step, the same bits on every backend.
+/* exec/draw.h: seeded numbers that fill memory before the first step. They have the same bits on every backend.
  *
  * Element i of a tensor is centre + scale (s - DRAW_MEAN), where s is the sum of the four 16-bit parts of output i of
- * splitmix64 (Steele, Lea, Flood 2014) from the tensor's seed. The sum of four uniform numbers is close to a normal
- * one: it ends at 3.46 standard deviations. It is exact in integers, so processors and devices agree. A rank draws
- * only the elements that it holds. Needs no CUDA header, and is C++, too. */
+ * splitmix64 (Steele, Lea, Flood 2014) from the tensor's seed. The sum of four uniform numbers is nearly normal, but
+ * never further than 3.46 standard deviations from its mean. It is computed in integers, so processors and devices
+ * agree. A rank draws only the elements that it holds. Needs no CUDA header, and is C++, too. */
 #ifndef EXEC_DRAW_H
 #define EXEC_DRAW_H
 
 #include <stdint.h>
 
-/* Standard deviation and mean of a draw s, the sum of four numbers that are uniform over 0 .. 65535. */
+/* The standard deviation and the mean of s, the sum of four numbers that are uniform over 0 .. 65535. */
 #define DRAW_DEVIATION 37837.2271
 #define DRAW_MEAN 131070
 

@@ -17,11 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The kinds of bindings that are filled again before every step, and those that hold sums and are zeroed. */
 static const uint32_t INPUTS =
     1u << BINDING_TOKENS | 1u << BINDING_LABELS | 1u << BINDING_POSITIONS;
 static const uint32_t ZEROED = 1u << BINDING_GRAD | 1u << BINDING_LOSS;
 
-/* ---- bound buffers ---- */
+/* ---- filling and reading bound buffers ---- */
 
 typedef enum status visit_function(struct exec_run *run, const struct exec_io *io,
                                    struct exec_buffer *buffer, struct diag *diag);
@@ -46,8 +47,8 @@ struct buffer_draw {
     const struct exec_buffer *buffer;
 };
 
-/* Fills a block of a bound buffer with seeded numbers in the backend's memory: on the device, or by threads of the
- * host. */
+/* Fills a block of a bound buffer, from element `at` on, with seeded numbers in the backend's memory: the backend does
+ * it, or else threads of the host. */
 static void draw_into_buffer(void *context, uint64_t at, const struct draw *draw)
 {
     const struct buffer_draw *d = context;
@@ -104,7 +105,8 @@ static enum status read_bound_buffer(struct exec_run *run, const struct exec_io 
     return status == STATUS_OK ? io->read(io->user, buffer, diag) : status;
 }
 
-/* Calls visit() for every bound buffer of the kinds in the mask. buffer->data is a copy in the program's own memory. */
+/* Calls visit() for the bound buffers of all ranks whose kind of binding is in the mask. buffer->data is memory for the
+ * largest buffer, whose content visit() provides. */
 static enum status for_each_bound_buffer(struct exec_run *run, const struct exec_io *io,
                                          uint32_t kinds, visit_function *visit, struct diag *diag)
 {
@@ -138,7 +140,7 @@ static enum status for_each_bound_buffer(struct exec_run *run, const struct exec
     return status;
 }
 
-/* ---- steps ---- */
+/* ---- warm-up and measured steps ---- */
 
 struct measured_steps {
     double *step_s;  /* (measured_count) */
@@ -148,8 +150,8 @@ struct measured_steps {
     uint32_t warmup_count, measured_count;
 };
 
-/* Runs a step that begins on all processes together; *seconds receives the time of the slowest process, or a
- * negative number if the step has failed in this one. */
+/* Runs a step that begins on all processes together. *seconds receives the time of the slowest process, or a negative
+ * number if the step has failed in this one. If it has failed only in another process, the status is STATUS_NO. */
 static enum status run_step_together(struct exec_run *run, struct executor *executor,
                                      double *seconds, struct diag *diag)
 {
@@ -176,7 +178,7 @@ static enum status run_step_together(struct exec_run *run, struct executor *exec
     return here < 0 ? STATUS_OK : status;
 }
 
-/* Returns the number of the step with the median time; the lower one of two. */
+/* Returns the number of the measured step with the median time; for an even number of steps, the lower of the two. */
 static uint32_t find_median_step(const double *step_s, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -189,16 +191,17 @@ static uint32_t find_median_step(const double *step_s, uint32_t count)
     return 0;
 }
 
-/* The state of check_clock_settled(): when the first step and the current window began, and the mean clock of the
- * window before. */
+/* The state of check_clock_settled(): when the first step began, when the current window began, and the mean clock of
+ * the window before it (0: there is none). */
 struct clock_settling {
     double first_begin_s, window_begin_s, last_window_mhz;
     uint32_t steady_windows; /* consecutive windows whose clock was within 1 % of the one before */
 };
 
-/* Sets *steady once the clock, as a mean over all processes, has changed by less than 1 % from each of three
- * consecutive windows to the next, or after 30 s; at once if the clock is unknown. A window is 0.2 s of steps or more.
- * All processes must call it together; all get the same answer. */
+/* Called after a step. Sets *steady if the clock is steady: its mean over three consecutive windows, each of at least
+ * 0.2 s of steps, changed by less than 1 % from one window to the next. *steady is also set after 30 s, and at once if
+ * the clock is unknown. The clock is the mean over all processes, which must call this together and all get the same
+ * answer. */
 static enum status check_clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
                                        struct diag *diag)
 {
@@ -230,7 +233,8 @@ static enum status check_clock_settled(struct exec_run *run, struct clock_settli
     return status;
 }
 
-/* Sends the times of every rank's ops in the median step to all processes. All processes have the same median step. */
+/* Sends the times of every rank's ops in the median step to all processes. The median step is the same on all, since
+ * they have the same step times. Does nothing in a single process or without a trace. */
 static enum status share_op_times(struct exec_run *run, const struct measured_steps *steps,
                                   struct diag *diag)
 {
@@ -396,7 +400,7 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
-/* Adds a piece of the text to the digest. */
+/* Adds a part of the schedule's text to the digest, and empties the text. */
 static void add_to_digest(struct text *text)
 {
     uint64_t *digest = text->sink;
@@ -404,7 +408,7 @@ static void add_to_digest(struct text *text)
     text->size = 0;
 }
 
-/* Returns a digest of all that the text form of the schedule says. */
+/* Returns a digest of the text form of the schedule. */
 static uint64_t schedule_digest(const struct ir *ir)
 {
     uint64_t digest = 0;
@@ -416,8 +420,8 @@ static uint64_t schedule_digest(const struct ir *ir)
     return digest;
 }
 
-/* Returns a digest of the schedule and of the options, by which processes find out whether they do the same. Limits of
- * time are left out, since they may differ. */
+/* Returns a digest of the schedule and the options, by which processes find out whether they do the same. Limits of
+ * time are left out, since they may differ, and so are options that only the CPU backend reads. */
 static uint64_t request_digest(const struct exec_run *run)
 {
     const struct exec_options *o = run->options;
@@ -443,8 +447,9 @@ static uint64_t request_digest(const struct exec_run *run)
     return hash_word(digest, hash_text((const char *)numbers, sizeof numbers));
 }
 
-/* Finds the ranks of this process. They are all ranks, unless a launcher has started several processes for a backend
- * that supports this: then each process has one rank. */
+/* Finds the ranks of this process, and how many threads each of them may use. If a launcher has started several
+ * processes, and the backend supports this, the processes are connected and each has one rank; else this process has
+ * all ranks. */
 static enum status find_own_ranks(struct exec_run *run, struct diag *diag)
 {
     run->rank_count = run->assignment.ranks;

@@ -1,12 +1,12 @@
 /* exec/exec.h: runs a schedule on real hardware; exec_run() is the layer's one call.
  *
  * exec_run() allocates the planned arenas of every rank, lets the caller fill bound buffers, walks the schedule and
- * passes it op by op to a backend, and lets the caller read the results. It knows no strategy and no costs: numbers
- * are checked through bindings (exec/bindings.h), times come from clocks. Ranks are threads of the calling process; on
- * GPUs a launcher may start one process per rank instead (exec/bootstrap.h).
+ * passes it op by op to a backend, and lets the caller read the results. It knows no strategy and no costs: numbers are
+ * checked through bindings (exec/bindings.h), and times are measured. Ranks are threads of the calling process; on GPUs
+ * a launcher may start one process per rank instead (exec/bootstrap.h).
  *
- * Every run ends: an op that fails, a rank that stalls, members that disagree or a read of bytes that were not
- * written stop all ranks and become one message. docs/execution.md describes the details.
+ * Every run ends. If an op fails, a rank stalls, members of a collective do not agree about it, or an op reads bytes
+ * that were not written, all ranks are stopped and there is one message. docs/execution.md describes the details.
  *
  * The folder exec/ runs schedules on real hardware, measures them, and checks their numbers against an unsharded
  * reference. */
@@ -30,16 +30,17 @@ struct exec_result {
     uint32_t median_step; /* the measured step whose time is the (lower) median */
     double median_s;
     uint64_t planned_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */
-    /* most bytes that were live at once in the median step, on the rank with the most; only with records_trace */
+    /* with records_trace: the most bytes that were live at once in the median step, on the rank with the most */
     uint64_t peak_bytes[MEMORY_COUNT];
     struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */
 };
 
-/* Runs warmup_steps + measured_steps steps. Returns STATUS_BAD_INPUT if the schedule cannot be run (operands do not fit
- * their op's shape, there is no planned arena, the backend is unknown); STATUS_NO if a step failed: the message names
- * rank, op and fault, or which op waits for which; STATUS_SYSTEM if memory or threads were refused, or if the run was
- * ended from outside (options.ended_by). name: the schedule's name in messages. io: NULL if there is nothing to fill or
- * read. *result must be all-zero, and remains so unless STATUS_OK is returned; release it in either case. */
+/* Runs warmup_steps + measured_steps steps. Returns STATUS_BAD_INPUT if the schedule cannot be run: operands do not fit
+ * their op's shape, there is no planned arena, or the backend is unknown. Returns STATUS_NO if a step failed; the
+ * message names the rank, the op and the fault, or says which op waits for which. Returns STATUS_SYSTEM if the system
+ * refused memory or threads, or if options.ended_by() ended the run. name: the schedule's name in messages. io: NULL if
+ * there is nothing to fill or read. *result must be all-zero, and stays so unless STATUS_OK is returned; release it in
+ * either case. */
 enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
                      const struct exec_io *io, struct exec_result *result, struct diag *diag);
 

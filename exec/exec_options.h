@@ -28,7 +28,8 @@ struct exec_link {
     double latency_s;
 };
 
-/* A fault that tests ask for: the host of a rank stops issuing ops at one op (STALL), or fails there (FAIL). */
+/* A fault that tests ask for. When the host of `rank` is about to issue `op`, it stops issuing (STALL) or fails
+ * (FAIL). */
 enum exec_fault_kind { EXEC_FAULT_NONE, EXEC_FAULT_STALL, EXEC_FAULT_FAIL };
 struct exec_fault {
     enum exec_fault_kind kind;
@@ -49,17 +50,17 @@ struct exec_options {
     struct exec_adamw adamw;
     uint32_t warmup_steps;   /* steps run and not measured */
     uint32_t measured_steps; /* steps measured; 0: 1 */
-    /* A step starts as soon as the one before has ended; all steps read the inputs of the first. */
+    /* a step starts as soon as the one before has ended, and all steps read the inputs of the first */
     bool back_to_back;
-    /* after the warm-up more steps are run, and not measured, until the clock is steady */
+    /* the warm-up goes on, with steps that are not measured, until the clock is steady or for 30 s */
     bool waits_for_steady_clock;
     bool finds_unwritten_reads; /* prove that every element is written before it is read (slow) */
     bool records_trace;         /* fill result.trace with the ops and memory of the median step */
-    /* the run fails if for this long no op ends and no op is running on any process; 0: 10 s, with several processes
-     * 60 s */
+    /* the run fails if, for this many seconds, no op ends and no op is running on any process; 0: 10 s, or 60 s with
+     * several processes */
     double stall_limit_s;
-    /* the run fails if a step takes longer, or if processes take longer to connect; 0: a step has no limit, and
-     * connecting 120 s */
+    /* the run fails if a step takes longer than this, or if processes take longer than this to connect; 0: a step has
+     * no limit, and connecting has one of 120 s */
     double step_limit_s;
     /* on a GPU, with records_trace: the times of ops come from CUPTI's records; false: from CUDA events */
     bool times_by_cupti;
@@ -68,17 +69,18 @@ struct exec_options {
      * with the gradient of a bias, a residual sum with the norm after it, RoPE with the pack or unpack beside it
      * (exec/cuda/epilogues.h); false: each op has kernels of its own, as predictions assume */
     bool uses_epilogues;
-    /* of several processes with NCCL: device memory is allocated by NCCL and registered with every communicator */
+    /* with several processes and NCCL: NCCL allocates the device memory, which is registered with every communicator
+     * that carries data */
     bool registers_nccl_memory;
     /* the emulated link of each rank for copies in each direction between host and device */
     struct exec_link copy_link;
     /* the emulated link of each rank over which it sends messages */
     struct exec_link message_link;
-    /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an
+    /* Called between steps and, during a step, at least ten times a second. Returns why the run must end ("an
      * interrupt"), or NULL to let it continue. The pointer may be NULL. */
     const char *(*ended_by)(void);
-    /* Receives notes about a run that succeeds, such as why a library is not used. NULL: notes are dropped. Of several
-     * processes, only that of rank 0 fills it. */
+    /* receives notes about a run that succeeds, such as why a library is not used; NULL: notes are dropped. With
+     * several processes only rank 0 writes notes. */
     struct diag *notes;
     /* a digest of what the caller's functions fill buffers with; it must be the same in all processes of a run */
     uint64_t input_digest;
@@ -89,7 +91,7 @@ struct exec_options {
     uint32_t hog_sms;
 };
 
-/* A bound buffer of one rank, as it is given to callbacks. */
+/* A bound buffer of one rank, as functions of struct exec_io get it. */
 struct exec_buffer {
     const struct ir *ir;
     const struct binding *binding;
@@ -103,19 +105,23 @@ struct exec_buffer {
 typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
                                      struct diag *diag);
 
-/* Receives a block of a bound buffer that is to be filled with a draw's numbers, from element `at` of the buffer. */
+/* Receives the numbers for a block of a bound buffer, which begins at element `at` of the buffer. */
 typedef void exec_draw_function(void *context, uint64_t at, const struct draw *draw);
 
-/* The caller's functions for bound buffers. The thread of exec_run() calls them, with ranks in ascending order.
- * Gradients and losses are zero before every step. Before the first step every other bound buffer of this process's
- * ranks is zeroed and then filled: if `draw` is not NULL and returns true, with the blocks of seeded numbers that it
- * names, which the backend makes in place; else by `fill`, which writes a copy that is zero before. Before each later
- * step `fill` is called again for tokens, labels and positions, unless options.back_to_back. `read` is called after
- * each step for the kinds in read_each_step, and after the last step also for those in read_after_last_step, for all
- * ranks of all processes. */
+/* The caller's functions for bound buffers. The thread that called exec_run() calls them, with ranks in ascending
+ * order.
+ *
+ * Gradients and losses are zeroed before the first step, and before a later step if the schedule may read them before
+ * it writes them. Every other bound buffer of this process's ranks is filled before the first step. `draw` is asked
+ * first: if it is not NULL and returns true, the backend has made the numbers of the blocks that draw passed to
+ * block(). Else `fill` writes a copy of the buffer, which is zero before. Before each later step `fill` is called again
+ * for tokens, labels and positions, unless options.back_to_back is set.
+ *
+ * `read` is called, for all ranks of all processes, after each step for the kinds in read_each_step, and after the last
+ * step also for those in read_after_last_step. */
 struct exec_io {
     void *user;
-    exec_io_function *fill;                        /* NULL: all stays zero */
+    exec_io_function *fill;                        /* NULL: what is not drawn stays zero */
     exec_io_function *read;                        /* NULL: no buffer is read */
     uint32_t read_each_step, read_after_last_step; /* masks of 1u << enum binding_kind */
     bool (*draw)(void *user, const struct exec_buffer *buffer, exec_draw_function *block,

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Default limits in seconds of the time without progress, for one process and for several: with several, a long
- * collective may end no op on any process for a while. */
+/* Default limits in seconds of the time without progress, for one process and for several. With several processes it is
+ * longer, because a long collective may end no op on any of them for a while. */
 enum { STALL_S = 10, STALL_TOGETHER_S = 60 };
 
 struct rank_thread {
@@ -29,7 +29,7 @@ struct executor {
 
 /* ---- the host thread of one rank ---- */
 
-/* Waits until the run has failed. */
+/* Waits until the run has failed or ends. */
 static void wait_until_run_fails(struct exec_run *run)
 {
     pthread_mutex_lock(&run->lock);
@@ -38,8 +38,8 @@ static void wait_until_run_fails(struct exec_run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Blocks the host until the ops for which a SYNC op waits have ended: a SYNC op is on no stream that could wait for
- * them. */
+/* Blocks the host until the ops for which a SYNC op waits have ended, since a SYNC op is on no stream that would wait
+ * for them. Returns false if the run has failed. A wait for a later SYNC op can never end, so the run then stalls. */
 static bool wait_for_dependencies(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;
@@ -125,7 +125,7 @@ static void *host_thread_main(void *argument)
     }
 }
 
-/* ---- all ranks ---- */
+/* ---- steps of all ranks ---- */
 
 struct executor *executor_new(struct exec_run *run, struct diag *diag)
 {
@@ -176,7 +176,8 @@ struct executor_watcher {
     uint64_t last_ended_ops;
 };
 
-/* Fails the run if no op has ended and none has been running for too long, or if the step takes too long. */
+/* Called several times during a step. Fails the run if another process has failed, if for stall_limit_s no op has ended
+ * and none has been running, or if the step exceeds step_limit_s. Ends it if the caller asks for this. */
 static void check_progress(struct exec_run *run, struct executor_watcher *watch)
 {
     char why[640];

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the bytes that the system has available; 0: not known. */
+/* Returns the bytes of memory that the system says are available; 0: it does not say. */
 static double available_memory_bytes(void)
 {
     double kib = 0;

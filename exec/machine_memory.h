@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* Returns STATUS_BAD_INPUT, with a message that begins with `name`, if `ranks` ranks on this machine need more bytes
- * than the system has available. A system that does not say what it has available is not asked. */
+/* Returns STATUS_BAD_INPUT, after a message that begins with `name`, if the `ranks` ranks on this machine need more
+ * bytes than the system has available. Returns STATUS_OK if the system does not say how many it has. */
 enum status machine_memory_check(const char *name, uint32_t ranks, double needed_bytes,
                                  struct diag *diag);
 

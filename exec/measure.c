@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ops ---- */
+/* ---- rows of ops ---- */
 
 struct instance {
     double start_s;
@@ -46,7 +46,7 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
             if (isnan(t.end_s))
                 continue;
-            /* Times a wait as it is predicted: from the end of the awaited op until the host continues. */
+            /* a wait is timed as it is predicted, from the end of the awaited op until the host continues */
             if (run->ir->op.kind[op] == WORK_HOST_SYNC)
                 t.start_s = fmin(fmax(t.start_s, *before_s), t.end_s);
             *before_s = t.end_s;
@@ -65,7 +65,7 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
     free(instance);
 }
 
-/* ---- memory ---- */
+/* ---- rows of live bytes ---- */
 
 struct buffer_event {
     double time_s;
@@ -73,7 +73,8 @@ struct buffer_event {
     int64_t bytes;
 };
 
-/* At equal times, frees come before first uses, because a stream-ordered allocator reuses freed memory at once. */
+/* At equal times frees, whose bytes are negative, come before first uses, because a stream-ordered allocator reuses
+ * freed memory at once. */
 static int compare_by_time(const void *a, const void *b)
 {
     const struct buffer_event *x = a, *y = b;

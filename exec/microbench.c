@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    SETS_MAX = 1024,
-    MEMBERS_MAX = 64,
+    SETS_MAX = 1024,  /* the most sets of operands: each is buffers of the schedule */
+    MEMBERS_MAX = 64, /* the most ranks of a collective */
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
     QUEUE = 400,      /* ops that are queued while an earlier op occupies the stream */
@@ -22,16 +22,20 @@ enum {
     HOLD = 768,       /* the side of the square product that occupies a core for some 10 ms */
     HOLD_GPU = 12288, /* its side for a GPU with HOLD_SMS multiprocessors */
     HOLD_SMS = 132,
-    SUSTAINED_MAX = 20000,
+    SUSTAINED_MAX = 20000, /* the most repetitions of an op in a sustained point */
 };
 
-static const double SECONDS = 0.06;
+static const double SECONDS = 0.06; /* rough time of the ops in a round */
+/* the bytes through which sets of operands rotate, which exceed the caches of a core and of a GPU */
 static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_ROTATE_GPU;
-static const double STABLE = 0.02;
-static const double SUSTAINED_ROUNDS = 130 /* of SECONDS each, so 8 s */, BESIDE_BYTES_PER_S = 50e9;
-
-/* Returns roughly the seconds of an op on one slow core, or on a GPU, by which the number of its repetitions is chosen.
- * Kinds with an exponential for each element take several times as long per byte. */
+static const double STABLE =
+    0.02; /* rounds end if one changes the median by less than this share */
+/* the length of a sustained point in rounds, 8 s in all: for so long the power limit has settled the clock */
+static const double SUSTAINED_ROUNDS = 130;
+static const double BESIDE_BYTES_PER_S =
+    50e9; /* an upper estimate of the rate of copies beside an op */
+/* Returns a rough estimate of the seconds of an op, on one slow core or on a GPU. It determines how often the op is
+ * repeated. On a core, kinds with an exponential for each element take several times as long per byte. */
 static double rough_op_s(const struct work *work, bool gpu)
 {
     if (gpu)
@@ -48,7 +52,7 @@ static double rough_op_s(const struct work *work, bool gpu)
     return work_flops(work) / 30e9 + bytes / rate + 2e-6;
 }
 
-/* ---- the schedule ---- */
+/* ---- the schedule that is run to measure a point ---- */
 
 struct bench {
     const struct microbench_case *bench_case;
@@ -61,7 +65,7 @@ struct bench {
     uint32_t operand_sets;
     bool on_gpu;
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
-    /* the measured work, whose group is now an id and no longer a number of members */
+    /* the measured work, as an op of the schedule: its group is an id, not a number of members */
     struct work work;
     op_id first_timed_op_id;    /* the first op that is timed */
     uint32_t timed_ops;         /* number of ops that are timed */
@@ -139,7 +143,7 @@ static op_id add_measured_op(struct bench *b, uint32_t set, const op_id *wait)
     return ir_add_op(&b->ir, &desc);
 }
 
-/* Adds an op of another kind than the measured one. */
+/* Adds an op that is not measured, to the stream of compute ops. */
 static op_id add_unmeasured_op(struct bench *b, struct work work, const struct view *read,
                                uint8_t reads, const struct view *write, uint8_t writes)
 {
@@ -166,8 +170,8 @@ static op_id add_square_product(struct bench *b, int64_t size)
     return add_unmeasured_op(b, work, read, 2, &write, 1);
 }
 
-/* Returns the side of a square product that keeps the stream busy: for some 10 ms on a core, for some 5 ms on a GPU of
- * any size. */
+/* Returns the side of a square product that occupies its stream for some 10 ms on a core, or some 5 ms on a GPU of any
+ * size. */
 static int64_t holding_product_side(const struct bench *b)
 {
     double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLD_SMS;
@@ -211,9 +215,9 @@ static void emit_background_copy(struct bench *b, const struct background_copy *
     ir_add_op(&b->ir, &desc);
 }
 
-/* Chooses the copies that run at the same time as the timed op, and returns their number: for a copy, one of the same
- * size in the other direction; for other work, copies in both directions. Each takes somewhat longer than the op, so
- * that one always runs. */
+/* Chooses the copies that run at the same time as the timed op, makes their buffers, and returns their number. In role
+ * BOTH_WAYS, for copies, it is one copy of the same size in the other direction; in role BESIDE, copies in both
+ * directions; else none. Each copy takes somewhat longer than the op, so that one always runs. */
 static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
@@ -246,7 +250,8 @@ uint32_t microbench_warmup_runs(uint32_t repeats)
     return 1 + repeats / 8;
 }
 
-/* Emits the op repeatedly, each time on another set of operands. */
+/* Emits the op for the warm-up runs and then for the runs that are timed. Consecutive runs use different sets of
+ * operands. */
 static void emit_repeats(struct bench *b)
 {
     struct background_copy beside[2];
@@ -270,8 +275,8 @@ static void emit_repeats(struct bench *b)
     b->timed_op_distance = 1 + others;
 }
 
-/* Emits a queue of ops that the host issues while an earlier op still occupies their stream. Barriers of one rank
- * record the host's time before and after. */
+/* Emits ops that are issued while an earlier product still occupies their stream, and barriers of one rank before and
+ * after them, which record the host's time. So neither the host nor the stream waits for the other. */
 static void emit_queued_ops(struct bench *b)
 {
     add_operand_set(b, 0);
@@ -286,6 +291,7 @@ static void emit_queued_ops(struct bench *b)
     add_barrier(b);
 }
 
+/* Emits pairs of a product and a HOST_SYNC, by which the host waits for the product. */
 static void emit_op_sync_pairs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
@@ -329,7 +335,7 @@ static void build_schedule(struct bench *b)
     offsets_plan(ir, NULL);
 }
 
-/* ---- what buffers hold ---- */
+/* ---- the content of buffers ---- */
 
 static enum status fill_operand(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
@@ -345,7 +351,7 @@ static enum status fill_operand(void *user, const struct exec_buffer *buffer, st
     return STATUS_OK;
 }
 
-/* ---- reading the trace ---- */
+/* ---- times of the measured op, from the trace ---- */
 
 struct timings {
     double *seconds;
@@ -381,6 +387,9 @@ static struct op_span *find_op_spans(const struct bench *b, const struct trace *
     return times;
 }
 
+/* Adds the times of a round: for HOST_SYNC, the seconds from the end of each product to the end of the wait for it; for
+ * role ISSUE, the mean host time per queued op, between the barriers just before and after these ops; for role START,
+ * the seconds from the end of one queued op to the end of the next; for other roles, the time of each timed op. */
 static void add_timings(const struct bench *b, const struct trace *trace, struct timings *timings)
 {
     struct op_span *times = find_op_spans(b, trace);
@@ -408,10 +417,12 @@ static double quantile(const struct timings *timings, double share)
     return timings->seconds[(size_t)((double)(timings->count - 1) * share + 0.5)];
 }
 
+/* Runs the schedule in rounds, until the median is stable, enough time is spent, or the most rounds have run. Sorts the
+ * timings of all rounds. */
 static enum status run_rounds(struct bench *b, struct timings *timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
-    /* a point of implementation cuDNN is measured only if cuDNN computes it, which it does not in fp32 */
+    /* the implementation cuDNN is measured by cuDNN's own kernels only, except in fp32, which they do not compute */
     bool by_cudnn =
         b->on_gpu && b->bench_case->attention_impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
     bool hogged = b->bench_case->point_role == POINT_SM_HOG;
@@ -454,7 +465,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
     return STATUS_OK;
 }
 
-/* ---- one point, from its case to its times ---- */
+/* ---- the measurement of one point ---- */
 
 static bool is_communication(const struct work *work)
 {
@@ -495,8 +506,8 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
     return STATUS_OK;
 }
 
-/* Returns how many sets of operands exceed any cache together. A buffer that the work both reads and
- * writes is counted once. */
+/* Returns how many sets of operands together exceed the caches. A buffer that the work both reads and writes is counted
+ * once. */
 static uint32_t needed_operand_sets(const struct bench *b)
 {
     uint64_t bytes = 0;
@@ -560,7 +571,7 @@ enum status microbench_run(const struct microbench_case *wanted,
     return status;
 }
 
-/* ---- a limit of time ---- */
+/* ---- the limit on the time of all cases ---- */
 
 double microbench_rough_s(const struct microbench_case *wanted,
                           const struct microbench_options *options)

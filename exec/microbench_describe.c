@@ -13,8 +13,8 @@ static void set_header_key(struct points *points, const char *key, const char *v
     points_add_header_line(points, (struct loc){0}, key, value);
 }
 
-/* Sets name to the "model name" of the first processor, or, on a system that does not give it, to the machine's
- * architecture. */
+/* Sets name to the "model name" of the first processor in /proc/cpuinfo or, if the system does not give it, to the
+ * machine's architecture. */
 static void read_processor_name(char *name, size_t size)
 {
     static const char key[] = "model name";

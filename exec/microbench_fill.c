@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The number of random numbers in the repeated pattern. It is a prime, so that rows of a matrix do not hold the same
- * numbers, which would draw less power. */
+/* The number of random numbers, which are repeated until the buffer is full. It is a prime, so that the rows of a
+ * matrix do not hold the same numbers; equal rows would draw less power. */
 enum { PATTERN = 65537 };
 
 static uint64_t next_random(uint64_t *state)

@@ -1,6 +1,6 @@
-/* The points that bench measures on a GPU: products as wide as those of 7B to 70B models, over few tokens (which do
- * not fill the device) and many (which do); tiles of attention of rings, chunks and whole sequences; and copies from
- * the size of a packet to sizes that take long. */
+/* The points that bench measures on a GPU: products as wide as those of 7B to 70B models, with few tokens (which do not
+ * fill the device) and many (which do); attention over tiles as rings and chunks have them and over whole sequences;
+ * and copies from 4 KiB to 1 GiB. */
 #include "exec/microbench_list.h"
 
 static void add_product_cases(struct microbench_list *list, bool quick)
@@ -66,7 +66,7 @@ static void add_attention_cases(struct microbench_list *list, bool quick)
 }
 
 /* Adds points that show how much a kernel is slowed by copies that run at the same time, and by another kernel that
- * occupies multiprocessors, as a library's communication does. */
+ * occupies multiprocessors, as a library's communication does. Each op is also measured without either. */
 static void add_interference_cases(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,
@@ -85,7 +85,8 @@ static void add_interference_cases(struct microbench_list *list)
                                         *works[w]);
 }
 
-/* Adds the sustained point, from which the power is fitted; no other point can replace it. */
+/* Adds the point of the role SUSTAINED, from which calibration fits the power of the device; no other point can replace
+ * it. The same product in a short run is added, too. */
 static void add_sustained_case(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,

@@ -1,5 +1,5 @@
-/* exec/microbench_list.h: a list of cases to measure, and functions that add cases to it. A case that the list has
- * already is not added again. Private to exec/. */
+/* exec/microbench_list.h: a list of cases to measure, and functions that add cases to it. A case that the list already
+ * has is not added again. Private to exec/. */
 #ifndef EXEC_MICROBENCH_LIST_H
 #define EXEC_MICROBENCH_LIST_H
 
@@ -22,8 +22,8 @@ void microbench_add_case(struct microbench_list *list, enum point_role role, str
 struct microbench_widths {
     int64_t cols, vocab, heads, dim;
 };
-/* Adds a case of every memory-bound kind, with `count` elements in its main operand. host: only ADAMW, on a host
- * stream. impl: the attention implementation whose MERGE is measured. */
+/* Adds a case of every memory-bound kind, with `count` elements in its main operand; with `host`, only ADAMW on a host
+ * stream. impl: the attention implementation as whose MERGE that case counts. */
 void microbench_add_memory_bound_cases(struct microbench_list *list, int64_t count, bool host,
                                        const struct microbench_widths *widths,
                                        enum attention_impl impl);

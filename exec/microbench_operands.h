@@ -15,13 +15,13 @@ struct bench_operands {
     struct bench_operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 
-/* Sets *operands to the element count and dtype of each operand of a work whose group is given as its number of
- * members. Returns false if a count is 0 or exceeds what a buffer may hold, or if a collective's elements do not divide
- * evenly over its members. */
+/* Sets *operands to the element count and dtype of each operand of the work. Where the work has a group, its parameter
+ * is the number of members. Returns false if a count is 0 or exceeds what a buffer may hold, or if a collective's
+ * elements do not divide evenly over its members. */
 bool bench_list_operands(const struct work *work, enum dtype dtype,
                          struct bench_operands *operands);
 
-/* Returns the number below which indices are valid in a read of dtype I32: tokens, labels, positions. */
+/* Returns the number below which the indices in an operand of dtype i32 (tokens, labels, positions) are valid. */
 int64_t bench_index_limit(const struct work *work);
 
 #endif

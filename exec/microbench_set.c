@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Adds matrix products: large and small sides, large and small k, each form, and one that memory bandwidth limits. */
+/* Adds matrix products: large and small sides, large and small k, each form, and one with a single row, which memory
+ * bandwidth limits. */
 static void add_product_cases(struct microbench_list *set, bool quick)
 {
     static const struct {

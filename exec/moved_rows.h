@@ -1,24 +1,29 @@
-/* exec/moved_rows.h: the rows that take_rows, add_rows and merge_rows move, pair by pair. */
+/* exec/moved_rows.h: lists of the rows that take_rows, add_rows and merge_rows move.
+ *
+ * Rows that context ranks exchange lie in one of three arrays: a message, sorted by the other rank; the packed rows,
+ * which attention reads in the order of their positions; and the rank's own rows. A list has pairs of rows from two of
+ * these arrays. A row is copied from one side of its pair to the other, or added or merged from the outer side into the
+ * inner one: take_rows copies in both directions, add_rows and merge_rows bring results back to own rows. */
 #ifndef EXEC_MOVED_ROWS_H
 #define EXEC_MOVED_ROWS_H
 
 #include "exec/assignment.h"
 #include "models/work.h"
 
-/* Lists of pairs of rows, between which a row moves. Each pair has a row of the message or of packed order, and a row
- * where the rank keeps it:
- *   SENT      a row of the message that the rank sends or gets back, and one of its own rows
- *   RECEIVED  a row of the message that the rank receives or returns, and its place in packed order
- *   HELD      the place in packed order of a row that the rank owns, and that row of its own */
+/* The lists of a rank. A pair has an outer row and an inner row:
+ *   list      outer row                                            inner row
+ *   SENT      row of the message that the rank sends or gets back  own row
+ *   RECEIVED  row of the message that it receives or returns       packed row
+ *   HELD      packed row                                           own row */
 enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
 
 struct moved_rows {
     int64_t count;
-    const int64_t *outer_row; /* [count] the first row of each pair; NULL: that of pair i is i */
-    const int64_t *kept_row;  /* [count] the second row of each pair; NULL: that of pair i is i */
+    const int64_t *outer_row,
+        *inner_row; /* [count] the rows of each pair; NULL: that of pair i is i */
 };
 
-/* Returns a list of a rank. rows NULL: the work is measured without a schedule, and moves `room` rows. */
+/* Returns a list of a rank. rows NULL: the work is measured without a schedule, and its list has `room` pairs (i, i). */
 static inline struct moved_rows moved_rows_list(const struct assignment_rows *rows,
                                                 enum moved_list which, int64_t room)
 {
@@ -30,8 +35,8 @@ static inline struct moved_rows moved_rows_list(const struct assignment_rows *ro
     return (struct moved_rows){list->first_row_of_peer[rows->peer_count], NULL, list->row};
 }
 
-/* Returns the list of the rows that work takes, adds or merges. Of TAKE_GATHER that is the second list: its caller moves
- * the rows of MOVED_RECEIVED first. */
+/* Returns the list by which work takes, adds or merges rows. A TAKE_GATHER moves two lists: its caller moves
+ * MOVED_RECEIVED first, and then MOVED_HELD, which is returned here. */
 static inline enum moved_list moved_list_of(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)
@@ -43,14 +48,14 @@ static inline enum moved_list moved_list_of(const struct work *work)
     return held ? MOVED_HELD : MOVED_SENT;
 }
 
-/* Return the first row and the second row of pair i. */
+/* Return the outer row and the inner row of pair i. */
 static inline int64_t moved_outer_row(const struct moved_rows *moved, int64_t i)
 {
     return moved->outer_row != NULL ? moved->outer_row[i] : i;
 }
-static inline int64_t moved_kept_row(const struct moved_rows *moved, int64_t i)
+static inline int64_t moved_inner_row(const struct moved_rows *moved, int64_t i)
 {
-    return moved->kept_row != NULL ? moved->kept_row[i] : i;
+    return moved->inner_row != NULL ? moved->inner_row[i] : i;
 }
 
 #endif

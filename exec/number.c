@@ -61,7 +61,7 @@ static uint16_t to_f16(float value)
     return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
 }
 
-/* The 8-bit types. */
+/* An 8-bit floating-point type. */
 struct narrow_float {
     int mantissa_bits, bias; /* bits of the mantissa; the exponent bits of the number 1 */
     float largest;
@@ -96,8 +96,8 @@ static uint8_t to_narrow(struct narrow_float type, float value)
     int exponent;
     frexpf(size, &exponent);
     exponent = size == 0 || exponent < 2 - type.bias ? 1 - type.bias : exponent - 1;
-    /* the value divided by the distance between the codes near it; if it rounds up to the next power of two, the sum is
-     * the code of that power */
+    /* The code counts the representable numbers below the value. The value is `steps` times the distance between the
+     * codes around it; if it rounds up to the next power of two, the sum below is the code of that power. */
     float steps = nearbyintf(ldexpf(size, type.mantissa_bits - exponent));
     return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa_bits) + (int)steps));
 }
@@ -118,8 +118,8 @@ int number_scale_exponent(float amax, enum dtype dtype, bool down)
         frexpf(most, &largest);
         exponent -= largest;
     } else {
-        /* with amax = f 2^e and most = g 2^h, where f and g are in [0.5, 1), the quotient is between 2^(e-h-1) and
-         * 2^(e-h+1) */
+        /* amax / most is (part / of) 2^(exponent - largest), where part / of is between 1/2 and 2; its logarithm is
+         * rounded up */
         const float part = frexpf(amax, &exponent), of = frexpf(most, &largest);
         exponent += (part > of) - largest;
     }

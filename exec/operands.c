@@ -19,8 +19,8 @@ struct operand_side {
     uint32_t view_count;
 };
 
-/* Returns which size of an op the kernels do not support, in words; NULL: they support all. members is at least 1.
- * Numbers of operands are checked elsewhere. */
+/* Returns, in words, what the kernels ask of the sizes of an op and do not find; NULL: they support its sizes. The
+ * numbers of operands are checked elsewhere. members: the number of ranks of the op's group; 1 if it has none. */
 static const char *unsupported_size(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {
@@ -114,7 +114,7 @@ static bool dtype_is_allowed(const struct work_operand *want, enum dtype dtype)
                                            : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
     if (want->type == WORK_TYPE_FIXED && !dtype_is_compute_type((enum dtype)want->dtype))
         return dtype == want->dtype;
-    /* f64 is accepted for every floating-point type when numbers are checked */
+    /* any compute type is accepted, since a schedule whose numbers are checked has f64 everywhere */
     return dtype_is_compute_type(dtype);
 }
 
@@ -146,7 +146,7 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
     return STATUS_OK;
 }
 
-/* Checks that data which ranks move or sum keeps its dtype. */
+/* Checks that all operands which ranks move or sum have the same dtype. */
 static enum status check_moved_dtypes(const struct ir *ir, uint32_t op,
                                       const struct operand_side *sides, const char *name,
                                       struct diag *diag)
@@ -170,7 +170,7 @@ static enum status check_moved_dtypes(const struct ir *ir, uint32_t op,
     return STATUS_OK;
 }
 
-/* Returns the range of an operand count as text: "2", or "1 to 2". */
+/* Writes how many operands the kind takes to text, "2" or "1 to 2", and returns text. */
 static const char *print_expected_count(char *text, size_t size, const struct operand_side *side)
 {
     if (side->least_count == side->most_count)

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* POISON: the two bytes with which memory is filled: a signalling NaN in bf16, a NaN in fp16, and, twice in a row, a
- * signalling NaN in fp32. GRANULE: the bytes of which one owner is recorded. */
+/* POISON: the two bytes with which memory is filled. They are a signalling NaN in bf16, a NaN in fp16 and, twice in a
+ * row, a signalling NaN in fp32. GRANULE: the bytes for which the shadow array has one element. */
 enum { POISON = 0x7fa5, GRANULE = 2 };
 
 struct poison {
     uint32_t ranks;
-    /* (ranks, memories): for each granule, 1 + the buffer as which it was written last; 0: it was not written */
+    /* (ranks, MEMORY_COUNT) arrays with an element for each granule: 1 + the buffer that was last written there; 0:
+     * nothing was written there */
     uint32_t **owners;
 };
 
@@ -123,14 +124,14 @@ static bool is_root(const struct exec_run *run, const struct call *call)
            (uint32_t)call->work->broadcast.root;
 }
 
-/* True if a rank's read operand is really read: in a broadcast or scatter only the root's is. */
+/* True if an op reads its operands on this rank: only the root reads in a broadcast or scatter. */
 static bool reads_operands(const struct exec_run *run, const struct call *call)
 {
     bool by_root = call->work->kind == WORK_BROADCAST || call->work->kind == WORK_SCATTER;
     return !by_root || is_root(run, call);
 }
 
-/* True if a rank's write operand is really written: in a reduce to the root only the root's is. */
+/* True if an op writes its operands on this rank: only the root writes in a reduce. */
 static bool writes_operands(const struct exec_run *run, const struct call *call)
 {
     return call->work->kind != WORK_REDUCE || is_root(run, call);
@@ -141,11 +142,11 @@ static bool views_overlap(struct view a, struct view b)
     return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
 
-/* True if the op must overwrite every element of the operand without reading its old content. Workspaces (u8) are
- * exempt, since a kernel need not use them. */
+/* True if the op must write every element of the operand: none of its reads overlaps the operand. Workspaces (dtype u8)
+ * are exempt, since a kernel need not use them. */
 static bool must_overwrite(const struct exec_run *run, const struct call *call, struct view write)
 {
-    if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
+    if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8)
         return false;
     for (uint32_t k = 0; k < call->read_count; k++)
         if (views_overlap(ir_read_view(run->ir, call->op, k), write))
@@ -166,7 +167,7 @@ bool poison_check_reads(struct exec_run *run, const struct call *call)
     return true;
 }
 
-/* Returns the first element that still is poison, or count. */
+/* Returns the index of the first element that is still poison; element_count if none is. */
 static uint64_t first_poison(const struct operand *operand)
 {
     uint64_t size = dtype_bytes(operand->dtype), i = 0;

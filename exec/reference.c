@@ -81,7 +81,7 @@ struct reference_tensor *reference_find_tensor(const struct reference *r, const 
     return NULL;
 }
 
-/* ---- initial weights ---- */
+/* ---- initial values ---- */
 
 /* Returns output number i, from 0, of the generator splitmix64 (Steele, Lea and Flood 2014) that starts at `state`. */
 static uint64_t splitmix64(uint64_t state, uint64_t i)
@@ -128,7 +128,7 @@ void reference_init_weights(struct reference *r, uint64_t seed)
     }
 }
 
-/* ---- clipping ---- */
+/* ---- the norm of the gradients, by which they are clipped ---- */
 
 double reference_gradient_norm(const struct reference *r)
 {
@@ -152,7 +152,7 @@ void reference_scale_gradients(struct reference *r, double factor)
             r->tensors[n].grad[i] *= factor;
 }
 
-/* ---- AdamW ---- */
+/* ---- the update by AdamW ---- */
 
 void reference_adamw_step(struct reference *r, const struct reference_adamw *a, int64_t step)
 {

@@ -1,10 +1,10 @@
 /* exec/reference.h: the plain, unsharded transformer with which every result is compared.
  *
- * One training step in double precision, straight from the definition of the model: forward, mean
- * cross-entropy, full backward, AdamW. It knows no schedule, no chunk and no rank, so agreement
- * with an executor means something. It is checked by finite differences (tests/exec/test_reference.c)
- * and against PyTorch and Hugging Face's models (test_reference_recorded.c). Nothing is random and
- * one thread does the work: same input, same bits.
+ * It computes one training step in double precision, straight from the definition of the model: forward, mean
+ * cross-entropy, full backward, AdamW. It knows no schedule, no chunk and no stage, so agreement with an executor means
+ * something. It is checked by finite differences (tests/exec/test_reference.c) and against PyTorch and Hugging Face's
+ * models (test_reference_recorded.c). One thread does the work, and nothing is random unless a caller sets `rounding`,
+ * which follows from a seed: same input, same bits.
  *
  * Every member of struct transformer has the meaning that models/transformer.h gives it. Beyond that:
  *   norms      eps is added to the variance (LayerNorm) or mean square (RMSNorm) under the root
@@ -12,8 +12,8 @@
  *              positions count from 0 in every sequence
  *   attention  causal, scale 1/sqrt(head_dim); query head i reads K/V head i / (heads / kv_heads)
  *   loss       sum over counted tokens / their number in the whole batch
- * Attention takes time O(seq_len^2) and memory O(seq_len). A batch needs the memory of one of its
- * sequences: the input of every layer, the inside of one (recomputed in the backward). */
+ * Attention takes time O(seq_len^2) and memory O(seq_len). A batch needs the memory of one of its sequences: the input
+ * of every layer, and all values of one layer, which are computed again in the backward. */
 #ifndef EXEC_REFERENCE_H
 #define EXEC_REFERENCE_H
 
@@ -26,8 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A parameter, what AdamW keeps for it and the gradient of the last batch, all (rows, cols), row
- * after row. The reference owns the memory; the elements are the caller's to read and write. */
+/* A parameter, the gradient of the last batch, and what AdamW keeps: each is (rows, cols), row after row. The reference
+ * owns the memory; callers may read and write the elements. */
 struct reference_tensor {
     const char *name;   /* "embedding.weight", "layers.3.wqkv.weight", "norm.weight" */
     int64_t rows, cols; /* a vector has cols = 1 */
@@ -46,8 +46,9 @@ struct reference_rounding {
 };
 
 /* The rounding of operands to 8 bits in the linear layers of transformer layers first_layer to layer_end - 1: the
- * dtypes, and their scales (schedule/choices/products.def). An operand is rounded along the axis over which the product
- * sums, for a whole sequence at a time. layer_end 0: no layer multiplies in 8 bits. */
+ * dtypes of the operands, and which numbers share a scale (schedule/choices/products.def). Each operand is that of one
+ * whole sequence. A product has its operand rounded along the axis over which it sums. layer_end 0: no layer multiplies
+ * in 8 bits. */
 struct reference_eight_bit_products {
     uint8_t input_dtype, weight_dtype, gradient_dtype; /* enum dtype */
     uint8_t scaling, weight_scaling;                   /* enum scaling */
@@ -56,25 +57,28 @@ struct reference_eight_bit_products {
 
 struct reference {
     struct transformer transformer;
-    struct reference_eight_bit_products eight_bit_products; /* the caller's to set; none at first */
-    struct reference_rounding rounding;                     /* the caller's to set; none at first */
-    /* the activation of experts multiplies its results by the weights of copies, which products of 8 bits then read;
-     * false: the results of experts are multiplied. The caller's to set; false at first */
+    /* callers may set the next three members; at first all are 0 */
+    struct reference_eight_bit_products eight_bit_products;
+    struct reference_rounding rounding;
+    /* the results of the experts' activation are multiplied by the router's weights of the copies; false: the outputs of
+     * experts are multiplied. It changes which numbers 8-bit products round. */
     bool activation_weights_copies;
     size_t tensor_count; /* tensors, in the order of transformer_*_tensors() */
     struct reference_tensor *tensors;
     struct reference_memory *memory;
 };
 
-/* Makes a reference of a model. t must have passed transformer_check() and is copied, though not its texts, which are
- * not used. Parameters, gradients and moments are 0. */
+/* Makes a reference of a model. t must have passed transformer_check(). It is copied without its texts (name, source,
+ * note), which are not used. Parameters, gradients and moments are 0. */
 struct reference *reference_new(const struct transformer *t);
 void reference_free(struct reference *reference); /* NULL is harmless */
 
-/* Returns a tensor by name; NULL if the model lacks it ("head.weight" of a model with a tied head, for instance). */
+/* Returns a tensor by name; NULL if the model lacks it, as it lacks "head.weight" if the head is tied to the
+ * embedding. */
 struct reference_tensor *reference_find_tensor(const struct reference *reference, const char *name);
 
-/* True if a tensor of that name is a bias, or the weights of a norm. */
+/* reference_is_bias() tells by a tensor's name whether it is a bias, and reference_is_norm() whether it is the weights
+ * of a norm. */
 bool reference_is_bias(const char *name);
 bool reference_is_norm(const char *name);
 
@@ -86,8 +90,9 @@ bool reference_is_norm(const char *name);
  * cols), for variance 1 / cols. Norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
-/* The grouping of tokens that a rank routes to experts; even routing depends on it (models/work.h). A rank routes
- * together the tokens of micro_batch sequences that the layout gives it, in `row_pieces` pieces of rows. */
+/* Which tokens a rank routes to experts together; even routing depends on it (models/work.h). They are those of its
+ * tokens, by the layout, that belong to micro_batch sequences or, with routes_by_subsequence, to one subsequence of
+ * each. Their rows are cut into `row_pieces` pieces, each of which is routed by itself. */
 struct reference_routing {
     const struct token_layout *layout;
     int64_t micro_batch;
@@ -98,31 +103,32 @@ struct reference_routing {
 
 struct reference_batch {
     const int32_t *tokens; /* (sequences, seq_len) */
-    /* (sequences, seq_len) the token to predict at each position; -1: the position does not count. NULL: each
-     * sequence's tokens shifted by one, where the last position does not count */
+    /* (sequences, seq_len) the token to predict at each position; -1: the position does not count. NULL: the label of a
+     * position is the next token, and the last position of a sequence does not count */
     const int32_t *labels;
     int64_t sequences, seq_len;
     /* the documents of packed sequences: a token sees only tokens of its own document; NULL: each sequence is one
      * document */
     const struct documents *documents;
-    /* for a model with experts; NULL: every sequence is routed by itself, in one piece */
+    /* how tokens are grouped for a model with experts; NULL: every sequence is routed by itself, in one piece */
     const struct reference_routing *routing;
 };
 
-/* Computes *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,
- * more tokens than learned positions, and a batch without a counted label are errors. */
+/* Computes *loss of the batch; gradients stay as they are. Returns STATUS_BAD_INPUT, after a message, if a token or
+ * label is outside the vocabulary, if a sequence has more tokens than learned positions, or if no label counts. */
 enum status reference_loss(struct reference *reference, const struct reference_batch *batch,
                            double *loss, struct diag *diag);
 
-/* Computes *loss, and sets grad of every tensor to its gradient, or to 0 if the tensor is not trained. */
+/* Computes *loss, and sets `grad` of every tensor to its gradient, or to 0 if the tensor is not trained. It fails as
+ * reference_loss() does. */
 enum status reference_gradients(struct reference *reference, const struct reference_batch *batch,
                                 double *loss, struct diag *diag);
 
 /* Returns the Euclidean norm of all gradients together. */
 double reference_gradient_norm(const struct reference *reference);
 
-/* Returns the factor by which torch.nn.utils.clip_grad_norm_ multiplies gradients: max_norm / (norm + 1e-6), at most
- * 1; 1 for max_norm 0. */
+/* Returns the factor by which torch.nn.utils.clip_grad_norm_ multiplies gradients: max_norm / (norm + 1e-6), at most 1.
+ * If max_norm is 0, it is 1. reference_scale_gradients() multiplies all gradients by a factor. */
 double reference_clip_factor(const struct reference *reference, double max_norm);
 void reference_scale_gradients(struct reference *reference, double factor);
 

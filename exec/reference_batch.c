@@ -1,4 +1,5 @@
-/* The loss and the gradients of a batch, for exec/reference.h. */
+/* The loss and the gradients of a batch (exec/reference.h): checks the batch, finds the experts of its tokens, and runs
+ * its sequences one after the other. */
 #include "base/arena.h"
 #include "exec/reference_pass.h"
 #include "models/work.h"
@@ -54,7 +55,7 @@ static int32_t *labels_or_shifted_tokens(const struct reference_batch *batch)
     return labels;
 }
 
-/* Returns the subsequence that has a rank's token `place`, as a range of the rank's tokens. */
+/* Returns the subsequence to which a rank's token number `place` belongs, as a range of the rank's tokens. */
 static struct piece subsequence_of_token(const struct token_layout *layout, int64_t place)
 {
     const int64_t ranks = (int64_t)layout->cp * layout->hp,
@@ -67,7 +68,8 @@ static struct piece subsequence_of_token(const struct token_layout *layout, int6
     return unit;
 }
 
-/* Returns the expert of a slot (a copy of one of `rows` tokens), or -1 - expert if the expert drops the copy. */
+/* Returns the expert of a slot, where slot j * rows + i is copy j of token i of `rows` tokens that are routed together.
+ * If the expert drops the copy, returns -1 - expert. routed NULL: routing is even. */
 static int32_t expert_of_slot(const struct transformer *t, const struct routing *routed,
                               uint32_t layer, int64_t rows, int64_t slot)
 {
@@ -85,7 +87,8 @@ static int32_t expert_of_slot(const struct transformer *t, const struct routing 
     return kept ? (int32_t)expert : -1 - (int32_t)expert;
 }
 
-/* Returns the expert of each copy of a sequence's tokens in a layer, (s, copies). The caller frees them. */
+/* Returns an array from malloc(), (s, copies): the expert of each copy of a sequence's tokens in a layer, as
+ * expert_of_slot() returns it. */
 static int32_t *experts_of_copies(const struct transformer *t, const struct reference_batch *batch,
                                   int64_t sequence, uint32_t layer)
 {

@@ -39,7 +39,7 @@ double reference_check_tolerance(const struct reference_check_rule *rule,
     return part == REFERENCE_CHECK_MOMENT2 ? 2 * rule->tolerance : rule->tolerance;
 }
 
-/* ---- comparison ---- */
+/* ---- comparison with the reference ---- */
 
 static const double *expected_values(const struct reference_tensor *tensor,
                                      enum reference_check_part part)
@@ -74,7 +74,7 @@ static double largest_difference(const double *got, const double *want, size_t c
     return most;
 }
 
-/* Returns the Euclidean norm of the tensors that were collected. */
+/* Returns the Euclidean norm of all gradients that were collected from the schedule. */
 static double norm_of_collected(const struct training *t)
 {
     double squares = 0;
@@ -109,7 +109,7 @@ double reference_check_row_difference(const struct reference_check_row *row,
                 row->error[REFERENCE_CHECK_CLIPPED][part].difference);
 }
 
-/* True if the schedule binds no separate master of the tensor: AdamW then updates the parameters themselves. */
+/* True if the schedule binds no separate master of the tensor, so that AdamW updates the parameters themselves. */
 static bool has_no_master(const struct ir *ir, uint32_t tensor)
 {
     for (uint32_t i = 0; i < ir->binding_count; i++) {
@@ -123,9 +123,10 @@ static bool has_no_master(const struct ir *ir, uint32_t tensor)
     return true;
 }
 
-/* Compares a part of every tensor with the reference. moved NULL: compares the collected tensors and sets
- * `difference`; otherwise compares `moved`, a reference whose results were rounded at random, and raises
- * `rounding_shift`. */
+/* Compares a part of every tensor with the reference. If moved is NULL, it compares what was collected from the
+ * schedule, and sets `difference`. Else it compares `moved`, a reference whose results were rounded at random, and
+ * raises `rounding_shift` to this distance. It leaves out what the schedule does not compute: stored weights, masters
+ * that it lacks, and masters and moments of tensors that are not trained. */
 static void compare_part(struct reference_check *a, const struct training *t,
                          enum reference_check_step step, enum reference_check_part part,
                          const struct reference *moved)
@@ -176,7 +177,7 @@ static void compare_step(struct reference_check *a, const struct training *t,
         compare_part(a, t, step, (enum reference_check_part)part, NULL);
 }
 
-/* ---- verdicts ---- */
+/* ---- verdicts on differences ---- */
 
 static enum reference_check_verdict verdict_of_error(struct reference_check_error error,
                                                      double tolerance)
@@ -192,7 +193,8 @@ static enum reference_check_verdict verdict_of_error(struct reference_check_erro
 
 typedef void error_visit(void *user, struct reference_check_error error, double tolerance);
 
-/* Calls a function for each error of a step. */
+/* Calls visit() for each error of a step: the loss's, the norm's (only without a limit), and those of each tensor's
+ * parts. */
 static void visit_errors(const struct reference_check *a, enum reference_check_step step,
                          error_visit *visit, void *user)
 {
@@ -221,16 +223,18 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets the bool *user if the error exceeds the tolerance and is more than 20 times the largest shift that rounding has
- * caused so far, so that a further rounding is unlikely to explain the error. It is called after three roundings or
- * more: the chance that a normal variable is 20 times as large as three others is 10^-4. */
+/* Sets *user, a bool, if the error is unlikely to be explained by further roundings: it exceeds the tolerance and is
+ * more than 20 times the largest shift that rounding has caused so far. That is said after three roundings or more: the
+ * chance that a normal variable is 20 times as large as three others is 10^-4. */
 static void note_far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;
     *far |= error.difference > tolerance && error.difference > 20 * error.rounding_shift;
 }
 
-/* Repeats the reference's step with results rounded at random until rounding explains the error, or is unlikely to. */
+/* Repeats the reference's step with results rounded at random, and notes how far this moves each result. It stops when
+ * the shifts explain all errors of the step, when they are unlikely to explain one, or after
+ * REFERENCE_CHECK_ROUNDINGS. */
 static enum status measure_rounding(struct reference_check *a, struct training *t,
                                     const struct exec_adamw *adamw, enum reference_check_step step,
                                     struct diag *diag)
@@ -272,7 +276,7 @@ static enum status compare_and_judge_step(struct reference_check *a, struct trai
     if (step_verdict(a, step) != REFERENCE_CHECK_RIGHT)
         status = measure_rounding(a, t, adamw, step, diag);
     enum reference_check_verdict verdict = step_verdict(a, step);
-    /* rounding shifts the norm of all gradients so far that no single gradient can be judged */
+    /* if rounding may shift the norm of all gradients by too much, no single gradient can be judged either */
     if (verdict == REFERENCE_CHECK_WRONG &&
         REFERENCE_CHECK_MOVES * a->norm_error.rounding_shift > REFERENCE_CHECK_MOST)
         verdict = REFERENCE_CHECK_UNDECIDED;
@@ -290,9 +294,10 @@ static void init_check(struct reference_check *a, const struct ir *ir)
     a->rule = reference_check_rule_of((enum dtype)a->dtype);
     struct reference_eight_bit_products products;
     if (training_find_products(ir, &products) == TRAINING_PRODUCTS_DIFFERENT) {
-        /* One rounding of normal numbers has a relative rms error of 2.65 % in e4m3 and 5.3 % in e5m2. A product of two
-         * rounded operands has the root of the sum of their squares. D products one after another, 8 for each layer,
-         * have sqrt(D) times that. Twice the result is allowed. */
+        /* The tolerance for products that round other operands than the reference does. One rounding of normal numbers
+         * has a relative rms error of 2.65 % in e4m3 and 5.3 % in e5m2. A product of two rounded operands has the root
+         * of the sum of their squares. D products one after another, 8 for each layer, have sqrt(D) times that. The
+         * tolerance is twice the result. */
         const double of_weights = 0.0265,
                      of_gradients = products.gradient_dtype == DTYPE_E5M2 ? 0.053 : 0.0265;
         const double bound = 2 * hypot(of_weights, of_gradients) *
@@ -311,7 +316,7 @@ static void init_check(struct reference_check *a, const struct ir *ir)
     }
 }
 
-/* ---- the calls ---- */
+/* ---- functions of exec/reference_check.h ---- */
 
 /* Fails if the schedule lacks a binding without which it cannot be compared: tokens, labels, loss, parameters or
  * gradients. */
@@ -361,7 +366,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
         status = training_run(&training, &run, &clipped, diag);
     }
     if (status == STATUS_OK && a->clips) {
-        training_reference_update(&training, &run.adamw);
+        training_repeat_update(&training, &run.adamw);
         status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_CLIPPED, diag);
     }
     exec_result_release(&clipped);
@@ -388,7 +393,7 @@ void reference_check_release(struct reference_check *a)
     *a = (struct reference_check){0};
 }
 
-/* Tensors that do not agree in a part of a step. */
+/* The tensors that do not agree with the reference in one part of one step. */
 struct disagreement {
     uint32_t tensor_count, worst_row; /* the number of tensors, and the row of the worst one */
     bool is_undecided;                /* the verdict on the worst one is "undecided" */
@@ -416,7 +421,7 @@ static struct disagreement find_disagreement(const struct reference_check *a,
     return found;
 }
 
-/* Returns "; rounding to bf16 alone moves it by 0.3", or "" if that has not been measured. */
+/* Writes "; rounding to bf16 alone moves it by 0.3" to text, or "" if that has not been measured, and returns text. */
 static const char *rounding_words(const struct reference_check *a,
                                   struct reference_check_error error, char text[static 96])
 {

@@ -64,41 +64,46 @@ enum reference_check_part {
 };
 extern const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT];
 
+/* How far results may be from the reference (see the formula above). */
 struct reference_check_rule {
-    double tolerance, floor;
+    double tolerance; /* for tensors: as a share of the largest element */
+    double floor; /* the least "largest element", as a share of the largest one of all tensors */
     double loss_tolerance, norm_tolerance; /* relative */
 };
 /* Returns the rule for a schedule that stores results in dtype (training_storage_dtype()). */
 struct reference_check_rule reference_check_rule_of(enum dtype dtype);
+/* ROUNDINGS: how often the reference is rounded at most. MOVES: the factor of what rounding moves that may explain an
+ * error. MOST: the most that this may be of the largest element. */
 enum { REFERENCE_CHECK_ROUNDINGS = 8, REFERENCE_CHECK_MOVES = 4 };
 #define REFERENCE_CHECK_MOST 0.25
-/* Returns the rule's tolerance for a part. */
+/* Returns the tolerance for a part of a tensor: that of the rule, and twice that for second moments. */
 double reference_check_tolerance(const struct reference_check_rule *rule,
                                  enum reference_check_part part);
 
-/* The AdamW constants of the checked steps; max_norm is used only in the clipped step. */
+/* The AdamW constants of the checked steps. max_norm is used only in the step with a limit. */
 extern const struct exec_adamw reference_check_adamw;
 
-/* The steps that are compared: without a limit on the gradients' norm, and with one. */
+/* The steps that are compared: one without a limit on the norm of the gradients and, if the schedule clips, one with
+ * it. */
 enum reference_check_step {
     REFERENCE_CHECK_UNLIMITED,
     REFERENCE_CHECK_CLIPPED,
     REFERENCE_CHECK_STEP_COUNT
 };
 
-/* A difference from the reference, and how far rounding explains it; both are in the same units of measure. */
+/* A difference from the reference, and how far rounding moves the reference. Both have the same unit: for the loss and
+ * the norm, the reference's value; for tensors, the largest element (see the rule's floor). */
 struct reference_check_error {
-    double difference;     /* from the reference; infinite: a result was not a number */
+    /* infinite: a result was not a number; NAN: there is nothing to compare, since the schedule binds no such tensor */
+    double difference;
     double rounding_shift; /* the most by which rounding moved the reference; 0: not measured */
 };
 
 struct reference_check_row {
     const char *tensor; /* the name that the ir has */
-    /* Errors over the quantity by which the tolerance is multiplied. The difference is NAN if the schedule binds no
-     * such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
-/* Returns the difference of a part in the step in which it is larger. */
+/* Returns the larger difference of a part in the two steps. */
 double reference_check_row_difference(const struct reference_check_row *row,
                                       enum reference_check_part part);
 
@@ -110,7 +115,7 @@ enum reference_check_verdict {
 };
 extern const char *const reference_check_verdict_names[REFERENCE_CHECK_VERDICT_COUNT];
 
-/* All-zero is empty. */
+/* A check of one schedule and its results; all-zero is empty. */
 struct reference_check {
     bool agrees; /* the verdict is REFERENCE_CHECK_RIGHT */
     enum reference_check_verdict verdict;
@@ -127,25 +132,25 @@ struct reference_check {
     struct exec_result result; /* of the first step */
 };
 
-/* Checks one training step. Of `options`, warm-up and measured steps are taken as 0 and 1, and model and adamw as
- * `model` and reference_check_adamw. Returns STATUS_OK if the schedule and the reference computed the step (and a
- * second one, if the schedule clips gradients): check->agrees then says whether they agree. Returns STATUS_NO if the
- * run failed (exec/exec.h), and other statuses if the input or the machine does not allow the run. *check must be
- * empty; release it in any case. */
+/* Checks one training step with seeded tokens. warmup_steps, measured_steps, model and adamw of `options` are not read:
+ * one step is run, with the constants of `model` and reference_check_adamw. Returns STATUS_OK if the schedule and the
+ * reference computed the step, and a second one if the schedule clips gradients; check->agrees then says whether they
+ * agree. Returns STATUS_NO if the run failed (exec/exec.h), and other statuses if the input or the machine does not
+ * allow the run. *check must be empty; release it in any case. */
 enum status reference_check_step(struct reference_check *check, const struct ir *ir,
                                  const char *name, const struct transformer *model, uint64_t seed,
                                  const struct exec_options *options, struct diag *diag);
 
-/* Checks the step on the caller's tokens: (ir.global_batch, ir.layout.sequence_tokens), each below the vocabulary
- * size. */
+/* Does what reference_check_step() does, on the caller's tokens: (ir.global_batch, ir.layout.sequence_tokens), each
+ * below the size of the vocabulary. */
 enum status reference_check_tokens(struct reference_check *check, const struct ir *ir,
                                    const char *name, const struct transformer *model,
                                    const int32_t *tokens, uint64_t seed,
                                    const struct exec_options *options, struct diag *diag);
 void reference_check_release(struct reference_check *check);
 
-/* Adds a message per disagreement: the loss, replicas, the norm, and each part with its worst tensor; and one if the
- * verdict is undecided. Returns STATUS_NO, or STATUS_OK if everything agrees. */
+/* Adds a message for each disagreement: of the loss, of replicas, of the norm, and of each part with its worst tensor.
+ * Adds one more if the verdict is "undecided". Returns STATUS_NO, or STATUS_OK if everything agrees. */
 enum status reference_check_explain(const struct reference_check *check, const char *name,
                                     struct diag *diag);
 

@@ -1,4 +1,4 @@
-/* Experts of the reference: a loop over experts, and the copies of tokens of each. */
+/* Experts of the reference, one after the other: an expert computes the copies of tokens that were routed to it. */
 #include "exec/reference_layer.h"
 #include "exec/reference_math.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the weights of one expert, which are rows of the matrices of all experts. */
+/* Returns the weights of one expert: a range of rows of the matrices in which the weights of all experts lie. */
 static struct reference_affine weights_of_expert(const struct reference_affine *all, size_t experts,
                                                  int32_t expert)
 {
@@ -21,8 +21,7 @@ static struct reference_affine weights_of_expert(const struct reference_affine *
     return one;
 }
 
-/* A linear layer of all experts, each with its own weights. inputs has a row of `weights->inputs` numbers for each
- * copy of a token. */
+/* A linear layer of all experts, each of which has its own weights. inputs: (copies of all tokens, weights->inputs). */
 struct expert_products {
     const struct transformer *transformer;
     const struct reference_affine *weights;
@@ -31,9 +30,9 @@ struct expert_products {
     const double *inputs;
 };
 
-/* Returns the inputs of one expert's copies, (*count, inputs), and sets row[i] to the index of the i-th of them among
- * all copies. They are in the order in which a rank has them: first the first copy of each token, and so on
- * (exec/cpu/experts.c). */
+/* Returns the inputs of one expert's copies, (*count, inputs). row[i] becomes the index of the i-th of these copies
+ * among all copies. They are in the order in which a rank has them: the first copies of all tokens, then the second
+ * ones, and so on (exec/cpu/experts.c). */
 static double *gather_rows_of_expert(struct arena *arena, const struct expert_products *v,
                                      int32_t expert, size_t *row, size_t *count)
 {
@@ -94,8 +93,7 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Returns the derivative of the score of expert[j] by logit[e], and sets *score to that score before it is
- * normalised. */
+/* Sets *score to the score of expert[j] before it is divided by the sum, and returns its derivative by logit[e]. */
 static double d_score_d_logit(const struct transformer *t, const double *logit,
                               const int32_t *expert, size_t j, size_t e, double *score)
 {
@@ -139,7 +137,7 @@ static double *route_weights(struct arena *arena, const struct transformer *t, c
     return weights;
 }
 
-/* Adds the gradients of the logits to d_logits, straight from the definition: every score by every logit. */
+/* Adds the gradients of the logits to d_logits, from the derivative of every score by every logit. */
 static void route_backward(const struct transformer *t, double *d_logits, const double *d_weights,
                            const double *logits, const int32_t *expert, size_t s)
 {
@@ -174,7 +172,7 @@ static enum weighted_value weighted_value_of(const struct transformer *t,
                                                  : WEIGHTED_OUTPUT;
 }
 
-/* Multiplies the rows of x, (copies of all tokens, cols), by their weights. */
+/* Multiplies each row of x, (copies of all tokens, cols), by the weight of its copy. */
 static void multiply_rows(double *x, const double *weights, size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows * cols; i++)
@@ -189,7 +187,8 @@ static void weight_gradients(double *dweights, const double *dy, const double *y
         dweights[i / cols] += dy[i] * y[i];
 }
 
-/* Returns the chosen expert of each copy, also of dropped ones, for which expert[i] is -1 - the chosen expert. */
+/* Returns the expert that the router chose for each copy. For a copy that the expert drops, expert[i] is -1 - that
+ * expert. */
 static int32_t *chosen_experts(struct arena *arena, const int32_t *expert, size_t all)
 {
     int32_t *chosen = arena_array(arena, all, sizeof *chosen);

@@ -1,7 +1,8 @@
-/* exec/reference_layer.h: the parts of a layer of the reference, forward and backward. exec/reference_experts.c has the
- * experts, exec/reference_queries.c what comes before attention; exec/reference_pass.c calls both.
+/* exec/reference_layer.h: the parts of a layer of the reference, forward and backward: experts
+ * (exec/reference_experts.c), the projections to q, k and v (exec/reference_queries.c), and the arrays that both use
+ * (exec/reference_storage.c). exec/reference_pass.c makes layers of them.
  *
- * s is the number of tokens of a sequence. All memory comes from the arena that is passed. Private to the files of
+ * s is the number of tokens of a sequence. Arrays come from the arena that is passed. Private to the files of
  * exec/reference*.c. */
 #ifndef EXEC_REFERENCE_LAYER_H
 #define EXEC_REFERENCE_LAYER_H
@@ -9,8 +10,8 @@
 #include "exec/reference.h"
 #include "exec/reference_math.h"
 
-/* The number of columns of a layer's input (hidden), of q, k and v, of attention's output (o), and of the feed-forward
- * part. */
+/* The widths of a layer, in columns: of its input (hidden), of q, k and v, of attention's output (o), and of the
+ * feed-forward part; and the shape of its attention. */
 struct reference_layer_widths {
     size_t hidden, q, k, v, o, ffn;
     bool applies_rope, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
@@ -26,7 +27,7 @@ struct reference_layer {
     struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
 };
 
-/* Values of a layer's experts. A token has `copies`, one for each of its experts. */
+/* Values of a layer's experts that the backward needs. A token has `copies` copies, one for each of its experts. */
 struct reference_experts {
     double *logits, *weights;      /* the router's: (s, experts), (s, copies) */
     double *input, *output;        /* of each copy's expert: (s, copies, hidden) */
@@ -42,21 +43,21 @@ struct reference_values {
     double *attention_output, *lse; /* (s, heads, vdim), (s, heads) */
     /* for latent attention: the narrow vectors and their norms, (s, q_latent) and (s, kv_latent) */
     double *q_latent, *q_normed, *kv_latent, *kv_normed;
-    /* (s, hidden) the result of attention's branch, and of the feed-forward branch, before a norm that the branch may
-     * end with */
+    /* (s, hidden) the result of the attention branch and of the feed-forward branch, before the norm with which the
+     * branch of some models ends */
     double *attention_branch, *ffn_branch;
     double *after_attention, *normed2;      /* (s, hidden): after attention's residual */
     double *up_output, *activated, *output; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
     struct reference_experts experts;
 };
 
-/* The rounding of results that are stored, and the state of the random numbers that round them. */
+/* How results are rounded when they are stored, and the state of the random numbers by which they are. */
 struct reference_storage {
     struct reference_rounding rounding;
     uint64_t random_state;
 };
 
-/* The properties of a sequence that a layer needs. */
+/* What a layer needs to know of a sequence. */
 struct reference_pass_sequence {
     size_t tokens;
     /* the first token of each token's document (struct reference_heads) */
@@ -66,32 +67,32 @@ struct reference_pass_sequence {
     bool activation_weights_copies; /* struct reference */
 };
 
-/* Returns (rows, cols) zeros. */
+/* Returns an array of zeros, (rows, cols). */
 double *reference_zeros(struct arena *arena, size_t rows, size_t cols);
 
 /* Returns a + b. */
 double *reference_sum(struct arena *arena, const double *a, const double *b, size_t count);
 
-/* Changes x in place by random amounts, as storing it with fewer digits would (struct reference_rounding), and
- * returns it. */
+/* Moves each element of x by a random amount, as storing it with fewer digits would (struct reference_rounding), and
+ * returns x. */
 double *reference_round_stored(struct reference_storage *storage, double *x, size_t count);
 
-/* Returns the output of the experts for x, (s, hidden), and fills *v with the values that the backward needs.
- * expert: (s, experts_per_token), the expert of each copy of a token. */
+/* Returns the output of the experts for x, (s, hidden), and fills *v with the values that the backward needs. expert:
+ * (s, experts_per_token), the expert of each copy of a token; -1 - the expert if it drops the copy. */
 double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   struct reference_experts *v, const double *x,
                                   const struct reference_pass_sequence *sequence,
                                   const int32_t *expert);
 
-/* Returns the gradient of x from dy, that of the result, and adds those of the parameters. */
+/* Returns the gradient of x from dy, the gradient of the output, and adds the gradients of the parameters. */
 double *reference_experts_backward(struct arena *arena, struct reference_storage *to,
                                    const struct transformer *t, const struct reference_layer *p,
                                    const struct reference_experts *v, const double *x,
                                    const double *dy, const struct reference_pass_sequence *sequence,
                                    const int32_t *expert);
 
-/* Sets q, k and v of *l from l->normed1, by one projection. */
+/* Sets q, k and v of *l from l->normed1, by one projection and, where the layer has them, qk_norm and RoPE. */
 void reference_projected_forward(struct arena *arena, struct reference_storage *to,
                                  const struct transformer *t, const struct reference_layer *p,
                                  const struct reference_layer_widths *n, struct reference_values *l,

@@ -33,9 +33,9 @@ static double dot_product(const double *x, const double *y, size_t count)
     return sum;
 }
 
-/* Adds a b to y (m, n), where element (i, l) of a (m, k) is a[i * row + l * col], and rows of b (k, n) begin b_row
- * elements apart. It works in tiles, which keep y in the cache and do not change the order in which an element adds its
- * k products. */
+/* Adds the product a b to y, (m, n). Element (i, l) of a, (m, k), is a[i * row + l * col]; rows of b, (k, n), begin
+ * b_row elements apart. It works in tiles, so that y stays in the cache. The tiles do not change the order in which an
+ * element adds its k products. */
 static void add_product(double *y, const double *a, size_t row, size_t col, const double *b,
                         size_t b_row, size_t m, size_t n, size_t k)
 {
@@ -51,7 +51,7 @@ static void add_product(double *y, const double *a, size_t row, size_t col, cons
     }
 }
 
-/* Returns x A^T, (rows, rank), on the heap. */
+/* Returns x a^T of an adapter, (rows, rank), on the heap. */
 static double *adapter_narrow(const struct reference_adapter *p, const double *x, size_t rows,
                               size_t inputs)
 {
@@ -108,7 +108,7 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
                                       false);
         in = reference_round_to_narrow(x, rows, k, narrow->input_dtype, narrow->scaling, false);
     }
-    /* wt is (inputs, outputs), so that the inner loop of add_product() runs along consecutive elements of a row. */
+    /* wt is (inputs, outputs), so that the inner loop of add_product() runs along consecutive elements of a row */
     double *wt = transposed(w != NULL ? w : p->weight, n, k, k);
     for (size_t i = 0; i < rows && p->bias != NULL; i++)
         memcpy(&y[i * n], p->bias, n * sizeof *y);
@@ -163,7 +163,7 @@ static struct row_stats row_stats(enum norm norm, double eps, const double *x, s
     return (struct row_stats){mean, 1 / sqrt(square + eps)};
 }
 
-/* Returns a norm's weight of a column; 1 where it has no weights. */
+/* Returns a norm's weight of a column; 1 if the norm has no weights. */
 static double norm_weight_at(const struct reference_affine *p, size_t column)
 {
     return p->weight != NULL ? p->weight[column] : 1;
@@ -211,7 +211,7 @@ void reference_norm_backward(const struct reference_affine *p, enum norm norm, d
     }
 }
 
-/* ---- attention ---- */
+/* ---- RoPE and attention ---- */
 
 void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim,
                     size_t rotated)
@@ -239,8 +239,8 @@ static void dot_with_columns(double *row, const double *a, const double *bt, siz
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
 }
 
-/* Sets to minus infinity the scores of those keys up to i that query i does not see: keys of earlier chunks that are
- * not kept, and keys before its window or its document. */
+/* Sets to minus infinity the scores of the keys 0 .. i that query i does not see: with block-sparse attention, those of
+ * earlier chunks that are not kept; keys before its window; and keys before its document. */
 static void mask_row(const struct reference_heads *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk_tokens > 0 && j < i / shape->chunk_tokens * shape->chunk_tokens;
@@ -352,8 +352,8 @@ static double sigmoid(double x)
 #define CLAMP 7.0
 #define CLAMPED_SLOPE 1.702
 
-/* Returns (up + 1) gate sigmoid(1.702 gate), with gate clamped to at most 7 and up to -7 .. 7, and the derivatives
- * by both, which are 0 beyond these limits (gpt-oss, torch/model.py, swiglu()). */
+/* Returns (up + 1) gate sigmoid(1.702 gate), where gate is clamped to at most 7, and up to -7 .. 7. Sets *by_gate and
+ * *by_up to the derivatives, which are 0 beyond these limits (gpt-oss, torch/model.py, swiglu()). */
 static double clamped_swiglu(double gate, double up, double *by_gate, double *by_up)
 {
     const double x = fmin(gate, CLAMP), u = fmax(fmin(up, CLAMP), -CLAMP);
@@ -363,8 +363,8 @@ static double clamped_swiglu(double gate, double up, double *by_gate, double *by
     return (u + 1) * x * s;
 }
 
-/* Returns f(x), where f is the activation's function and x its input or an element of its gate, and sets *slope to the
- * derivative f'(x). */
+/* Returns f(x), where f is the function that the activation applies to its input or, if it has one, to its gate. Sets
+ * *slope to the derivative f'(x). */
 static double apply_activation(enum activation activation, double x, double *slope)
 {
     if (activation == ACTIVATION_SWIGLU) {

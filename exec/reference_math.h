@@ -13,7 +13,8 @@
 
 #include <stddef.h>
 
-/* An adapter of some of a linear layer's outputs, first..first+outputs: a is (rank, inputs), b (outputs, rank). */
+/* An adapter adds b a x to the outputs first .. first + outputs - 1 of a linear layer; a is (rank, inputs) and b
+ * (outputs, rank). */
 struct reference_adapter {
     const double *a, *b;
     double *da, *db;
@@ -22,8 +23,7 @@ struct reference_adapter {
 
 enum { REFERENCE_ADAPTERS = 3 }; /* the most that a layer's product has */
 
-/* The weight of a linear layer or a norm and its gradient, and a bias and its gradient; bias and dbias are NULL if
- * there is no bias. */
+/* The parameters of a linear layer or a norm, and their gradients. bias and dbias are NULL if there is no bias. */
 struct reference_affine {
     const double *weight, *bias;
     double *dweight, *dbias;
@@ -34,29 +34,32 @@ struct reference_affine {
     struct reference_adapter adapter[REFERENCE_ADAPTERS];
 };
 
-/* Returns, in a block on the heap, the numbers that the 8-bit copy of x, (rows, cols), represents. turned: the numbers
- * of the copy of x's transpose, in an array of the shape of x. */
+/* Returns, on the heap, the numbers that an 8-bit copy of x, (rows, cols), stands for. turned: the copy is made of the
+ * transpose of x, whose blocks share other scales; the result has the shape of x in either case. */
 double *reference_round_to_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
                                   enum scaling scaling, bool turned);
 
-/* reference_linear() returns y = x W^T + b, where x is (rows, inputs) and y (rows, outputs). */
+/* reference_linear() returns y = x W^T + b, plus what adapters add, where x is (rows, inputs) and y (rows, outputs).
+ * reference_linear_backward() adds the gradients of x and of the parameters. */
 double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
                          size_t rows);
 void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
                                const double *x, size_t rows);
 
-/* Returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). An RMSNorm uses 0
- * for the mean. If weight and dweight are NULL, the weight is 1. */
+/* reference_norm() returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). An
+ * RMSNorm has 0 in place of the mean. If weight and dweight are NULL, the weight is 1. reference_norm_backward() adds
+ * the gradients of x and of the parameters. */
 double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
                        double eps, const double *x, size_t rows);
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows);
 
-/* Applies RoPE with base `theta` to the last `rotated` columns of every head of x, (rows, heads, dim), in place. The
- * number of a row is its position. sign: 1, or -1 for the inverse rotation, which is also the gradient. */
+/* Applies RoPE with base `theta` to the last `rotated` columns of every head of x, (rows, heads, dim), in place. Row i
+ * has position i. sign: 1, or -1 for the inverse rotation, which turns a gradient back. */
 void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim,
                     size_t rotated);
 
+/* The shape of an attention: its heads, and which keys a query sees among those up to its own. */
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
     /* block-sparse attention, as in struct transformer (attention_chunk, attention_kept); chunk_tokens 0: dense */
@@ -68,20 +71,22 @@ struct reference_heads {
     /* (heads) the score of each head's sink, which belongs to no key, and its gradient; NULL: there are no sinks */
     const double *sinks;
     double *d_sinks;
-    /* the sequence is cut into chunks of `window` tokens, and a query sees only keys of its own chunk */
+    /* window is the length of chunks into which the sequence is cut, and a query sees only keys of its own chunk */
     bool window_is_chunk;
 };
 
-/* Computes causal attention of one sequence and returns o, (rows, heads, vdim). q is (rows, heads, dim), k (rows,
- * kv_heads, dim) and v (rows, kv_heads, vdim). Sets *lse, (rows, heads), to the natural logarithm of the sum of the
- * exponentials of the scores. */
+/* reference_attention() computes causal attention of one sequence and returns o, (rows, heads, vdim). q is (rows,
+ * heads, dim), k (rows, kv_heads, dim) and v (rows, kv_heads, vdim). *lse, (rows, heads), becomes the natural logarithm
+ * of the sum of the exponentials of the scores, sinks included. reference_attention_backward() adds the gradients of q,
+ * k, v and sinks. */
 double *reference_attention(struct arena *arena, const struct reference_heads *shape,
                             const double *q, const double *k, const double *v, double **lse);
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
                                   double *dv, const double *dout, const double *q, const double *k,
                                   const double *v, const double *o, const double *lse);
 
-/* Returns y, (rows, cols). x is (rows, 2 cols), gate then up, for SwiGLU and GEGLU, else (rows, cols). */
+/* reference_activation() returns y, (rows, cols). x is (rows, 2 cols), gate and then up, if the activation has a gate;
+ * else it is (rows, cols). reference_activation_backward() adds the gradient of x. */
 double *reference_activation(struct arena *arena, enum activation activation, const double *x,
                              size_t rows, size_t cols);
 void reference_activation_backward(enum activation activation, double *dx, const double *dy,

@@ -1,4 +1,5 @@
-/* Products of 8-bit operands in the reference: operands are rounded to 8 bits where a schedule rounds them. */
+/* The rounding of operands to 8 bits in the reference: numbers that share a scale are divided by it, rounded, and
+ * multiplied by it again. */
 #include "exec/reference_math.h"
 
 #include "base/arena.h"
@@ -12,8 +13,9 @@ struct strided_shape {
     size_t rows, cols, row_stride, col_stride;
 };
 
-/* Returns the factor by which the numbers of a block are multiplied before they are rounded, the inverse of the
- * block's scale. */
+/* Returns the inverse of a block's scale, by which the block's numbers are multiplied before they are rounded. amax:
+ * their largest magnitude. Like the kernels, it takes an amax below 1e-12 as 1e-12, so that a block of zeros has a
+ * scale. */
 static float factor_of_block(float amax, enum dtype dtype, enum scaling scaling)
 {
     if (scaling == SCALING_MX)
@@ -21,6 +23,8 @@ static float factor_of_block(float amax, enum dtype dtype, enum scaling scaling)
     return number_largest(dtype) / fmaxf(amax, 1e-12f);
 }
 
+/* Rounds the block that begins at row i0 and column j0, whose numbers share a scale. The scale follows from amax, the
+ * largest magnitude of the block. */
 static void round_block(double *y, const double *x, struct strided_shape s, size_t i0, size_t j0,
                         struct scaling_block block, enum dtype dtype, enum scaling scaling)
 {

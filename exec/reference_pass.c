@@ -10,8 +10,9 @@
  * sequence would be the largest array by far. */
 #define HEAD_ROWS 64
 
-/* Returns a storage whose random numbers depend on the seed, the sequence's number and `part`, the part of the pass
- * over it: a part that is recomputed gets the same numbers. */
+/* Returns a storage whose random numbers depend on the seed, on the number of the sequence, and on `part`, a part of
+ * the pass: the forward or the backward of a layer, or all that is outside of layers. So a forward that is computed
+ * again is rounded in the same way. */
 static struct reference_storage new_storage(const struct reference *r, uint64_t number,
                                             uint64_t part)
 {
@@ -42,10 +43,10 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
     };
 }
 
-/* ---- parameters ---- */
+/* ---- the parameters of a layer ---- */
 
-/* Returns the tensor PREFIXname.weight with its bias, if it has one. If the model lacks the tensor, all pointers are
- * NULL. */
+/* Returns the tensor PREFIXname.weight and its bias. All pointers are NULL if the model lacks the tensor, and those of
+ * the bias if it has none. */
 static struct reference_affine read_affine(const struct reference *r, const char *prefix,
                                            const char *name)
 {
@@ -66,7 +67,8 @@ static struct reference_affine read_affine(const struct reference *r, const char
     };
 }
 
-/* Gives a linear layer its adapters of the targets first..first+count-1, whose outputs are next to each other. */
+/* Gives a linear layer the adapters that the model has for `count` consecutive targets from `first` on. The outputs of
+ * these targets follow one another in the layer's outputs. */
 static void read_adapters(const struct reference *r, const char *prefix, int64_t layer,
                           struct reference_affine *linear, enum adapter_target first, int count)
 {
@@ -134,9 +136,9 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
     return p;
 }
 
-/* ---- a layer ---- */
+/* ---- norms of a layer ---- */
 
-/* Returns the norm of x, (s, hidden); or x itself if the branch has no norm in this place, and so no tensor of it. */
+/* Returns the norm of x, (s, hidden). If the model has no norm in this place, and so no tensor of it, returns x. */
 static double *apply_norm(struct arena *arena, struct reference_storage *to,
                           const struct transformer *t, const struct reference_affine *norm,
                           double *x, size_t s)
@@ -159,7 +161,7 @@ static double *norm_backward(struct arena *arena, struct reference_storage *to,
     return reference_round_stored(to, dx, s * (size_t)t->hidden);
 }
 
-/* ---- a whole layer ---- */
+/* ---- a layer, forward and backward ---- */
 
 static struct reference_values layer_forward(struct arena *arena, struct reference_storage to,
                                              const struct transformer *t,
@@ -210,7 +212,7 @@ static void add_branch(struct reference_storage *to, double *d, const double *br
     reference_round_stored(to, d, count);
 }
 
-/* Returns the gradient of the input of a dense feed-forward part, given dlowered, that of its output, and adds the
+/* Returns the gradient of the input of a dense feed-forward part, given dlowered, the gradient of its output. Adds the
  * gradients of its weights. */
 static double *ffn_backward(struct arena *arena, struct reference_storage *to,
                             const struct transformer *t, const struct reference_layer *p,
@@ -228,8 +230,8 @@ static double *ffn_backward(struct arena *arena, struct reference_storage *to,
     return reference_round_stored(to, dnormed2, s * (size_t)t->hidden);
 }
 
-/* Adds the gradients of a layer's weights. On entry d is the gradient of the layer's output, on return that of its
- * input: the gradient through the residual is in it already, and each branch adds its own. */
+/* Adds the gradients of a layer's weights, and turns d, the gradient of the layer's output, into that of its input. The
+ * residuals pass d on as it is; each branch adds its own gradient to it. */
 static void layer_backward(struct arena *arena, struct reference_storage to,
                            const struct transformer *t, const struct reference_layer *p,
                            size_t layer, const struct reference_values *l, double *d,
@@ -265,7 +267,7 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
                s * n.hidden);
 }
 
-/* ---- the ends ---- */
+/* ---- embedding, head, and the pass of a whole sequence ---- */
 
 static void embed(const struct reference_affine *table, const struct reference_affine *places,
                   double *x, const int32_t *tokens, size_t s)
@@ -291,7 +293,7 @@ static void embed_backward(const struct reference_affine *table,
 }
 
 /* Returns the loss of x, (s, hidden), through the logits of the head p. If dx is not NULL, adds the gradient of x to
- * dx, and those of the head to its gradients. */
+ * dx, and the gradients of the head's parameters to p's. */
 static double head_loss(struct reference_storage *to, const struct reference_affine *p,
                         const double *x, const int32_t *labels, size_t s, double scale, double *dx)
 {
@@ -310,7 +312,7 @@ static double head_loss(struct reference_storage *to, const struct reference_aff
     return loss;
 }
 
-/* Returns the first token of the document of each token; NULL without a list. */
+/* Returns, for each token, the first token of its document; NULL if list is NULL. */
 static int64_t *document_begins(struct arena *arena, const struct document_list *list, size_t s)
 {
     if (list == NULL)
@@ -337,7 +339,7 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),
                                                      expert, r->activation_weights_copies};
 
-    /* Only the input of every layer is kept; the backward computes the layer's forward again. */
+    /* only the input of every layer is kept: the backward computes the forward of a layer again */
     double **x = arena_array(&arena, layers + 1, sizeof *x);
     for (size_t i = 0; i <= layers; i++)
         x[i] = reference_zeros(&arena, s, hidden);

@@ -1,11 +1,12 @@
-/* The reference's projections to q, k and v, forward and backward: direct ones, and those of latent attention, which go
- * through latent vectors. */
+/* The reference's projections to q, k and v, forward and backward: direct ones, and those of latent attention, which
+ * first project to narrow latent vectors. */
 #include "exec/reference_layer.h"
 #include "exec/reference_math.h"
 
 #include <string.h>
 
-/* Returns a copy of columns first..first+cols of x, (rows, stride). */
+/* Returns a copy of columns first .. first + cols - 1 of x, (rows, stride). copy_columns_in() writes such columns
+ * back. */
 static double *copy_columns_out(struct arena *arena, const double *x, size_t rows, size_t stride,
                                 size_t first, size_t cols)
 {
@@ -22,15 +23,14 @@ static void copy_columns_in(double *x, const double *y, size_t rows, size_t stri
         memcpy(&x[i * stride + first], &y[i * cols], cols * sizeof *y);
 }
 
-/* Returns the norm of the heads of q or k, which may have no weights. */
+/* Returns the norm of the heads of q or k; it has no weights if the model's qk_norm has none. */
 static struct reference_affine head_norm(const struct transformer *t,
                                          const struct reference_affine *norm)
 {
     return t->qk_norm_bare ? (struct reference_affine){.outputs = (size_t)t->head_dim} : *norm;
 }
 
-/* Returns the heads of q or k as attention reads them: normed and then rotated by their position, where the layer does
- * so. */
+/* Returns the heads of q or k as attention reads them: with qk_norm and then RoPE, where the layer has them. */
 static double *prepare_heads(struct arena *arena, struct reference_storage *to,
                              const struct transformer *t, const struct reference_layer_widths *n,
                              const struct reference_affine *of, const double *plain, size_t s,
@@ -51,7 +51,8 @@ static double *prepare_heads(struct arena *arena, struct reference_storage *to,
     return y;
 }
 
-/* Returns the gradient before prepare_heads() from the one after it, d, which is overwritten. */
+/* Returns the gradient of the input of prepare_heads() from d, the gradient of its result. Overwrites d, and adds the
+ * gradients of the norm's weights. */
 static double *prepare_heads_backward(struct arena *arena, struct reference_storage *to,
                                       const struct transformer *t,
                                       const struct reference_layer_widths *n,
@@ -149,8 +150,8 @@ void reference_latent_forward(struct arena *arena, struct reference_storage *to,
         }
 }
 
-/* Returns the gradient of a narrow vector x, given dnormed, the gradient of its norm, and adds the gradients of the
- * norm's weights. */
+/* Returns the gradient of a latent vector x, given dnormed, the gradient of its norm. Adds the gradients of the norm's
+ * weights. */
 static double *latent_norm_backward(struct arena *arena, struct reference_storage *to,
                                     const struct transformer *t,
                                     const struct reference_affine *norm, const double *dnormed,

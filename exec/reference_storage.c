@@ -1,4 +1,4 @@
-/* Arrays of the reference, and the rounding of what it stores. */
+/* Arrays of the reference, and the random rounding of the results that it stores. */
 #include "exec/reference_layer.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ double *reference_sum(struct arena *arena, const double *a, const double *b, siz
     return y;
 }
 
-/* Returns the next uniform number of [-1/2, 1/2), from splitmix64. */
+/* Returns the next random number, uniform over [-1/2, 1/2), from splitmix64. */
 static double draw_element(struct reference_storage *storage)
 {
     uint64_t z = storage->random_state += UINT64_C(0x9e3779b97f4a7c15);

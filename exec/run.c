@@ -84,7 +84,7 @@ static struct operand operand_of_view(struct exec_run *run, uint32_t rank, struc
                             view.count, table->dtype[buffer]};
 }
 
-/* Sets the element counts of operands that hold rows of experts to the rank's real numbers of rows. */
+/* Sets the element counts of the operands that hold rows of experts, by the rank's real number of rows. */
 static void set_routed_counts(struct call *call)
 {
     const struct work *work = call->work;

@@ -26,39 +26,39 @@ struct exec_run {
     struct poison *poison;
     struct bootstrap *world; /* the other processes; NULL: every rank is a thread of this one */
     uint32_t first_rank, rank_count; /* the ranks of this process */
-    /* processor threads that each of these ranks may use for work on the host */
+    /* processor threads that each rank of this process may use for work on the host */
     uint32_t threads_per_rank;
 
     double epoch_s;           /* time at which the current step was released */
     uint32_t step_number;     /* of the run, from 0 */
     struct op_time *op_times; /* (ranks, assignment.op_stride) of the current step */
     bool *must_zero; /* (buffers) bound gradients and losses that must be zero before every step */
-    /* (ranks) the next op that the host issues; the role's end: all are issued */
+    /* (ranks) the op that the host is issuing; the end of the role's ops: the host has issued all */
     _Atomic uint32_t *host_op;
 
-    atomic_bool must_stop;
+    atomic_bool must_stop;          /* the run has failed: everything that waits gives up */
     atomic_uint_fast64_t ended_ops; /* ops that have ended */
     atomic_int running_ops;         /* ops that are running (and do not wait for another rank) */
 
-    pthread_mutex_t lock; /* guards the fields below */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t state_changed;
     uint32_t released_steps; /* steps that hosts may run */
     uint32_t finished_ranks; /* ranks that have finished the current step */
-    bool must_quit;
+    bool must_quit;          /* the host threads must end */
     enum status failure_status;
     char failure_text[1024]; /* message of the first failure */
 };
 
 /* Returns the seconds of the monotonic clock. */
 double run_now_s(void);
-/* Stops the run, and records its message if this is the first failure: "rank R: op N (kind, stream S, layer L) ...". If
- * rank or op is IR_NONE, the message lacks that part. Any thread may call it. */
+/* Stops the run and, if this is its first failure, records the message: "rank R: op N (kind, stream S, layer L) ...".
+ * If rank or op is IR_NONE, the message lacks that part. Any thread may call it. */
 void run_record_failure(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Records a failure of the machine, not of the schedule or its kernels: the run ends with STATUS_SYSTEM. */
 void run_record_system_failure(struct exec_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* True if options.ended_by() ends the run, which is then recorded as its failure. */
+/* Asks options.ended_by(). If it ends the run, records this as the run's failure and returns true. */
 bool run_is_ended_by_caller(struct exec_run *run);
 static inline bool run_must_stop(const struct exec_run *run)
 {
@@ -73,7 +73,7 @@ static inline struct op_time *run_op_time(struct exec_run *run, uint32_t rank, u
     return &run->op_times[(size_t)rank * run->assignment.op_stride +
                           (op - assignment_first_op(&run->assignment, rank))];
 }
-/* Fills *call with an op and the addresses of its operands on a rank. */
+/* Fills *call with an op, the addresses of its operands on a rank, and what the assignment has for it there. */
 void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
 /* Writes "op 12 (all_reduce, stream comm.reduce, layer 3)" into text. */
 void run_describe_op(const struct ir *ir, uint32_t op, char *text, size_t size);

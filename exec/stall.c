@@ -8,7 +8,7 @@
 
 enum { CHAIN_MAX = 8 };
 
-/* An op of a rank that has not ended; op IR_NONE: the chain ends here. */
+/* A link of the chain of waits: an op of a rank that has not ended. op IR_NONE: the chain ends here. */
 struct wait_node {
     uint32_t rank, op;
 };
@@ -42,10 +42,10 @@ static bool op_has_ended(struct exec_run *run, uint32_t rank, uint32_t op)
     return run->backend->state(run, rank, op) == OP_DONE;
 }
 
-/* Returns the op of a rank's list that is number `call` of the group's collectives, or, with `barrier`, of its
+/* Returns the op with this number among the collectives of a group in a rank's list or, with `barrier`, among its
  * barriers; IR_NONE: there is none. */
-static uint32_t find_nth_call(const struct exec_run *run, uint32_t rank, uint32_t group,
-                              uint32_t call, bool barrier)
+static uint32_t find_numbered_op(const struct exec_run *run, uint32_t rank, uint32_t group,
+                                 uint32_t number, bool barrier)
 {
     const struct assignment *assignment = &run->assignment;
     for (uint32_t k = 0; k < assignment_op_count(assignment, rank); k++) {
@@ -53,13 +53,14 @@ static uint32_t find_nth_call(const struct exec_run *run, uint32_t rank, uint32_
         enum work_kind kind = run->ir->op.kind[op];
         if ((barrier ? kind == WORK_BARRIER : assignment_is_collective(kind)) &&
             work_comm_group(ir_work(run->ir, op)) == group &&
-            assignment->collective_number[op] == call)
+            assignment->collective_number[op] == number)
             return op;
     }
     return IR_NONE;
 }
 
-/* Appends which member of a collective or barrier is the first that has not arrived, and returns its op. */
+/* Appends the first member that has not arrived at a collective or barrier, and returns its op there; END if it has no
+ * such op, if a guard leaves the op out, or if all members have arrived. */
 static struct wait_node explain_missing_member(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
@@ -67,16 +68,16 @@ static struct wait_node explain_missing_member(struct stall_report *story, struc
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
     uint32_t instance = assignment_group_instance(assignment, at.rank, group),
-             call = assignment->collective_number[at.op];
+             number = assignment->collective_number[at.op];
     const char *name = run->ir->group[group].name;
     for (uint32_t i = 0; i < assignment->group_size[group]; i++) {
         uint32_t peer = group_rank_of_member(&run->ir->mesh, &run->ir->group[group], instance, i);
-        uint32_t op = find_nth_call(run, peer, group, call, barrier);
+        uint32_t op = find_numbered_op(run, peer, group, number, barrier);
         if (op == IR_NONE) {
             append_sentence(story,
                             " waits for rank %" PRIu32 ", which has no %s number %" PRIu32
                             " of group %s",
-                            peer, barrier ? "barrier" : "collective", call, name);
+                            peer, barrier ? "barrier" : "collective", number, name);
             return END;
         }
         if (run->backend->arrived(run, peer, op))
@@ -136,7 +137,8 @@ static uint32_t first_unmet_wait(struct exec_run *run, uint32_t rank, uint32_t o
     return IR_NONE;
 }
 
-/* Appends why the host has not issued the op `at` yet, and returns the op for which the host waits. */
+/* Appends why the host has not issued the op `at` yet, and returns the op for which the host waits; END: it waits for
+ * none. */
 static struct wait_node explain_waiting_host(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
@@ -168,7 +170,7 @@ static struct wait_node explain_waiting_host(struct stall_report *story, struct 
     return (struct wait_node){at.rank, held};
 }
 
-/* Appends for which op the op `at` waits, and returns that op. */
+/* Appends for which op the op `at` waits, and returns that op; END, after the reason: it waits for none. */
 static struct wait_node explain_wait(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
@@ -208,7 +210,7 @@ static struct wait_node explain_wait(struct stall_report *story, struct wait_nod
     return END;
 }
 
-/* Returns the first op that has not ended, of the first rank that has one. */
+/* Returns the first op of this process that has not ended, by rank and then by list order; END: there is none. */
 static struct wait_node first_pending_op(struct exec_run *run)
 {
     for (uint32_t rank = run->first_rank; rank < run->first_rank + run->rank_count; rank++)

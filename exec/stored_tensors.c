@@ -64,8 +64,8 @@ bool stored_tensors_are_in(const struct exec_buffer *buffer)
            (buffer->binding->kind == BINDING_PARAM || buffer->binding->kind == BINDING_SCALES);
 }
 
-/* Copies `bytes` bytes, which are at byte `at` of a bundle's codes or scales, as far as the buffer holds them. The
- * buffer holds the bundle's bytes from byte `begin` on. */
+/* Copies to a buffer the part that it holds of a tensor's codes or scales. These are `bytes` bytes at `from`, which lie
+ * at byte `at` of the bundle; the buffer holds the bytes of the bundle from byte `begin` on. */
 static void copy_part(const struct exec_buffer *buffer, uint64_t begin, const uint8_t *from,
                       uint64_t at, uint64_t bytes)
 {

@@ -1,5 +1,5 @@
-/* exec/stored_tensors.h: the codes and scales of a schedule's stored weights (models/frozen_storage.h), which fill the
- * buffers that are bound to them. No op writes them. */
+/* exec/stored_tensors.h: the codes and scales of weights that a schedule stores in 4 or 8 bits
+ * (models/frozen_storage.h). The buffers that are bound to them are filled once; no op writes them. */
 #ifndef EXEC_STORED_TENSORS_H
 #define EXEC_STORED_TENSORS_H
 
@@ -27,10 +27,10 @@ void stored_tensors_encode(struct stored_tensor *stored, const struct tensor *te
 void stored_tensors_decode(const struct stored_tensor *stored, const struct tensor *tensor,
                            double *values);
 
-/* True if the buffer holds codes or scales. */
+/* True if the buffer is bound to the codes or the scales of a stored bundle. */
 bool stored_tensors_are_in(const struct exec_buffer *buffer);
-/* Fills a buffer for which stored_tensors_are_in() is true, with a rank's part of the codes of a bundle, or with all of
- * the bundle's scales. */
+/* Fills a buffer for which stored_tensors_are_in() is true: with the rank's part of the codes of a bundle, or with all
+ * scales of the bundle. */
 void stored_tensors_fill(const struct stored_tensor *stored, const struct exec_buffer *buffer);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- seeded numbers ---- */
+/* ---- seeded numbers and initial values ---- */
 
 /* Returns output number i of splitmix64 (Steele, Lea, Flood 2014) as a number in [0, 1). */
 static double uniform_number(uint64_t seed, uint64_t i)
@@ -35,7 +35,7 @@ static double round_to_dtype(enum dtype dtype, double value)
     return number_get(&rounded, dtype, 0);
 }
 
-/* Returns the dtype of AdamW's moments; f32 where the schedule has none. */
+/* Returns the dtype of AdamW's moments; f32 if the schedule has no moments. */
 static enum dtype moment_dtype(const struct ir *ir)
 {
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
@@ -46,8 +46,8 @@ static enum dtype moment_dtype(const struct ir *ir)
     return DTYPE_F32;
 }
 
-/* Makes the codes and scales of stored weights from the reference's values or, without a reference, from random values
- * of the usual size. */
+/* Makes the codes and scales of stored weights from the initial values of the reference or, without a reference, from
+ * random values within cols^-0.5 of 0. */
 static void encode_stored(struct training *t)
 {
     for (uint32_t i = 0; t->stored != NULL && i < t->ir->tensor_count; i++) {
@@ -69,7 +69,7 @@ static void encode_stored(struct training *t)
     t->bindings.stored = t->stored;
 }
 
-/* Sets the reference's stored weights to what their codes and scales stand for. */
+/* Sets the reference's weights that the schedule stores in 4 or 8 bits to the values of their codes and scales. */
 static void decode_stored(const struct training *t, struct reference *r)
 {
     for (uint32_t i = 0; t->bindings.stored != NULL && i < t->ir->tensor_count; i++)
@@ -78,7 +78,8 @@ static void decode_stored(const struct training *t, struct reference *r)
                                   training_find_tensor(r, t->ir->tensor[i].name)->param);
 }
 
-/* Sets the reference's weights, rounded to the schedule's dtype, and the moments of a run in progress. */
+/* Sets the reference's weights, rounded to the schedule's dtype, and, unless options.zero_moments is set, its moments
+ * (TRAINING_MOMENT). */
 static void set_initial_values(const struct training *t, struct reference *r)
 {
     enum dtype moments = moment_dtype(t->ir);
@@ -100,8 +101,8 @@ static void set_initial_values(const struct training *t, struct reference *r)
 
 /* ---- the schedule's tensors in the model ---- */
 
-/* Returns the length of a tensor's name without the ':' and the name of a block of its rows: of "w13.weight:gate" it is
- * that of "w13.weight". */
+/* Returns the length of a tensor's name without the part that names a block of its rows: of "w13.weight:gate" it is the
+ * length of "w13.weight". */
 static size_t base_name_length(const char *name)
 {
     return strcspn(name, ":");
@@ -118,7 +119,7 @@ struct reference_tensor *training_find_tensor(const struct reference *reference,
     return reference_find_tensor(reference, base);
 }
 
-/* Returns how many rows of a model's tensor the schedule has, in one tensor or in several blocks. */
+/* Returns how many rows of one of the model's tensors the schedule has, as one tensor or as several blocks. */
 static int64_t schedule_rows_of(const struct ir *ir, const char *name)
 {
     size_t size = strlen(name);
@@ -196,7 +197,8 @@ double training_heap_bytes(const struct transformer *model, const struct trainin
                          : 0;
 }
 
-/* True if every tensor of activations on a rank is of exactly one whole sequence. */
+/* True if ranks compute one whole sequence at a time: no mesh axis cuts sequences, and a micro-batch is one
+ * sequence. */
 static bool sequences_are_whole(const struct ir *ir)
 {
     static const char *const cuts[] = {"tp", "cp", "hp"};
@@ -299,7 +301,7 @@ void training_release(struct training *t)
     *t = (struct training){0};
 }
 
-/* ---- steps ---- */
+/* ---- steps of a schedule and of the reference ---- */
 
 static size_t tokens_per_batch(const struct ir *ir)
 {
@@ -313,10 +315,11 @@ struct tensor_draw {
     void *context;
 };
 
-/* Draws weights as models begin with: norms 1, biases 0, and matrices with standard deviation cols^-0.5, so that a
- * product is about as large as its input. Attention scores of size 1 and varied outputs make operands like a real
- * model's, which then draw as much power. A block of rows has the numbers of its place in the whole tensor, so the
- * schedule does not change what is computed. */
+/* Draws weights as those with which models begin: norms 1, biases 0, and matrices with standard deviation cols^-0.5, so
+ * that a product is about as large as its input. Attention scores are then of size 1 and outputs vary, so that operands
+ * draw as much power as a real model's. With options.flat_weights all weights have the deviation TRAINING_FLAT about 0.
+ * A block of rows gets the numbers of its place in the whole tensor, so that the values do not depend on the
+ * schedule. */
 static void draw_weights(void *context, const struct bindings_block *b)
 {
     const struct tensor_draw *d = context;
@@ -375,7 +378,8 @@ static struct exec_adamw adamw_of_run(const struct training *t, const struct exe
     return from;
 }
 
-/* Returns a digest of what steps begin with and read. */
+/* Returns a digest of what the steps read: the options from which initial values follow, and the tokens of the
+ * batches. */
 static uint64_t input_digest(const struct training *t, size_t batch_count)
 {
     const struct training_options *o = &t->options;
@@ -414,7 +418,8 @@ bool training_clips_gradients(const struct ir *ir)
     return has_work_kind(ir, WORK_SQUARE_SUM);
 }
 
-/* Rounds parameters and moments to the dtype of the states: with bf16 states no wider copy is kept between steps. */
+/* Rounds parameters and moments to `dtype`, that of the optimizer's states: with bf16 states no wider copy is kept
+ * between steps. */
 static void round_states(struct reference *r, enum dtype dtype)
 {
     for (size_t n = 0; n < r->tensor_count; n++) {
@@ -443,8 +448,9 @@ void training_update_reference(struct reference *reference, const struct ir *ir,
         reference_scale_gradients(reference, 1 / factor);
 }
 
-/* Returns how ranks route tokens to experts. There are as many pieces of rows as a layer with experts permutes in
- * the forward of its first micro-batch. */
+/* Returns how ranks route tokens to experts. row_pieces is the number of permutations in the forward of one layer with
+ * experts, in its first micro-batch. If ops have more units than there are micro-batches, the units are subsequences,
+ * which are routed separately. */
 static struct reference_routing routing_of(const struct ir *ir)
 {
     struct reference_routing routing = {.layout = &ir->layout,
@@ -487,7 +493,7 @@ enum status training_run_reference(struct training *t, const struct exec_adamw *
     return STATUS_OK;
 }
 
-void training_reference_update(struct training *t, const struct exec_adamw *adamw)
+void training_repeat_update(struct training *t, const struct exec_adamw *adamw)
 {
     set_initial_values(t, t->reference);
     training_update_reference(t->reference, t->ir, adamw, adamw_of_run(t, adamw).step_number);
@@ -543,14 +549,15 @@ int64_t training_vocab_rows(const struct ir *ir)
         const struct work *work = ir_work(ir, op);
         if (work->kind != WORK_EMBEDDING || !reads_tokens(ir, op))
             continue;
-        /* a part of a table that is cut over ranks begins at `first`, or else at the part's index times its rows */
+        /* the part of this rank begins at `first` and, if the table is cut over a group, at the part's index times its
+         * rows */
         int64_t part = work_part_group(work);
         int64_t end = work->embedding.first +
                       work->embedding.vocab *
                           (part < 0 ? 1 : (int64_t)group_rank_count(&ir->mesh, &ir->group[part]));
         vocab = end > vocab ? end : vocab;
     }
-    /* the last part of the table may be padded: the loss has the number of tokens */
+    /* the last part of the table may have rows for padding; the loss states the number of tokens */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work->kind == WORK_CROSS_ENTROPY_PARTIAL && work->loss_partial.total > 0 &&

@@ -274,7 +274,7 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
     for (int64_t i = 0; i < moved.count; i++)
         for (int64_t h = 0; h < heads; h++) {
             const int64_t from = moved_outer_row(&moved, i) * heads + h,
-                          to = moved_kept_row(&moved, i) * heads + h;
+                          to = moved_inner_row(&moved, i) * heads + h;
             merge_block(out + to * dim, lse[to], block + from * dim, block_lse[from], dim,
                         out + to * dim, &lse[to]);
         }

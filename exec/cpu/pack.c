@@ -114,7 +114,7 @@ static void copy_moved_rows(const struct call *call, const struct moved_rows *mo
         const char *from = (const char *)x->data + (size_t)(p * x_rows) * size;
         char *to = (char *)call->write[0].data + (size_t)(p * work->take_rows.to) * size;
         for (int64_t i = 0; i < moved->count; i++) {
-            int64_t a = moved_outer_row(moved, i), b = moved_kept_row(moved, i);
+            int64_t a = moved_outer_row(moved, i), b = moved_inner_row(moved, i);
             memcpy(to + (size_t)(back ? a : b) * size, from + (size_t)(back ? b : a) * size, size);
         }
     }
@@ -152,7 +152,7 @@ const char *cpu_add_rows(const struct call *call, float *scratch)
         for (int64_t i = 0; i < moved.count; i++) {
             const float *x =
                 (const float *)call->read[0].data + (p * rows + moved_outer_row(&moved, i)) * width;
-            float *y = (float *)call->write[0].data + (p * to + moved_kept_row(&moved, i)) * width;
+            float *y = (float *)call->write[0].data + (p * to + moved_inner_row(&moved, i)) * width;
             for (int64_t c = 0; c < width; c++)
                 y[c] += x[c];
         }

@@ -157,7 +157,7 @@ static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair
             const struct moved_rows moved = moved_rows_of(run, rank->rank, s, (enum moved_list)k);
             for (int64_t i = 0; i < moved.count; i++)
                 next[i] =
-                    (struct cuda_row_pair){moved_outer_row(&moved, i), moved_kept_row(&moved, i)};
+                    (struct cuda_row_pair){moved_outer_row(&moved, i), moved_inner_row(&moved, i)};
             if (moved.count > 0)
                 qsort(next, (size_t)moved.count, sizeof *next, compare_by_own_row);
             rank->row_pairs[(size_t)run->assignment.needed_row_of_shape[s] * MOVED_LIST_COUNT +
