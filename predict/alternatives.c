@@ -12,31 +12,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
+/* If a request does not fit in memory, at most this many options are added to it, one in each round. */
+enum { ROUNDS = 4 };
 
-/* Limits of one round of trials: all its predictions together have at most OPS_MAX ops (a processor builds and
- * simulates half a million to three million ops a second), but there are at least TRIES_MIN predictions. */
+/* Limits of one round of trials: together its predictions have at most OPS_MAX ops (a processor builds and simulates
+ * half a million to three million ops a second). At least TRIES_MIN requests are predicted, however many ops they
+ * have. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* An option is worth naming only if the step with it takes less than this share of the step without it. */
 #define WORTH 0.995
 
-/* The member of a request that a perturbation sets. */
+/* The member of a request that an option sets. */
 enum changed_field {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,
     FIELD_OPTIMIZER,
-    FIELD_LOSS,
-    FIELD_FFN,
+    FIELD_LOSS_CHUNKS,
+    FIELD_FFN_CHUNKS,
     FIELD_LATENTS,   /* what head ranks exchange in latent attention */
     FIELD_ATTENTION, /* kernels for which the device has no costs are refused */
 };
 
 static const struct alternative_option {
-    const char *option;
+    const char *text; /* "--zero 3" */
     enum changed_field field;
     int value;
-} perturbations[] = {
+} option_table[] = {
     {"--checkpoint none", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP},
     {"--checkpoint selective++", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_SELECTIVE},
     {"--checkpoint full", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_FULL},
@@ -48,17 +50,17 @@ static const struct alternative_option {
     {"--weights hsdp", FIELD_WEIGHTS, CHOICE_WEIGHTS_HSDP},
     {"--optimizer device", FIELD_OPTIMIZER, CHOICE_OPTIMIZER_DEVICE},
     {"--optimizer host", FIELD_OPTIMIZER, CHOICE_OPTIMIZER_HOST},
-    {"--loss-chunks 8", FIELD_LOSS, 8},
-    {"--loss-chunks 64", FIELD_LOSS, 64},
-    {"--ffn-chunks 8", FIELD_FFN, 8},
-    {"--ffn-chunks 64", FIELD_FFN, 64},
+    {"--loss-chunks 8", FIELD_LOSS_CHUNKS, 8},
+    {"--loss-chunks 64", FIELD_LOSS_CHUNKS, 64},
+    {"--ffn-chunks 8", FIELD_FFN_CHUNKS, 8},
+    {"--ffn-chunks 64", FIELD_FFN_CHUNKS, 64},
     {"--mla-exchange latent", FIELD_LATENTS, MLA_EXCHANGE_LATENT},
     {"--attention fa2", FIELD_ATTENTION, ATTENTION_FA2},
     {"--attention fa3", FIELD_ATTENTION, ATTENTION_FA3},
     {"--attention cudnn", FIELD_ATTENTION, ATTENTION_CUDNN},
 };
 
-_Static_assert(ARRAY_LEN(perturbations) + 1 <= PERTURBATIONS_MAX, "PERTURBATIONS_MAX");
+_Static_assert(ARRAY_LEN(option_table) + 1 <= ALTERNATIVES_MAX, "ALTERNATIVES_MAX");
 
 static bool has_latents_to_send(const struct choices *c)
 {
@@ -67,71 +69,70 @@ static bool has_latents_to_send(const struct choices *c)
     return derived_sends_latents(&sends);
 }
 
-/* True if the choices already have the value that the perturbation would set, or if the model has nothing to which it
- * applies. A number of pieces that is larger counts as set, too. */
-static bool has_value_already(const struct choices *c,
-                              const struct alternative_option *perturbation)
+/* True if the choices already have the value that the option would set, or a larger number of chunks, or if the model
+ * has nothing to which the option applies. */
+static bool has_value_already(const struct choices *c, const struct alternative_option *option)
 {
-    switch (perturbation->field) {
+    switch (option->field) {
     case FIELD_ACTIVATIONS:
-        return c->activations == perturbation->value;
+        return c->activations == option->value;
     case FIELD_WEIGHTS:
-        return c->weights == perturbation->value;
+        return c->weights == option->value;
     case FIELD_OPTIMIZER:
-        return c->optimizer == perturbation->value;
-    case FIELD_LOSS:
-        return c->loss_chunks >= (uint32_t)perturbation->value;
-    case FIELD_FFN:
-        return c->ffn_chunks >= (uint32_t)perturbation->value;
+        return c->optimizer == option->value;
+    case FIELD_LOSS_CHUNKS:
+        return c->loss_chunks >= (uint32_t)option->value;
+    case FIELD_FFN_CHUNKS:
+        return c->ffn_chunks >= (uint32_t)option->value;
     case FIELD_LATENTS:
-        return c->mla_exchange == perturbation->value || !has_latents_to_send(c);
+        return c->mla_exchange == option->value || !has_latents_to_send(c);
     case FIELD_ATTENTION:
-        return c->attention_impl == perturbation->value;
+        return c->attention_impl == option->value;
     }
     return true;
 }
 
-static void apply_option(struct request *r, const struct alternative_option *perturbation)
+static void apply_option(struct request *r, const struct alternative_option *option)
 {
-    switch (perturbation->field) {
+    switch (option->field) {
     case FIELD_ACTIVATIONS:
-        r->activations = perturbation->value;
+        r->activations = option->value;
         break;
     case FIELD_WEIGHTS:
-        r->weights = perturbation->value;
+        r->weights = option->value;
         r->shard = 0;
         break;
     case FIELD_OPTIMIZER:
-        r->optimizer = perturbation->value;
+        r->optimizer = option->value;
         break;
-    case FIELD_LOSS:
-        r->loss_chunks = perturbation->value;
+    case FIELD_LOSS_CHUNKS:
+        r->loss_chunks = option->value;
         break;
-    case FIELD_FFN:
-        r->ffn_chunks = perturbation->value;
+    case FIELD_FFN_CHUNKS:
+        r->ffn_chunks = option->value;
         break;
     case FIELD_LATENTS:
-        r->mla_exchange = perturbation->value;
+        r->mla_exchange = option->value;
         break;
     case FIELD_ATTENTION:
-        r->attention_impl = perturbation->value;
+        r->attention_impl = option->value;
         break;
     }
 }
 
 size_t alternatives_count(void)
 {
-    return ARRAY_LEN(perturbations);
+    return ARRAY_LEN(option_table);
 }
 
 const char *alternatives_option(size_t i)
 {
-    return perturbations[i].option;
+    return option_table[i].text;
 }
 
 void alternatives_apply(struct request *request, size_t i)
 {
-    apply_option(request, &perturbations[i]);
+    apply_option(request, &option_table[i]);
 }
 
 struct alternative_trial {
@@ -142,11 +143,11 @@ struct alternative_trial {
 
 struct trials {
     const struct setup *setup;
-    const struct request *request; /* the perturbations are applied to copies of it */
-    /* NULL: the profile `ideal` instead of a perturbation */
-    const struct alternative_option *perturbation[PERTURBATIONS_MAX];
-    /* if asks_only_verdicts is set, only verdicts are found, also of requests that do not fit, and no step is timed */
-    bool is_exact, asks_only_verdicts;
+    const struct request *request; /* the options are set in copies of it */
+    /* NULL: the trial sets the profile `ideal` instead of an option */
+    const struct alternative_option *option[ALTERNATIVES_MAX];
+    bool is_exact;           /* steps are simulated exactly (struct prediction_question) */
+    bool asks_only_verdicts; /* only verdicts are found, no step is simulated */
 };
 
 static struct prediction_question trial_question(const struct setup *setup,
@@ -165,11 +166,11 @@ static void try_request(void *context, size_t job, void *result)
     struct alternative_trial *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
-    bool ideal = trials->perturbation[job] == NULL;
+    bool ideal = trials->option[job] == NULL;
     if (ideal)
         request.profile = PROFILE_IDEAL;
     else
-        apply_option(&request, trials->perturbation[job]);
+        apply_option(&request, trials->option[job]);
     const struct prediction_question question =
         trial_question(trials->setup, &request, trials->is_exact);
     enum status status = prediction_memory(&p, &question, NULL, NULL);
@@ -181,7 +182,7 @@ static void try_request(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-/* Returns how many perturbed requests are predicted at most, by OPS_MAX and TRIES_MIN. */
+/* Returns the largest number of requests that one round predicts, by OPS_MAX and TRIES_MIN. */
 static size_t max_tries(const struct prediction *base)
 {
     size_t ops = repeats_whole_op_count(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
@@ -189,20 +190,19 @@ static size_t max_tries(const struct prediction *base)
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }
 
-/* A legal perturbation and its lower bound. Perturbations are ordered by their bounds. */
+/* An option that is not refused, and the lower bound of the request with it (lower_bound_of()). */
 struct bounded_option {
-    const struct alternative_option *perturbation;
+    const struct alternative_option *option;
     double lower_bound;
 };
 
-/* Returns a lower bound for the perturbed request: seconds of its step, or bytes of a GPU with
- * trials->asks_only_verdicts; a negative number if the request is refused. */
-static double lower_bound_of(const struct trials *trials,
-                             const struct alternative_option *perturbation)
+/* Returns a lower bound for the request with the option: seconds of a step or, with trials->asks_only_verdicts, bytes
+ * of a GPU. Returns a negative number if the request is refused. */
+static double lower_bound_of(const struct trials *trials, const struct alternative_option *option)
 {
     struct request request = *trials->request;
     struct choices c;
-    apply_option(&request, perturbation);
+    apply_option(&request, option);
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return -1;
     if (!trials->asks_only_verdicts)
@@ -211,20 +211,20 @@ static double lower_bound_of(const struct trials *trials,
            bound_saved_device_bytes(&c);
 }
 
-/* Keeps, of the perturbations first to count - 1, the `tries` ones with the lowest bounds, in the order of the table.
- * Those that are refused, or whose bound is not below `most`, are dropped. Returns the new count, which includes the
- * `first` perturbations before them. */
+/* Reduces trials->option[first..count) to the `tries` options with the lowest bounds, which keep their order, and
+ * returns the new count. Options that are refused are dropped. So are those whose bound is `limit` or more; they count
+ * in best->tried_count. The others that are dropped count in best->skipped_count. */
 static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t count, size_t tries,
-                                 double most, struct alternative *best)
+                                 double limit, struct alternative *best)
 {
-    struct bounded_option bounded[PERTURBATIONS_MAX];
+    struct bounded_option bounded[ALTERNATIVES_MAX];
     size_t legal = 0, kept = first;
     for (size_t i = first; i < count; i++) {
-        double bound = lower_bound_of(trials, trials->perturbation[i]);
-        if (bound >= most)
+        double bound = lower_bound_of(trials, trials->option[i]);
+        if (bound >= limit)
             best->tried_count++;
         else if (bound >= 0)
-            bounded[legal++] = (struct bounded_option){trials->perturbation[i], bound};
+            bounded[legal++] = (struct bounded_option){trials->option[i], bound};
     }
     for (size_t i = 0; i < legal; i++) {
         size_t lower = 0;
@@ -232,7 +232,7 @@ static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t cou
             lower += bounded[k].lower_bound < bounded[i].lower_bound ||
                      (bounded[k].lower_bound == bounded[i].lower_bound && k < i);
         if (lower < tries)
-            trials->perturbation[kept++] = bounded[i].perturbation;
+            trials->option[kept++] = bounded[i].option;
         else
             best->skipped_count++;
     }
@@ -250,12 +250,12 @@ static bool is_better_trial(const struct alternative_trial *a, const struct alte
 static enum status find_fastest_option(struct alternative *best, const struct prediction *base,
                                        struct trials *trials, struct diag *diag)
 {
-    struct alternative_trial trial[PERTURBATIONS_MAX];
+    struct alternative_trial trial[ALTERNATIVES_MAX];
     size_t count = 0, fastest = SIZE_MAX;
-    trials->perturbation[count++] = NULL;
-    for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(perturbations); i++)
-        if (!has_value_already(&base->choices, &perturbations[i]))
-            trials->perturbation[count++] = &perturbations[i];
+    trials->option[count++] = NULL;
+    for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(option_table); i++)
+        if (!has_value_already(&base->choices, &option_table[i]))
+            trials->option[count++] = &option_table[i];
     count =
         keep_lowest_bounds(trials, 1, count, max_tries(base) - 1, base->sim.step_s * WORTH, best);
     enum status status =
@@ -273,30 +273,30 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     }
     if (fastest == SIZE_MAX)
         return STATUS_OK;
-    snprintf(best->options, sizeof best->options, "%s", trials->perturbation[fastest]->option);
+    snprintf(best->options, sizeof best->options, "%s", trials->option[fastest]->text);
     best->verdict = trial[fastest].verdict;
     best->step_s = trial[fastest].step_s;
     return STATUS_OK;
 }
 
-/* Sets in *request the perturbation that lowers the missing memory most, and appends it to best->options. *used has a
- * bit for each field that no perturbation may set any more; the function adds the bit of the field that it sets.
- * Returns STATUS_NO if no perturbation lowers the missing memory. */
+/* Sets in *request the option that lowers the missing memory most, appends it to best->options, and stores its verdict
+ * in best->verdict. Bit f of *used: no option may set enum changed_field f any more; the function adds the bit of the
+ * field that it sets. Returns STATUS_NO if no option lowers the missing memory. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
                                           struct diag *diag)
 {
     struct trials trials = {.setup = base->setup, .request = request, .asks_only_verdicts = true};
-    struct alternative_trial trial[PERTURBATIONS_MAX];
+    struct alternative_trial trial[ALTERNATIVES_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
     enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
-        if (!has_value_already(&choices, &perturbations[i]) &&
-            (*used >> perturbations[i].field & 1u) == 0)
-            trials.perturbation[count++] = &perturbations[i];
+    for (size_t i = 0; i < ARRAY_LEN(option_table); i++)
+        if (!has_value_already(&choices, &option_table[i]) &&
+            (*used >> option_table[i].field & 1u) == 0)
+            trials.option[count++] = &option_table[i];
     count = keep_lowest_bounds(&trials, 0, count, max_tries(base), DBL_MAX, best);
     status = workers_run(count, sizeof trial[0], try_request, &trials, trial, NULL, diag);
     if (status != STATUS_OK)
@@ -314,29 +314,29 @@ static enum status add_best_memory_option(struct alternative *best, struct reque
         return STATUS_NO;
     size_t size = strlen(best->options);
     snprintf(best->options + size, sizeof best->options - size, "%s%s", size > 0 ? " " : "",
-             trials.perturbation[least]->option);
+             trials.option[least]->text);
     best->verdict = trial[least].verdict;
-    apply_option(request, trials.perturbation[least]);
-    *used |= 1u << trials.perturbation[least]->field;
+    apply_option(request, trials.option[least]);
+    *used |= 1u << trials.option[least]->field;
     return STATUS_OK;
 }
 
 static enum status find_fitting_options(struct alternative *best, const struct prediction *base,
                                         struct diag *diag)
 {
-    struct request perturbed = *base->question.request;
+    struct request changed = *base->question.request;
     unsigned used = 1u << FIELD_ATTENTION; /* attention kernels change the time, not the memory */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
-        status = add_best_memory_option(best, &perturbed, &used, base, diag);
+        status = add_best_memory_option(best, &changed, &used, base, diag);
     if (status != STATUS_OK && status != STATUS_NO)
         return status;
     if (!best->verdict.fits)
         return STATUS_OK;
     struct prediction p = {0};
     const struct prediction_question question =
-        trial_question(base->setup, &perturbed, base->question.is_exact);
+        trial_question(base->setup, &changed, base->question.is_exact);
     status = prediction_make(&p, &question, diag);
     best->step_s = p.sim.step_s;
     prediction_release(&p);
@@ -361,7 +361,7 @@ enum status alternatives_find_best(struct alternative *best, const struct predic
 struct suggestion_trial {
     double fits_probability;
     bool fits;
-    uint64_t inside_bytes;
+    uint64_t allocator_bytes;
     double step_s;
 };
 
@@ -370,7 +370,7 @@ struct suggestion_trials {
     const struct request *request;
     uint64_t allocator_max_bytes;
     struct suggestion_pair {
-        /* second NULL: the suggestion is a single option */
+        /* second: NULL for a single option */
         const struct alternative_option *first, *second;
     } pair[SUGGESTIONS_MAX];
 };
@@ -393,10 +393,11 @@ static void try_suggestion(void *context, size_t job, void *result)
     if (pair->second != NULL)
         apply_option(&request, pair->second);
     if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
-        trial->inside_bytes = alternatives_allocator_bytes(&p);
-        trial->fits_probability = prediction_fits_probability(
-            p.setup, &p.choices, (double)trial->inside_bytes, (double)trials->allocator_max_bytes);
-        trial->fits = trial->inside_bytes <= trials->allocator_max_bytes &&
+        trial->allocator_bytes = alternatives_allocator_bytes(&p);
+        trial->fits_probability =
+            prediction_fits_probability(p.setup, &p.choices, (double)trial->allocator_bytes,
+                                        (double)trials->allocator_max_bytes);
+        trial->fits = trial->allocator_bytes <= trials->allocator_max_bytes &&
                       p.verdict.needed_bytes[LIMIT_HOST] <= p.verdict.available_bytes[LIMIT_HOST];
         if (trial->fits && prediction_time(&p, NULL) == STATUS_OK)
             trial->step_s = p.sim.step_s;
@@ -420,18 +421,18 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
     struct suggestion_trials trials = {
         .setup = base->setup, .request = base->question.request, .allocator_max_bytes = most_bytes};
     struct suggestion_trial trial[SUGGESTIONS_MAX];
-    const struct alternative_option *open[PERTURBATIONS_MAX];
-    size_t opens = 0, jobs = 0;
-    for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
-        if (!has_value_already(&base->choices, &perturbations[i]) &&
-            perturbations[i].field != FIELD_ATTENTION)
-            open[opens++] = &perturbations[i];
-    for (size_t i = 0; i < opens; i++)
-        trials.pair[jobs++] = (struct suggestion_pair){.first = open[i]};
-    for (size_t i = 0; i < opens; i++)
-        for (size_t k = i + 1; k < opens && jobs < SUGGESTIONS_MAX; k++)
-            if (open[i]->field != open[k]->field)
-                trials.pair[jobs++] = (struct suggestion_pair){open[i], open[k]};
+    const struct alternative_option *candidate[ALTERNATIVES_MAX];
+    size_t candidate_count = 0, jobs = 0;
+    for (size_t i = 0; i < ARRAY_LEN(option_table); i++)
+        if (!has_value_already(&base->choices, &option_table[i]) &&
+            option_table[i].field != FIELD_ATTENTION)
+            candidate[candidate_count++] = &option_table[i];
+    for (size_t i = 0; i < candidate_count; i++)
+        trials.pair[jobs++] = (struct suggestion_pair){.first = candidate[i]};
+    for (size_t i = 0; i < candidate_count; i++)
+        for (size_t k = i + 1; k < candidate_count && jobs < SUGGESTIONS_MAX; k++)
+            if (candidate[i]->field != candidate[k]->field)
+                trials.pair[jobs++] = (struct suggestion_pair){candidate[i], candidate[k]};
     enum status status =
         workers_run(jobs, sizeof trial[0], try_suggestion, &trials, trial, NULL, diag);
     *tried = jobs;
@@ -439,18 +440,18 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
     for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
         const struct suggestion_pair *pair = &trials.pair[i];
         bool better = trial[i].fits;
-        for (size_t k = 0; k < opens && pair->second != NULL; k++)
-            if ((pair->first == open[k] || pair->second == open[k]) && trial[k].fits &&
+        for (size_t k = 0; k < candidate_count && pair->second != NULL; k++)
+            if ((pair->first == candidate[k] || pair->second == candidate[k]) && trial[k].fits &&
                 trial[k].step_s * WORTH <= trial[i].step_s)
                 better = false;
         if (!better)
             continue;
         struct suggestion *r = &suggestion[(*count)++];
-        *r = (struct suggestion){.allocator_bytes = trial[i].inside_bytes,
+        *r = (struct suggestion){.allocator_bytes = trial[i].allocator_bytes,
                                  .fits_probability = trial[i].fits_probability,
                                  .step_s = trial[i].step_s};
-        snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->option,
-                 pair->second != NULL ? " " : "", pair->second != NULL ? pair->second->option : "");
+        snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->text,
+                 pair->second != NULL ? " " : "", pair->second != NULL ? pair->second->text : "");
     }
     if (*count > 0)
         qsort(suggestion, *count, sizeof *suggestion, compare_suggestions);

@@ -1,13 +1,13 @@
-/* predict/alternatives.h: the next option worth trying: requests that differ from a given one in one or a few
- * options, predicted.
+/* predict/alternatives.h: finds the next option worth trying. It predicts requests that differ from a given request in
+ * one or a few options.
  *
- * If a request fits in memory, every option of a short table is tried by itself, and the fastest that fits is named.
- * If it does not fit, up to four options are added one by one, each time the one that lowers the need most, until it
- * fits. To bound the time for large schedules, only as many options are predicted at a time as keep the number of their
- * ops below a limit, but two at least: those with the lowest bounds (predict/bounds.h).
+ * If the given request fits in memory, each option of a short table is tried by itself, and the option with the fastest
+ * step that fits is chosen. If it does not fit, options are added one after the other, at most four, until it fits: in
+ * each round the option that lowers the missing memory most. A round predicts only a limited number of options, so that
+ * large schedules do not take long: those with the lowest bounds (predict/bounds.h), and at least two.
  *
- * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options
- * and prints nothing. */
+ * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options and
+ * prints nothing. */
 #ifndef PREDICT_ALTERNATIVES_H
 #define PREDICT_ALTERNATIVES_H
 
@@ -22,16 +22,17 @@ struct alternative {
     char options[160];      /* "--zero 3 --checkpoint offload"; "": no option helps */
     struct verdict verdict; /* the verdict of the request with these options */
     double step_s;          /* seconds of a step with these options; 0: it was not simulated */
-    /* number of options that were predicted, or that their bounds rule out */
+    /* number of trials of options, over all rounds, that were predicted or that their bounds ruled out */
     size_t tried_count;
-    /* number of options that were not predicted, to save time: each takes as long as the request itself */
+    /* number of trials that were left out to save time: each takes about as long as the given request */
     size_t skipped_count;
-    /* seconds of a step of the request itself with the profile `ideal`; 0: not known */
+    /* seconds of a step of the given request with the profile `ideal`; 0: not known */
     double ideal_step_s;
 };
 
-/* Fills *best with the option that helps most, or with the options that together make the request fit (see the top of
- * this file). `base` must have been simulated, and must not come from a schedule's file. */
+/* Fills *best with the option that speeds the step up most or, if the request does not fit, with the options that
+ * together make it fit (see the top of this file). `base` is the prediction of the given request. It must have been
+ * simulated, and must not be that of a schedule file. */
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 
@@ -50,16 +51,18 @@ enum { SUGGESTIONS_MAX = 160 };
 /* Returns the bytes that the framework's allocator holds without its cache: tensors, workspaces, buckets and tables. */
 uint64_t alternatives_allocator_bytes(const struct prediction *prediction);
 
-/* Finds all suggestions, and sorts them by the seconds of a step, the fastest first. They are made of the options that
- * alternatives_find_best() tries, except for attention kernels. With a suggestion, the allocator of a GPU holds at most
- * most_bytes (alternatives_allocator_bytes()), and host memory suffices. Two options together are a suggestion only if
- * they are 0.5 % faster than each of them that suffices by itself. suggestion[] must have room for SUGGESTIONS_MAX.
- * *tried is set to the number of options and of pairs of options that were tried. */
+/* Finds all suggestions for a request, and sorts them by the seconds of a step, the fastest first. With a suggestion,
+ * the allocator of a GPU holds at most most_bytes, as alternatives_allocator_bytes() counts them, and host memory
+ * suffices. The options are those that alternatives_find_best() tries, without those that choose attention kernels. Two
+ * options together are a suggestion only if they are more than 0.5 % faster than each of the two that is a suggestion
+ * by itself. suggestion[] must have room for SUGGESTIONS_MAX. Sets *tried to the number of options and pairs of options
+ * that were tried. */
 enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag);
 
-/* The options of the table by number: how many there are, option i as text, and a request with option i set. */
+/* Options of the table are numbered from 0. alternatives_count() returns how many there are, alternatives_option()
+ * returns one as text, and alternatives_apply() sets one in a request. */
 enum { ALTERNATIVES_MAX = 20 };
 size_t alternatives_count(void);
 const char *alternatives_option(size_t i);
