@@ -34,10 +34,10 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* The least seconds that a device takes: for one flop of a product; and for attention, forward and backward, for one
- * flop of its forward. The backward of attention has 2.5 times the flops of its forward. If whole layers are recomputed
- * (`full`, `offload`), the forward of attention counts twice. No other recomputation counts, since a framework could
- * leave some of it out. */
+/* The least seconds that a device takes for a flop. product_s_per_flop: for one flop of a product.
+ * attention_s_per_flop: for forward and backward of attention together, for each flop of the forward; the backward has
+ * 2.5 times the flops of the forward. If whole layers are recomputed (`full`, `offload`), the forward of attention
+ * counts twice. No other recomputation counts, since a framework could leave some of it out. */
 struct least_rates {
     double product_s_per_flop, attention_s_per_flop;
 };
@@ -56,8 +56,8 @@ static struct least_rates least_rates_of(const struct setup *setup, const struct
 }
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
- * Products count three times their forward, or twice if weights are frozen. seen: the flops of attention's forward in
- * each layer. */
+ * Products count three times their forward, or twice if weights are frozen. seen: the flops of attention in the forward
+ * of these tokens in one layer. */
 static double layers_compute_s(const struct choices *c, const struct least_rates *rates,
                                int64_t end, double seen)
 {
@@ -74,24 +74,23 @@ static double head_compute_s(const struct choices *c, const struct least_rates *
            (double)transformer_head_flops_per_token(c->model) * rates->product_s_per_flop;
 }
 
-/* Returns a lower bound of the step in seconds. all_s, head: seconds of all layers and of the head, summed over all
- * devices. first_s: the part of all_s for the first unit's forward and for the last unit's backward without
- * recomputation, which a stage may do before its gradients arrive. */
-static double bound_of_layers_s(const struct choices *c, double all_s, double head, double first_s)
+/* Returns a lower bound of the step in seconds. all_s, head_s: seconds of all layers, and of the head, summed over all
+ * devices. unit_s: the part of all_s for one unit, forward and backward. */
+static double bound_of_layers_s(const struct choices *c, double all_s, double head_s, double unit_s)
 {
     double ranks = (double)c->ranks;
     if (!pipeline_is_plain(c))
-        return (all_s + head) / ranks;
-    /* The last stage has the most layers, and the head. It starts when the first unit's forward has passed the stages
-     * before it. When it ends, those stages still have the backward of that unit, since the first subsequence of a
-     * micro-batch is the first in the forward and the last in the backward. With packed documents, that subsequence's
-     * attention does not count, since it may have hardly any pairs. */
+        return (all_s + head_s) / ranks;
+    /* The last stage has the most layers, and the head. It starts when the other stages have done the forward of the
+     * first unit. When it ends, the other stages still have the backward of the last unit. If a sequence is cut, both
+     * units are the first subsequence of a micro-batch, since the backward takes subsequences in reverse order. With
+     * packed documents, the attention of that subsequence does not count, since it may have hardly any pairs. */
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
-    return (all_s * share + head + first_s * (1 - share)) * c->pp / ranks;
+    return (all_s * share + head_s + unit_s * (1 - share)) * c->pp / ranks;
 }
 
-static double first_and_last_unit_s(const struct choices *c, const struct least_rates *rates)
+static double first_subsequence_s(const struct choices *c, const struct least_rates *rates)
 {
     int64_t end = pipeline_tokens_before(c, 1);
     double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
@@ -103,7 +102,7 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
     struct least_rates rates = least_rates_of(setup, c);
     double seen = document_visible_flops(c->documents, c->model, c->seq);
     double all_s = (double)c->global_batch * layers_compute_s(c, &rates, c->seq, seen);
-    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_and_last_unit_s(c, &rates));
+    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_subsequence_s(c, &rates));
 }
 
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
@@ -114,7 +113,7 @@ double bound_step_from_layer_s(const struct setup *setup, const struct choices *
     double head = 2 * layer->issue_s < layer->step_s ? head_compute_s(c, &rates) : 0;
     return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
                              c->subsequences == 1 ? unit * layer->kernels_s
-                                                  : first_and_last_unit_s(c, &rates));
+                                                  : first_subsequence_s(c, &rates));
 }
 
 /* ---- memory ---- */
@@ -164,8 +163,8 @@ double bound_optimizer_bytes(const struct choices *c)
 
 enum { ROWS_MAX = 64 };
 
-/* The bytes per token of each tensor that one layer saves for the backward and that may be offloaded: the bytes on one
- * rank, divided by the tokens of a subsequence on all its tensor-parallel and head-parallel ranks together. They are
+/* The tensors that one layer saves for its backward and that may be offloaded, each as bytes per token: the bytes on
+ * one rank, divided by the number of tokens that all tensor-parallel and head-parallel ranks have together. They are
  * found by building a small step. */
 struct bytes_per_token {
     double tensor_bytes[ROWS_MAX];
@@ -229,10 +228,10 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
                                          : c->offload_ratio;
 }
 
-/* Returns lower bounds of the saved bytes on the device and in host memory. Offloaded bytes are rounded up to grains
- * (profile->offload_grain_bytes), so up to one grain more than its share may be offloaded of a subsequence. In host
- * memory only tensors of a grain or more count, of all layers but one and of all subsequences but the last. With
- * activations other than `keep` and `ratio`, only keys and values count. */
+/* Returns lower bounds of the saved bytes on the device and in host memory. With activations other than `keep` and
+ * `ratio`, only keys and values on the device count. Offloaded bytes are rounded up to grains
+ * (profile->offload_grain_bytes), so the device may keep one grain less of a subsequence than its share. In host memory
+ * only tensors of a grain or more count, of all layers but one and of all subsequences but the last. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);

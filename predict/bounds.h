@@ -11,9 +11,9 @@
  * ranks. The lengths of subsequences in `choices` must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
-/* The seconds of one layer: forward and backward of one micro-batch, on the ranks of one sequence. kernels_s: a rank's
- * kernels if nothing is recomputed. issue_s: the time for which a rank's host issues all ops. step_s: the time that
- * passes, as host and device work at the same time. */
+/* The seconds of one layer, forward and backward of one micro-batch, on the ranks of one sequence. kernels_s: a rank's
+ * kernels if nothing is recomputed. issue_s: the time for which a rank's host issues all ops. step_s: the time from the
+ * start to the end, in which host and device work at the same time. */
 struct bound_layer {
     double kernels_s, issue_s, step_s;
 };
@@ -30,14 +30,14 @@ double bound_state_bytes(const struct setup *setup, const struct choices *choice
 double bound_optimizer_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must be on a GPU at once. Without stages and subsequences, these are the inputs
- * of all layers, unless they are offloaded. With N subsequences, they are all keys and values of a sequence, and with
- * activations `keep` and `ratio` also the other saved activations that are not offloaded: M = A_(N-1) + the sum of (1 -
- * alpha_i) A_i (schedule/pipeline/ratios.h). Returns 0 for other pipelines, for which no bound is known. */
+ * of all layers, unless they are offloaded. With subsequences, they are the keys and values of a whole sequence; with
+ * activations `keep` and `ratio` also all other saved activations that are not offloaded (schedule/pipeline/ratios.h).
+ * Returns 0 for other pipelines, for which no bound is known. */
 double bound_saved_device_bytes(const struct choices *choices);
 
-/* Returns, for each GPU, the bytes of activations that must be in host memory at once. Without stages and subsequences,
- * these are the inputs of all layers but the last, if they are offloaded. With subsequences, they are the sum of
- * alpha_i A_i over all of them but the last (schedule/pipeline/ratios.h). Returns 0 for other pipelines. */
+/* Returns the bytes of activations that must be in host memory at once for one GPU. Without stages and subsequences,
+ * these are the inputs of all layers but the last, if they are offloaded. With subsequences, they are the offloaded
+ * parts of all subsequences but the last (schedule/pipeline/ratios.h). Returns 0 for other pipelines. */
 double bound_saved_host_bytes(const struct choices *choices);
 
 #endif

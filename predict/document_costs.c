@@ -60,8 +60,9 @@ static int compare_i64(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Orders shapes so that counterparts on different ranks are equal: it compares only the properties that counterparts
- * have in common. If documents were whole sequences, counterparts would have equally many pairs. */
+/* Orders shapes such that counterparts compare as equal: shapes that different ranks run in place of each other. It
+ * compares only properties that counterparts have in common. If documents were whole sequences, counterparts would have
+ * equally many pairs. */
 static int compare_counterparts(const void *left, const void *right)
 {
     const struct work *a = ((const struct document_shape *)left)->work,

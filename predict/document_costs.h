@@ -22,20 +22,22 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
 double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
                        const struct device_cost *cost,
                        const struct document_costs_options *options);
-/* Returns costs like those of document_costs_by_place(), but as if all ranks had equally many visible pairs: an op
- * takes the mean of its seconds on the ranks that run it. Ops of one kind, sequence and ring step that different ranks
- * run in place of each other (zigzag: half of the queries, or half of the keys) have one mean. Returns NULL if every
- * rank takes the mean time already. */
+/* Returns costs like those of document_costs_by_place(), but as if all ranks had equally many visible pairs: each op
+ * takes the mean of its seconds over the ranks that run it. Ops that different ranks run in the same step of a ring
+ * share one mean (in a zigzag ring some ranks attend with half of their queries, others to half of the keys). Returns
+ * NULL if every rank takes the mean time already. */
 double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
 
-/* The rank whose attention takes the longest of all ranks in the most micro-batches. The ranks of a place
+/* The rank whose attention delays the others most often. In each micro-batch the rank whose attention takes longest is
+ * late; latest_rank is the rank that is late in the largest number of micro-batches. The ranks of a place
  * (schedule/ir/visible.h) take equally long; latest_rank is the lowest of them. All-zero: in every micro-batch all
  * ranks take equally long. */
 struct document_lateness {
     uint32_t latest_rank;
-    /* the number of micro-batches in which the rank is the slowest, and the number of all micro-batches */
+    /* the number of micro-batches in which latest_rank is late, and the number of all micro-batches */
     uint32_t late_unit_count, unit_count;
-    /* the attention of the slowest rank, divided by the mean over ranks; both in seconds, summed over micro-batches */
+    /* the seconds of attention of the late rank of each micro-batch, summed over micro-batches, divided by the sum of
+     * the means over ranks */
     double slowest_over_mean;
 };
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-/* By enum router: the number of operators, forward and backward, of Megatron-Core 0.17.1's router, and of its
- * dispatcher where that counts the tokens of each expert; the router's product and the permutation are not among them.
- * They run one after another (moe_router_fusion is off by default). They were counted as PyTorch dispatched them,
- * without views (docs/costs.md). */
+/* The number of operators, forward and backward, with which Megatron-Core 0.17.1 routes tokens, by enum router. They
+ * include those with which its dispatcher counts the tokens of each expert, but not the router's product and the
+ * permutation. They run one after another (moe_router_fusion is off by default). They were counted as PyTorch
+ * dispatched them, without views (docs/costs.md). */
 static const struct {
     int forward, backward;
 } router_operators[ROUTER_COUNT] = {
@@ -17,8 +17,9 @@ static const struct {
     [ROUTER_SIGMOID] = {51, 42},
 };
 
-/* The exchanges of the router besides those that are ops of the schedule: forward, that of counts. Where the results of
- * experts are summed with weights, those of weights and, backward, of their gradients are none of its ops. */
+/* Returns the number of the router's exchanges that are not ops of the schedule. In the forward, the exchange of counts
+ * is one. The exchanges of weights in the forward, and of their gradients in the backward, are ops of the schedule only
+ * if it permutes weights. */
 static int router_exchanges(const struct prediction *p, bool back)
 {
     bool sends_weights = false;
@@ -29,7 +30,7 @@ static int router_exchanges(const struct prediction *p, bool back)
 
 /* Sets issue_s[shape] of routers that run operator by operator: the host's time for their operators and, if experts are
  * spread over ranks, for their exchanges. */
-static void add_router_issue_s(const struct prediction *p, const struct device_cost *cost,
+static void set_router_issue_s(const struct prediction *p, const struct device_cost *cost,
                                double *issue_s)
 {
     const double call_s = cost->host_op_s + cost->host_kernel_s;
@@ -46,15 +47,17 @@ static void add_router_issue_s(const struct prediction *p, const struct device_c
     }
 }
 
-/* The time of TransformerEngine's Python for one expert, in times of an operator that launches a kernel (host.op_s +
- * host.kernel_s, 10 us on a Xeon): for each product, of 16-bit and of 8-bit operands, which includes saved tensors and
- * the hook of the weight's gradient; and for each tensor that is quantised. Measured with TransformerEngine 2.9 (docs/costs.md,
- * "Experts one by one"). */
+/* The time that TransformerEngine's Python takes on the host for one expert, as a multiple of the time of an operator
+ * that launches a kernel (host.op_s + host.kernel_s, 10 us on a Xeon): for a product of 16-bit operands, for a product
+ * of quantised operands (measured in 8 bits), and for each tensor that is quantised. The times of products include the
+ * saving of tensors and the hook of the weight's gradient. Measured with TransformerEngine 2.9 (docs/costs.md, "Experts
+ * one by one"). */
 static const double expert_product_calls = 0.3, expert_quantised_product_calls = 0.65,
                     expert_tensor_calls = 0.8;
 
-/* Launches for each expert whose operand is quantised: the copy; or with one scale for a tensor, before that zeros, the
- * largest magnitude and the scale. */
+/* Kernels that are launched for each expert to quantise an operand. COPY_LAUNCHES: the quantised copy. AMAX_LAUNCHES:
+ * with one scale for a tensor, the three kernels that fill with zeros, find the largest magnitude and compute the
+ * scale. */
 enum { COPY_LAUNCHES = 1, AMAX_LAUNCHES = 3 };
 
 /* Adds to issue_s[shape] the host's time for grouped products that are one call of cuBLAS for each expert, and for the
@@ -99,9 +102,9 @@ static bool makes_expert_results(const struct transformer *m, const struct work 
            work->matmul.k == m->expert_ffn;
 }
 
-/* Prices operators that add biases to the results of experts, and those of the biases' gradients: adds both to the
- * seconds of the products, and replaces the seconds of the gradients. The gradients of the experts' other biases cost
- * nothing by themselves: they are part of a product. */
+/* Prices the operators that add biases to the results of experts, and the operators that compute the gradients of these
+ * biases. Adds the former to the seconds of the products, and sets the seconds of the gradients to the latter. The
+ * gradients of the experts' other biases cost nothing by themselves: they are part of a product. */
 static void add_bias_operators(const struct prediction *p, const struct device_cost *cost,
                                double *work_s, double *issue_s)
 {
@@ -126,20 +129,20 @@ static void add_bias_operators(const struct prediction *p, const struct device_c
     }
 }
 
-/* The operators of a work that a fused kernel does not do. bytes: for each element; calls: the operators, each of which
- * is a kernel (docs/costs.md, "Clamps and YaRN"). */
+/* The operators that a framework runs where it has no fused kernel. calls: their number, each of which launches one
+ * kernel. bytes: the bytes that all of them move for each element (docs/costs.md, "Clamps and YaRN"). */
 struct operators {
     double bytes;
     int calls;
 };
 
-/* The clamps before an activation, for each element of gate and up, in addition to the activation's kernel. */
+/* Clamps before an activation, in addition to the kernel of the activation. An element is one of gate or up. */
 static const struct operators clamp_forward = {8, 3}, clamp_backward = {15, 9};
 
-/* RoPE of cosines and sines with a factor, for each element of queries or keys, in place of the fused kernel. */
+/* RoPE whose cosines and sines have a factor, in place of the fused kernel. An element is one of queries or keys. */
 static const struct operators rope_forward = {24, 12}, rope_backward = {28, 7};
 
-/* Adds the operators that clamp the input of experts' activation. A graph of the whole step has none. */
+/* Adds the operators that clamp the input of experts' activation. Adds nothing if a CUDA graph holds the whole step. */
 static void add_clamp_operators(const struct prediction *p, const struct device_cost *cost,
                                 double *work_s, double *issue_s)
 {
@@ -232,13 +235,13 @@ static void mark_layer_shapes(const struct ir *ir, bool *of_layer)
             of_layer[ir->op.shape[op]] = true;
 }
 
-/* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. If each layer is a graph, its launch is
- * counted at its router. */
+/* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. A router keeps the time of one launch: that
+ * of the graph of the router, or of its layer. With a graph of the whole step it has none. */
 static void subtract_graph_launches(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
-    /* Megatron-LM's scope moe: experts of which each gets exactly its capacity are part of a layer's graph */
+    /* A layer's graph holds its experts, too, if each of them gets exactly its capacity (Megatron-LM's scope moe). */
     const bool with_experts = p->choices.expert_capacity.pads;
     if (graphs == CUDA_GRAPHS_NONE)
         return;
@@ -266,7 +269,7 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
     if (profile == NULL || !p->has_choices || cost->is_ideal)
         return;
     if (profile->router_by_operators && !profile->is_ideal)
-        add_router_issue_s(p, cost, issue_s);
+        set_router_issue_s(p, cost, issue_s);
     if (profile->call_per_expert && !profile->is_ideal)
         add_expert_call_issue_s(p, cost, issue_s);
     if (profile->expert_bias_by_operators)

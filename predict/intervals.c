@@ -65,15 +65,16 @@ struct intervals intervals_of(const struct prediction *p)
     for (int i = 0; i < RESIDUAL_COUNT; i++)
         intervals.of_quantity[i] =
             interval_of_run(&p->setup->evidence, (enum residual_of)i, &run, NULL);
-    /* the errors of published steps on this device include the errors of its estimates */
-    bool judged = time->device_is_measured;
-    bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
-               (!judged && spreads_are_needed(p->setup));
-    if (own && !p->spreads.is_known)
+    /* if steps were published of this device, their errors include the errors of its estimated numbers, and
+     * estimate_error must not count these once more */
+    bool errors_included = time->device_is_measured;
+    bool needs_spreads = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
+                         (!errors_included && spreads_are_needed(p->setup));
+    if (needs_spreads && !p->spreads.is_known)
         *time = none;
-    if (own && interval_is_known(time)) {
+    if (needs_spreads && interval_is_known(time)) {
         intervals.spreads = p->spreads;
-        for (int part = 0; part < SPREAD_PART_COUNT && judged; part++)
+        for (int part = 0; part < SPREAD_PART_COUNT && errors_included; part++)
             intervals.spreads.estimate_error[part] = 0;
         time->low = -machine_half_width(&intervals.spreads, -time->low);
         time->high = machine_half_width(&intervals.spreads, time->high);

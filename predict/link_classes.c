@@ -54,8 +54,8 @@ static enum link_sort link_sort_of(enum work_kind kind)
     }
 }
 
-/* Sets *within if any two neighbours in an instance of the group are in the same domain of the fabric (one or several
- * nodes), and *between if any two are in different domains. */
+/* Sets *within if some two neighbours in an instance of the group are in the same domain of the fabric (one or several
+ * nodes), and *between if some two are in different domains. Otherwise leaves them unchanged. */
 static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
                        bool *within, bool *between)
 {

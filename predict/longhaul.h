@@ -9,7 +9,8 @@
  *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
  *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/choices/choices.h).
  *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
- *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() sets the further defaults of strategy "sppo".
+ *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() sets the further
+ *              defaults of strategy "sppo".
  *  3. Ask:     struct prediction_question question = {.setup = &setup}
  *              prediction_make(&prediction, &question, &diag)
  *  4. Read:    prediction_read(&result, &prediction)
@@ -67,9 +68,8 @@ struct prediction_result {
     double mfu[MFU_CONVENTION_COUNT];
     /* utilisation of the peak by executed flops, as a fraction; MFU counts the model's flops */
     double hfu;
-    /* The uncertainty of time and memory. The intervals come from measured runs of the same class. With numbers that
-     * were measured on the machine, the time has an interval only after spreads_find(), which is then based on those
-     * numbers. */
+    /* The uncertainty of time and memory, from measured runs of the same class. On machines with measured or estimated
+     * numbers the time has an interval only after spreads_find() (struct intervals). */
     struct intervals intervals;
 
     /* the seconds of rank 0 by cause; for a whole step and for SCOPE_LAYERS they add up to step_s */

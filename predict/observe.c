@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* UPDATES: how often find_kind_factors() improves its factors. STRAYS_SHOWN: rows without an op that are named. */
 enum { UPDATES = 200, STRAYS_SHOWN = 4 };
 /* longer gaps between kernels do not count: the queue was empty meanwhile */
 static const double GAP_MOST_S = 50e-6;
@@ -387,8 +388,8 @@ static void put_point_times(struct point *point, struct shape_times *times, doub
     point->repeats = (int64_t)times->count;
 }
 
-/* Collects the times of one shape from its observations, which are in the order of compare_observations(). The means
- * over the instances of a step keep the step's sum. */
+/* Collects the times of one shape from its observations, which are in the order of compare_observations(). Of a message
+ * only its fastest rank counts. step_mean_s: the sum over a step's instances, divided by their number. */
 static void collect_times(struct shape_times *times, const struct observation *row, size_t count,
                           bool message)
 {

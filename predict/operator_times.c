@@ -35,8 +35,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Cuts rank 0's step at the ends of the host's synchronisations, and returns the sum of the seconds of those pieces in
- * which an exchange runs (with `fetches`: a fetch of the phase). */
+/* Cuts rank 0's step into pieces at the ends of the host's synchronisations. Returns the seconds of all pieces in which
+ * an exchange runs or, with `fetches`, in which a fetch of the phase runs. */
 static double exchange_s_between_syncs(const struct prediction *p, const struct sim_result *sim,
                                        bool fetches, enum phase phase)
 {
@@ -57,9 +57,9 @@ static double exchange_s_between_syncs(const struct prediction *p, const struct 
     return sum;
 }
 
-/* Returns the seconds until the last op of the part ends on any rank. They begin when the last op that makes the part's
- * inputs ends; for a layer, when its first op starts. For SCOPE_LAYERS and the scopes after it they are those of the
- * whole simulated step. */
+/* Returns the seconds of the part, over all ranks: from the end of the last op that makes its inputs (for a layer, from
+ * the start of its first op) to the end of its last op. For SCOPE_LAYERS and SCOPE_LAYERS_FORWARD these are the seconds
+ * of the whole simulated step. */
 static double elapsed_s(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;

@@ -6,8 +6,8 @@
 #include "predict/prediction.h"
 
 struct operator_times {
-    /* seconds until the last op of the part ends on any rank, from the start of its first op or from the end of the ops
-     * that make its inputs */
+    /* seconds of the part over all ranks: to the end of its last op, from the start of its first op or from the end of
+     * the ops that make its inputs. With SCOPE_EXCHANGE it is exchange_s, with SCOPE_FETCH the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
     /* seconds in which an all-to-all, or a pack or unpack before or after it, runs. Without an all-to-all it is 0. With
@@ -20,8 +20,8 @@ struct operator_times {
     double ring_s;
     /* mean seconds of one message in the forward that passes on keys and values */
     double mean_rotation_message_s;
-    /* SCOPE_FETCH: the seconds in which what one tile reads is fetched. fetch_pair_s: in the forward, its keys and
-     * values; fetch_set_s: in the backward, all its inputs */
+    /* with SCOPE_FETCH: the seconds in which the inputs of one tile are fetched. fetch_pair_s: keys and values in the
+     * forward; fetch_set_s: all inputs in the backward */
     double fetch_pair_s, fetch_set_s;
     /* on all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
      * operator_times_find_communication() sets it */

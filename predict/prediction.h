@@ -49,8 +49,8 @@ struct prediction_question {
     bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_offsets;
-    /* A rate in tokens/s/GPU; 0: there is no such limit. If even a step as short as its lower bound has no higher rate,
-     * memory is not predicted: then prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. */
+    /* A rate in tokens/s/GPU; 0: no limit. If the step cannot exceed this rate even at its lower bound, memory is not
+     * predicted: then prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. */
     double rate_to_exceed;
 };
 
@@ -78,7 +78,7 @@ struct prediction {
     struct prediction_measured {
         const char *file; /* the recording that has them; NULL: none is asked for */
         size_t measured_kernels, kernel_total;
-        bool is_device_unknown; /* it does not say on which GPU they ran */
+        bool is_device_unknown; /* the recording does not say on which GPU they ran */
     } measured;
     size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
@@ -102,19 +102,20 @@ struct prediction {
     /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
      * mean; else 0 */
     double fullest_pairs_over_mean;
-    /* seconds of the step if every rank had the mean number of visible pairs, less the time for which rank 0 then waits
-     * for keys and values of other ranks; 0: not simulated */
+    /* seconds of the step as they would be if every rank had the mean number of visible pairs, without rank 0's waits
+     * for keys and values (CAUSE_RING); 0: not simulated */
     double even_step_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */
 
     /* ---- how far the step is from what was measured ---- */
-    /* why the cost of a shape is extrapolated, for the shape that takes longest; empty: no cost is extrapolated */
+    /* the reason why a cost is extrapolated: that of the shape that takes longest of those with extrapolated costs;
+     * empty: there are none */
     struct text extrapolation_reason;
-    uint32_t extrapolated_shapes;
-    double extrapolated_share;   /* their share of the compute time of rank 0 */
-    bool exceeds_compared_ranks; /* the step has more ranks than compared_ranks */
+    uint32_t extrapolated_shapes; /* the number of shapes with extrapolated costs */
+    double extrapolated_share;    /* their share of the compute time of rank 0 */
+    bool exceeds_compared_ranks;  /* the step has more ranks than compared_ranks */
     /* the most ranks on which a step of the strategy was compared with a measured one; 0: none was */
     int64_t compared_ranks;
     struct spreads spreads; /* empty until a caller that shows intervals calls spreads_find() */
@@ -149,14 +150,14 @@ enum status prediction_time(struct prediction *answer, struct diag *diag);
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        struct diag *diag);
 
-/* Returns a lower bound in seconds of the step that prediction_memory() built, the largest of these: for the first rank
- * of each role, the sum of its kernels, and the time for which its host issues all ops; in a pipeline with one chunk
- * per stage, the kernels of a stage's units, plus the first unit's forward on the stages before it and the last unit's
- * backward there. */
+/* Returns a lower bound in seconds of the step that prediction_memory() built. It is the largest of the following times
+ * over the first ranks of all roles: the sum of the rank's kernels; the time for which its host issues all ops; and, in
+ * a pipeline with one chunk per stage, the kernels of its units plus those of the stages before it for the forward of
+ * the first unit and for the backward of the last unit. */
 double prediction_step_lower_bound_s(const struct prediction *prediction);
 
-/* Two sums over all ops of the first rank of the first role: the seconds of its kernels, and those in which its host
- * issues ops. */
+/* The sums over all ops of the first rank of the first role: the seconds of its kernels, and the seconds for which its
+ * host issues ops. */
 struct prediction_sums {
     double kernels_s, issue_s;
 };

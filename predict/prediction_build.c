@@ -20,15 +20,15 @@ static unsigned planned_memories_mask(const struct prediction *p)
                                                                            : OFFSETS_ALL_MEMORIES;
 }
 
-/* The lengths of short lists, in layers or units, which are tried from the shortest to the longest. A short list is
- * built in place of a list of LONG_LIST ops or more, but simulated only in place of one of LONG_TO_SIMULATE or more,
- * since shorter lists are simulated fast. */
+/* The lengths of short lists, in layers or units; they are tried from the shortest to the longest. A short list is
+ * built if the whole list can have LONG_LIST ops or more. It is simulated only if the whole list can have
+ * LONG_TO_SIMULATE ops or more: shorter lists are simulated fast as a whole. */
 static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
-/* Builds a short list that represents the whole list: the one with index `length` in short_list_lengths, or a
- * longer one. Returns false if the whole list is short, if the caller wants the whole list, or if no short list
- * represents it. */
+/* Builds the first short list, of the lengths from short_list_lengths[length] on, that represents the whole list, and
+ * sets p->short_list_length to its index. Returns false, without a schedule, if none represents it, if the whole list
+ * is short, or if the question asks for the whole list. */
 static bool build_short_list(struct prediction *p, size_t length)
 {
     if (p->question.whole_list || step_max_ops(&p->choices) < LONG_LIST)

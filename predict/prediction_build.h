@@ -9,17 +9,18 @@
  * available memory. If false, it compares the planned arenas. Pageable memory is always judged by its arena. */
 bool prediction_is_judged_by_reserved(const struct prediction *p);
 
-/* Builds the schedule of p->choices. Of the lengths of short lists, from that with index p->short_list_length on, it
- * takes the first that represents the whole list, and sets p->short_list_length to its index. It builds the whole list
- * if none does, if the whole list is not long, or if the question asks for it. */
+/* Builds the schedule of p->choices: the short list with index p->short_list_length or, if that one does not represent
+ * the whole list, the next longer one that does. Stores its index in p->short_list_length. Builds the whole list if no
+ * short list represents it, if it is short itself, or if the question asks for it. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
-/* Replaces the list by a longer short list, or by the whole list, because the present short list does not represent the
- * whole one. Arenas are planned for the same memories as before. */
+/* Replaces the present short list, which does not represent the whole list: if `whole` is set, by the whole list, else
+ * by what prediction_build() would build from the next longer length on. Releases the result of the simulation. Arenas
+ * are planned for the same memories as before. */
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag);
 
-/* True if the list that was built is the one to simulate: it is the whole list, or the whole list is too long to
- * simulate. */
+/* True if the present list is the one to simulate: the whole list, or a short list in place of a whole list that would
+ * take long to simulate. An exact prediction simulates the whole list only. */
 bool prediction_is_simulated_short(const struct prediction *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* A whole prediction: memory, then time. */
+/* predict/prediction_make.c: a whole prediction: first its memory, then its time. */
 #include "predict/prediction.h"
 
 enum status prediction_make(struct prediction *p, const struct prediction_question *question,

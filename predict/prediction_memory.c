@@ -42,8 +42,9 @@ static double recorded_fits_probability(const struct prediction *p, double neede
     return interval_fit_probability(&interval, needed, available);
 }
 
-/* Returns the probability that the memory suffices. Planned arenas fit or do not, without doubt. If the device's figure
- * fits, its cache is subtracted, since the allocator gives it back before an allocation fails. */
+/* Returns the probability that the memory suffices. If planned arenas are judged, it is 0 or 1. For reserved memory it
+ * is the lower of the probabilities of device and host. If the device's memory suffices with the allocator's cache, the
+ * cache does not count, since the allocator gives it back before an allocation fails. */
 static double fits_probability_of(const struct prediction *p)
 {
     const struct verdict *v = &p->verdict;
@@ -145,7 +146,7 @@ static void replay_allocator(struct prediction *p)
  * one gets a note */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
-/* Returns the share of copies of tokens that experts drop, the mean of layers. */
+/* Returns the share of copies of tokens that experts drop, as the mean over layers with experts. */
 static double dropped_share(const struct ir *ir, const struct choices *c)
 {
     struct routing routing = ir->routing;
@@ -289,9 +290,9 @@ static enum status find_profile(const struct profile **profile, const char *name
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-/* Sets the kernels of the attention of a recorded step: those that --attention names; without the option the recorded
- * ones, or, where the device has no costs of these, those that the request would use. Sets p->choices.attention_impl to
- * the kernels of most shapes. */
+/* Sets the kernels of each attention op of a recorded step. With --attention they are those that it names. Without it
+ * they are the recorded ones; where the device has no costs of these, those that the request would use. Sets
+ * p->choices.attention_impl to the kernels of most shapes, and p->attention_without_costs. */
 static void choose_recorded_kernels(struct prediction *p)
 {
     const struct setup *setup = p->setup;

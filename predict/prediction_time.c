@@ -104,9 +104,10 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Separates, in p's waterfall and stages, the waits that different documents cause: those beyond the waits of a second
- * simulation, in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ wait,
- * too; these waits belong to the ring.) *stands: as in simulate_list(). */
+/* Attributes waits to documents in p's waterfall and stages. For this it simulates the step again as if every rank took
+ * the mean time: waits beyond those of this second simulation are caused by documents. Waits in the second simulation,
+ * for example of ranks whose windows differ, belong to the ring. Sets p->even_step_s. *stands: as in
+ * simulate_list(). */
 static enum status attribute_document_waits(struct prediction *p, const struct shape_costs *costs,
                                             const struct sim_options *options,
                                             struct waterfall_peak peak, bool *stands,
@@ -245,9 +246,9 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank. kernels_s: all its kernels. unit_kernels_s: those of layers, which belong to a unit; of these,
- * first_s in the first unit's forward, and last_s in the backward of the unit whose backward comes last. issue_s: the
- * time for which its host issues ops. */
+/* Seconds of one rank. kernels_s: all its kernels. unit_kernels_s: the kernels of layers, which belong to a unit.
+ * first_s: those of them in the forward of the first unit. last_s: those of them in the backward of the unit whose
+ * backward comes last. issue_s: the time for which its host issues ops. */
 struct role_bound {
     double kernels_s, unit_kernels_s, first_s, last_s, issue_s;
 };
@@ -297,7 +298,8 @@ double prediction_step_lower_bound_s(const struct prediction *p)
     double most_s = 0, before_s = 0, after_s = 0;
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
-    /* this also bounds exact steps: in an even ring every rank has the work of the ring's last rank */
+    /* The first rank of a long ring counts with the work of the ring's last rank (sim/uniform/uniform.h). This bounds
+     * exact steps, too, since there the last rank does that work. */
     uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {

@@ -11,7 +11,7 @@ void recorded_modules_release(struct recorded_modules *modules)
     *modules = (struct recorded_modules){0};
 }
 
-/* Returns a module's name with every number in its path replaced by '*'. */
+/* Returns a module's name, with '*' in place of each part between dots that is a number. */
 static const char *module_name_pattern(struct arena *arena, const char *name)
 {
     struct text out = {0};

@@ -18,23 +18,23 @@ struct recorded_modules {
     uint32_t count;
     double kernel_s;         /* seconds of all kernels */
     double unknown_kernel_s; /* seconds of kernels of which only the bytes are known */
-    /* the operator that takes the largest part of unknown_kernel_s; NULL: there is none */
+    /* the operator of the longest kernel of which only the bytes are known; NULL: there is none */
     const char *longest_unknown_operator;
     double collectives_s; /* seconds of collectives, those included that other kernels hide */
-    /* the flops of a recorded rank as PyTorch counts them (the mean of several ranks): all of them, and those of
-     * forward passes that are repeated. Causal attention counts in full */
+    /* the flops of a recorded rank as PyTorch counts them (the mean over ranks): all of them, and those that are
+     * recomputed. Causal attention counts in full */
     double model_flops, repeated_flops;
     /* seconds of kernels whose time was measured (recorded_operators.h) */
     double measured_kernel_s;
-    /* the operator whose kernels without a measured time take longest; NULL: there is none */
+    /* the operator of the longest kernel whose time was not measured; NULL: there is none */
     const char *longest_unmeasured_operator;
 };
 
 /* Sums the kernels of a simulated prediction of a recorded step, over the recorded ranks. Release *modules. */
 void recorded_modules_make(struct recorded_modules *modules, const struct prediction *prediction);
 void recorded_modules_release(struct recorded_modules *modules);
-/* Returns the model flops utilisation of a recorded step by the convention longhaul: visible pairs only, without what
- * is repeated, and without kernels of which no flops are known; the mean of all ranks. 0: no flops are known. */
+/* Returns the model flops utilisation of a recorded step by the convention longhaul, as the mean over all ranks. Only
+ * visible pairs count; recomputed flops and kernels of unknown flops do not. 0: no flops are known. */
 double recorded_modules_mfu(const struct prediction *prediction);
 
 #endif

@@ -35,7 +35,7 @@ static struct kernel_key kernel_key_of(struct arena *arena, const struct step_re
     return key;
 }
 
-/* Returns the event of an op that is a kernel; NULL: it is none. */
+/* Returns the event of an op; NULL: the op is not a kernel of the recorded program. */
 static const struct step_event *kernel_event_of_op(const struct prediction *p,
                                                    const struct step_recording *r, uint32_t op)
 {
@@ -141,8 +141,8 @@ static void use_measured_times(struct prediction *p, uint32_t role,
     }
 }
 
-/* Refuses times that were measured on another GPU than the cluster's, one with another number of multiprocessors or
- * another size of memory. A recording without these numbers is accepted, with a note. */
+/* Refuses times that were measured on another GPU than the cluster's: one with another number of multiprocessors or
+ * another size of memory. A recording without these numbers is accepted, and sets p->measured.is_device_unknown. */
 static enum status check_device(struct prediction *p, const struct kineto_device *from,
                                 const char *path, struct diag *diag)
 {

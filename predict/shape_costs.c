@@ -29,9 +29,9 @@ static double ranks_per_node(const struct prediction *p)
     return (double)(ranks < gpus ? ranks : gpus);
 }
 
-/* Returns the seconds of an op on the host if all ranks of the node work at once and share its memory's bandwidth. A
- * cluster file may give a rate for AdamW; the passes that the profile adds to AdamW run at the rate of memory all the
- * same. */
+/* Returns the seconds of an op on the host if all ranks of the node work at once and share the bandwidth of its memory.
+ * A cluster file may give another rate for AdamW; the passes that the profile adds to AdamW still run at the rate of
+ * memory. */
 static double host_work_s(const struct prediction *p, const struct work *work)
 {
     const struct host *host = &p->setup->cluster.host;
@@ -124,8 +124,9 @@ static bool is_tensor_work(const struct work *work)
 }
 
 /* Returns the seconds of memory-bound kernels for each second of products and attention on a rank, all at the highest
- * clock; of all roles the least, so that no role is taken to need more power than the device has. Returns 0 if there is
- * packed attention, whose time depends on the rank. */
+ * clock. These kernels let the device draw more power in products; the least ratio of all roles is returned, so that no
+ * role is assumed to draw more power than the device has. Returns 0 if there is packed attention, whose time depends on
+ * the rank. */
 static double memory_bound_ratio(const struct prediction *p, const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;
@@ -172,8 +173,8 @@ struct assumed_clock assumed_clock(const struct prediction *p)
 /* Bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block, and writes the sum. */
 #define FUSED_MERGE_BYTES 10
 
-/* Returns the work that a kernel computes: an attention kernel that gets the causal mask as a tensor computes all
- * pairs, since the mask hides them from the result only; other work is returned unchanged. */
+/* Returns the work that a kernel computes. An attention kernel that gets the causal mask as a tensor computes all
+ * pairs, and the mask only hides them from the result. Other work is returned unchanged. */
 static struct work work_that_kernel_computes(const struct prediction *p, const struct work *work)
 {
     struct work all = *work;

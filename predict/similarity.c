@@ -36,9 +36,9 @@ static void add_context_part(struct similarity *like, const char *part)
     (void)size;
 }
 
-/* Sets like->context to the kind of attention over several ranks, and to those of these that the configuration has:
- * products in 8 or 4 bits, experts, adapters, and rows that move by a core plan or by --rotate needed. Each is named
- * apart, since no measured run that has it has been compared. */
+/* Sets like->context to the kind of attention over several ranks, "none" if there is none. Appends those of the
+ * following that the configuration has: products in 8 or 4 bits, experts, adapters, and rows that move by a core plan
+ * or by --rotate needed. */
 static void add_context(struct similarity *like, const struct cluster *cluster,
                         const struct choices *c)
 {

@@ -1,6 +1,6 @@
-/* predict/spreads.h: by how much a step changes when the numbers of its machine are wrong. It predicts the step again
- * with each part of the numbers changed (models/spread.h). docs/accuracy/intervals.md, "Machines that were measured",
- * has the method. */
+/* predict/spreads.h: by how much a step changes if the numbers of its machine are wrong. spreads_find() predicts the
+ * step again with each part of the numbers changed (models/spread.h). docs/accuracy/intervals.md, "Machines that were
+ * measured", has the method. */
 #ifndef PREDICT_SPREADS_H
 #define PREDICT_SPREADS_H
 
@@ -12,17 +12,18 @@
 
 struct prediction;
 
-/* The effect of each part of the machine's numbers on the step. All-zero means that all numbers are a preset's, so that
- * the errors of published steps say how certain a prediction is. The struct has no pointers, so it can be passed
- * between processes. */
+/* The effect of each part of the machine's numbers on the step. All-zero: spreads_find() was not called, or simulated
+ * nothing, for example because all numbers are a preset's, for which the errors of published steps say how certain a
+ * prediction is. The struct has no pointers, so it can be passed between processes. */
 struct spreads {
     bool is_known; /* a number was measured on the machine, or the device is an estimate */
-    /* relative spread of the part's measured numbers; 0: none was measured */
+    /* the largest relative spread of the part's measured numbers; 0: none was measured */
     double relative_spread[SPREAD_PART_COUNT];
     /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
     double log_growth_of_measured[SPREAD_PART_COUNT];
-    /* the share of the step that depends on those numbers of a part that were not measured, at least 0: if these become
-     * slower by a factor, the logarithm of the step's growth over the logarithm of that factor */
+    /* the share of the step that depends on those numbers of the part that were not measured, at least 0. If these
+     * numbers become slower by a factor, the share is the logarithm of the step's growth, divided by the logarithm of
+     * the factor */
     double share_of_unmeasured[SPREAD_PART_COUNT];
     /* the relative error of the part's numbers if they are estimates, else 0 */
     double estimate_error[SPREAD_PART_COUNT];
@@ -38,9 +39,10 @@ double spreads_unmeasured_share(const struct spreads *spreads);
  * estimate. */
 bool spreads_are_needed(const struct setup *setup);
 
-/* Simulates the step again, in child processes, with each part of the machine's numbers changed. Makes *spreads
- * all-zero, without a simulation, on ideal hardware and unless spreads_are_needed(). STATUS_NO: with some numbers
- * changed the step cannot be simulated. The prediction must have been simulated. */
+/* Simulates the step again, in child processes, with each part of the machine's numbers changed, and fills *spreads. On
+ * ideal hardware, or if spreads_are_needed() is false, it simulates nothing and makes *spreads all-zero. Returns
+ * STATUS_NO, with a message, if the step cannot be simulated with some numbers changed. The prediction must have been
+ * simulated. */
 enum status spreads_find(struct spreads *spreads, const struct prediction *prediction,
                          struct diag *diag);
 

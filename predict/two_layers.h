@@ -1,7 +1,7 @@
-/* predict/two_layers.h: what layers save for their backward, found by building a schedule of two of them.
+/* predict/two_layers.h: which tensors a layer saves for its backward, found by building a schedule of two layers.
  *
- * The first layer's tensors are those that count: the second one reads what the first one leaves, as every layer but
- * the last does. */
+ * The result has the tensors of the first layer. Another layer follows it, as every layer but the last, so it saves
+ * what they save. */
 #ifndef PREDICT_TWO_LAYERS_H
 #define PREDICT_TWO_LAYERS_H
 
@@ -10,8 +10,8 @@
 #include "schedule/choices/choices.h"
 
 /* Builds the request's step with two layers of its model, all activations kept, and whole weights on every rank. Sets
- * *row to what it saves (activations_of_layer()), an array of *rows rows, whose name_stem is NULL, and which the caller
- * frees. diag: NULL if no message is wanted; if the request is refused, *row is NULL. */
+ * *row to an array of *rows rows about what the first layer saves (activations_of_layer()), which the caller frees. The
+ * name_stem of each row is NULL. If the request is refused, *row is NULL. diag: NULL if no message is wanted. */
 enum status two_layers_table(struct activation_row **row, uint32_t *rows,
                              const struct request *request, struct diag *diag);
 

@@ -12,10 +12,11 @@ enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
 /* The verdict on whether a step fits: the bytes that it needs and those that are available, on one device and on the
  * host of one node. */
 struct verdict {
-    /* the needed bytes are at most the available ones, which means fits_probability >= 0.5 */
+    /* the needed bytes are at most the available ones; fits_probability is then at least 0.5, unless the user's own
+     * runs shift it */
     bool fits;
-    /* the probability by the interval of memory: the lower of those of device and host, whose errors are assumed to be
-     * the same */
+    /* by the interval of memory: the lower of the probabilities of device and host, whose errors are assumed to be the
+     * same */
     double fits_probability;
     /* the memory that does not suffice, or of which the larger share is needed */
     enum prediction_limit limiting_memory;
@@ -51,8 +52,8 @@ void verdict_put_odds(struct text *out, double probability);
 
 /* True if the step fits, and the device seems nearly full only because its allocator has a cache. */
 bool verdict_is_full_by_cache(const struct verdict *verdict);
-/* Appends the odds if it is not sure whether the step fits; else, for a device that seems full, how much of that is
- * cache; else nothing. */
+/* If it is not sure whether the step fits, appends the odds. If it is sure, and the device seems nearly full only
+ * because its allocator has a cache, appends how many bytes are cache. Appends nothing otherwise. */
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
 /* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. 0: the memory is infinite. */
 double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);
