@@ -101,9 +101,10 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
 }
 
 /* Returns the number of layers with which the batches after the first are simulated; 0: all layers. It is 0 if the
- * first step was short, was a short list or a part of a model; if windows begin at a later layer; and if the number
- * would be more than half of the layers. It is also 0 in pipelines, whose stages wait for each other, and with offload
- * ratios, because there times do not grow in proportion to the number of layers. */
+ * first step had at most LONG_STEP_OPS ops or was simulated by a short list, if only a part of the model is predicted,
+ * or if windows begin after the first layer. It is 0 in pipelines, whose stages wait for each other, and with offload
+ * ratios, since their times do not grow in proportion to the number of layers. It is also 0 if the number would be more
+ * than half of all layers. */
 static int64_t simulated_layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;

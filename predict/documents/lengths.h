@@ -24,6 +24,7 @@ enum lengths_kind {
     LENGTHS_HISTOGRAM
 };
 
+/* the largest MAX of zipf:S,MAX, and the largest length of a document, in tokens */
 enum { ZIPF_MAX = 1 << 22 };
 #define LENGTH_MAX (INT64_C(1) << 40)
 
@@ -35,8 +36,8 @@ struct lengths {
      * For a histogram they have the columns `upto` and `from`. */
     int64_t *length_tokens, *batch_number;
     size_t length_count, next; /* next: number of rows that were taken since the list began */
-    /* how often a list has begun again; for sampled batches: 1 once the end of a batch was returned, until its next
-     * length is */
+    /* how often a list of lengths has begun again. For sampled batches: 1 after lengths_take_next() has returned the
+     * end of a batch and before it returns the first length of the next batch; else 0 */
     size_t times_begun_again;
     double median, sigma;
     void *rng, *table;       /* objects of the library GSL */

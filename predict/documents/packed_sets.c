@@ -33,8 +33,7 @@ static double largest_rank_pairs(const struct packed_batch *batch)
     return batch->visible_pairs * batch->fullest_over_mean;
 }
 
-/* Returns the index of the typical batch: the one whose largest rank has the median number of pairs; of an even number
- * of batches, the lower of the two in the middle. */
+/* Returns the index of the typical batch (see packed_sets.h). */
 static size_t find_typical_batch(const struct packed_set *packed_set)
 {
     for (size_t i = 0; i < packed_set->batch_count; i++) {

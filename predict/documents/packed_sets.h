@@ -1,8 +1,8 @@
 /* predict/documents/packed_sets.h: the packed batches on which the configurations of a search are compared.
  *
- * Configurations whose steps have the same sizes share a packed set. The typical batch of a packed set is the one in
- * which the pairs of the largest data-parallel rank are the median over the batches (of two, the lower one): its step
- * is about the median of all steps. */
+ * Configurations whose steps have the same sizes share a packed set. In each of its batches, one data-parallel rank has
+ * the most pairs. The typical batch of a packed set is the batch in which that number is the median (of an even number
+ * of batches, the lower of the two in the middle): its step is about the median of all steps. */
 #ifndef PREDICT_DOCUMENTS_PACKED_SETS_H
 #define PREDICT_DOCUMENTS_PACKED_SETS_H
 
@@ -25,7 +25,8 @@ struct packed_sets_request {
 struct packed_set {
     struct packing_options packing_options;
     struct packed_batch *batch; /* [batch_count], heap */
-    size_t batch_count, typical_batch;
+    size_t batch_count;
+    size_t typical_batch;       /* the index of the typical batch in batch[] */
     struct documents documents; /* the documents of the typical batch */
 };
 

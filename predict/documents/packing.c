@@ -70,8 +70,9 @@ static struct packed_sequence *find_sequence_with_room(struct packed_batch *batc
     return best;
 }
 
-/* Places a document in one sequence as a whole; of one that is longer than a sequence, only the first sequence_tokens
- * tokens. Returns false if no sequence has room for it; then it waits for the next step. */
+/* Places a whole document in one sequence. If the document is longer than a sequence, only its first sequence_tokens
+ * tokens are placed, and the others are dropped. If no sequence has room for it, puts it back for the next step and
+ * returns false. */
 static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
                         struct lengths *lengths, int64_t length)
 {
@@ -89,8 +90,8 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
     return true;
 }
 
-/* Places a document, which is cut where sequences end. Returns false if the step is full; the rest of the document then
- * waits for the next step. */
+/* Places a document in the free room of the sequences, and cuts it where a sequence ends. If the step is full before
+ * the end of the document, puts the rest back for the next step and returns false. */
 static bool place_pieces(struct packed_batch *batch, const struct packing_options *o,
                          struct lengths *lengths, int64_t length)
 {

@@ -79,7 +79,8 @@ struct packed_batch {
     int64_t document_tokens; /* tokens of documents, without padding */
     int64_t padding_tokens;  /* tokens and padding together fill the step */
     int64_t dropped_tokens;  /* tokens of the ends that documents lost */
-    /* causal_pairs: as many as would be visible if each sequence were one document */
+    /* visible_pairs: those of all documents. causal_pairs: those that would be visible if each sequence were one
+     * document */
     double visible_pairs, causal_pairs;
     /* the sum of the squares of documents' lengths, divided by the sum of the squares of sequences' lengths */
     double squared_length_ratio;

@@ -1,7 +1,7 @@
 #include "predict/reproduce/block_tensors.h"
 
 /* The largest tensors among the ops that were visited so far, in elements; `exchange` is the sum over all-to-alls.
- * has_attention, attended_back: attention was visited, in the forward and in the backward. */
+ * has_attention, attended_back: the attention of the forward, and of the backward, was visited. */
 struct largest_tensors {
     const struct ir *ir;
     struct block_tensors forward, backward;
@@ -37,9 +37,9 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
     return sum;
 }
 
-/* Raises `qkv` or `ffn` to the elements of a product's tensor: in the forward of the tensor that it writes, in the
- * backward of the gradient that it reads. Products before attention in the forward, and after it in the backward, count
- * as `qkv`; all others as `ffn`. */
+/* Raises `qkv` or `ffn` to the number of elements of a product's tensor. In the forward this is the tensor that the
+ * product writes, in the backward the gradient that it reads. `qkv` is for products before attention in the forward and
+ * after it in the backward, `ffn` for all others. */
 static void note_largest_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->has_attention;

@@ -1,10 +1,11 @@
 /* predict/reproduce/block_tensors.h: the sizes of a Transformer block's tensors, as multiples of its input's.
  *
  * The size of the input is the tokens of a rank times the hidden width. In the forward a step of the block holds the
- * tensors that it makes: the input, q with k and v, what all-to-alls receive (the sum over all of them), the operands
- * of attention, the widest tensor between the products of the feed-forward part. In the backward it holds these and
- * their gradients, but of what all-to-alls receive only the gradients count. FPDT's Table 2 counts so. Tensors in
- * another data type than that of computation (log-sum-exps, statistics) are not counted.
+ * tensors that it makes: the input (`hidden`), q with k and v (`qkv`), the sum of what all all-to-alls receive
+ * (`exchange`), the operands of attention (`attention`), and the widest tensor between the products of the feed-forward
+ * part (`ffn`). In the backward it holds these and their gradients, except that `exchange` is the sum of the received
+ * gradients only. FPDT's Table 2 counts so. Operands of attention in another data type than that of computation
+ * (log-sum-exps, statistics) are not counted.
  *
  * The folder predict/reproduce/ reproduces figures and tables of papers from a catalogue, and judges the claims that
  * they make. */
@@ -18,8 +19,7 @@ struct block_tensors {
     double hidden, qkv, exchange, attention, ffn;
 };
 
-/* Finds the largest tensors in a schedule of one layer, for its forward and its backward. In the backward, `exchange`
- * is only about gradients. */
+/* Finds the largest tensors in a schedule of one layer, for its forward and its backward. */
 void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
                       const struct ir *ir);
 

@@ -47,16 +47,16 @@ struct catalogue_rows {
 /* A grid of configurations: every combination of a case and of the values of the axes, case after case. A combination
  * gives options of `predict`. */
 struct catalogue_grid {
-    const char *args;
+    const char *args; /* the options that all combinations have */
     const char *name[CATALOGUE_LIST_MAX],
         *name_args[CATALOGUE_LIST_MAX]; /* names and options of the cases */
     size_t case_count;                  /* 0: there is one case, which has no name */
     struct grid_axes axes;
     enum measure measure;
-    bool simulates_unfit;
+    bool simulates_unfit;     /* a step that does not fit in memory is simulated, too */
     double *published_values; /* a value for each combination; NULL: the paper gives no values */
-    /* [cases] for tokens per second: the share of the tokens that each case has in a step which consists of all cases
-     * one after another; the series combined_series has the rate of that step. NULL: there is no such series */
+    /* [cases] for tokens per second: the share of the tokens that each case has in a step that does all cases one after
+     * another. combined_series names the series with the rate of that step. NULL: there is no such series */
     double *token_share;
     const char *combined_series;
     struct placement_pattern placement;
@@ -68,9 +68,10 @@ struct point_selector {
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
     size_t series_count, x_count;
-    /* of several series or xs the one with the lowest value counts; false: the highest */
+    /* if several series or xs are selected: the one with the lowest value counts; false: the one with the highest
+     * value */
     bool takes_lowest;
-    bool compares_one_by_one; /* several series or xs are compared one by one */
+    bool compares_one_by_one; /* each series or x counts by itself */
 };
 
 enum claim_kind {
@@ -98,9 +99,9 @@ struct catalogue_claim {
     const char *crossover_from,
         *crossover_to;              /* CROSSOVER: the values of x between which it lies */
     enum claim_direction direction; /* BEST, TREND */
-    const char *expected_names[CATALOGUE_LIST_MAX];
+    const char *expected_names[CATALOGUE_LIST_MAX]; /* BEST with IS: series of which one is best */
     size_t expected_count;
-    bool lowest_is_best; /* BEST */
+    bool lowest_is_best; /* BEST: the series with the lowest value is best; false: the highest */
 };
 
 struct catalogue_timeline {

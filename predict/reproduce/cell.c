@@ -155,8 +155,8 @@ static enum status pack_documents_of_cell(const struct packed_set **packed_set,
     return status;
 }
 
-/* Takes each four packed steps as the micro-batches of a larger step. Returns the slowest of the four divided by their
- * mean, on average over the larger steps. */
+/* Takes every four successive packed steps as the micro-batches of a larger step. Returns the slowest of the four
+ * divided by their mean, averaged over the larger steps; NAN: there are fewer than four steps. */
 static double slowest_of_4(const double *step_s, size_t count)
 {
     double sum = 0;

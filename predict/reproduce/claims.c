@@ -76,7 +76,8 @@ static bool selects_point(const struct point_selector *of, size_t entry,
            is_in_list(of->x, of->x_count, point->x);
 }
 
-/* Returns whether two points of a selection agree in all coordinates that the selection does not fix. */
+/* Returns whether two points of a selection agree in all coordinates that the selection does not fix. With
+ * of->compares_one_by_one, it fixes neither series nor x. */
 static bool same_group(const struct point_selector *of, const struct reproduction_point *a,
                        const struct reproduction_point *b)
 {
@@ -99,9 +100,8 @@ static double better_value(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* Returns the highest predicted and the highest published value (with of->takes_lowest: the lowest ones) of the
- * selected points that have the coordinates of `like`, except where the selection fixes a coordinate. With
- * of->compares_one_by_one, series and x count as not fixed. */
+/* Takes the points of the selection that are in the group of `like` (same_group()). Returns the highest of their
+ * predicted values and the highest of their published values; with of->takes_lowest, the lowest ones. */
 static struct claim_side claim_side_of(const struct reproduction *r, size_t entry,
                                        const struct point_selector *of,
                                        const struct reproduction_point *like)
@@ -379,8 +379,8 @@ static struct best_series best_series_at(const struct reproduction *r, size_t e,
     return best;
 }
 
-/* Returns the distance from the best of the series that the claim names to the best of all series, as a share of the
- * latter. 0: a named series is the best. */
+/* Returns by how much the best series that the claim names is worse than the best of all series, as a share of the
+ * value of the latter. 0: a named series is the best. */
 static double shortfall_of_named(const struct reproduction *r, size_t e,
                                  const struct catalogue_claim *claim, const char *panel,
                                  const char *x, double best)

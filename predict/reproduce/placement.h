@@ -1,10 +1,11 @@
-/* predict/reproduce/placement.h: the panel, series and x of a point in its figure, from the patterns of the
- * catalogue.
+/* predict/reproduce/placement.h: the panel, series and x of a point in its figure, from the patterns of the catalogue.
  *
- * In a pattern "{seq_len}" stands for a column of a row of measurements, or, where there is no such column or the row
- * has nothing in it, for an option of its args; "{against:strategy}" for an option of its column `against`; and "{seq}"
- * and "{case}" for an axis and the case of a grid. Whole numbers of "{seq_len}" and "{chunk}" are written like "512K".
- * What a row lacks becomes an empty text, or what follows '=': "{sparsity=0.0}". */
+ * A pattern is text with keys in braces, which are replaced by values. For a row of measurements, the value of
+ * "{seq_len}" is the row's column of that name; if the row has no such column, or nothing in it, it is the option of
+ * that name in the row's args. The value of "{against:strategy}" is an option in the row's column `against`. For a
+ * grid, "{seq}" is the value of an axis, and "{case}" is the name of the case. Whole numbers of "{seq_len}" and
+ * "{chunk}" are written like "512K". A key without a value becomes an empty text, or the text after its '=':
+ * "{sparsity=0.0}". */
 #ifndef PREDICT_REPRODUCE_PLACEMENT_H
 #define PREDICT_REPRODUCE_PLACEMENT_H
 

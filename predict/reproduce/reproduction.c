@@ -73,7 +73,7 @@ static bool selects_row(const struct catalogue_rows *rows, const struct external
     return rows->metric_count == 0;
 }
 
-/* Returns the key of a run: its options, and what is asked about it. A run that two tables show has the same key in
+/* Returns the key of a run: its options and the question about it. A run that two tables show has the same key in
  * both. */
 static const char *job_key_of_run(struct reproduction *r, size_t run)
 {

@@ -27,9 +27,9 @@ struct reproduction_job {
     /* the number of the job among those of its kind. RUN: index of the validation's run; CELL: index in cell_answer[];
      * TRACE: number of the timeline in its entry */
     size_t index_in_kind;
-    enum cell_question question;
-    bool simulates_unfit;
-    size_t entry; /* for JOB_TRACE: the entry that shows the timeline */
+    enum cell_question question; /* for JOB_CELL: what is asked about the cell */
+    bool simulates_unfit;        /* for JOB_CELL: a step that does not fit is simulated, too */
+    size_t entry;                /* for JOB_TRACE: the entry that shows the timeline */
     bool is_wanted, is_done;
 };
 

@@ -18,7 +18,8 @@ struct draw_answer {
     char message[400];
 };
 
-/* Predicts the step of a seed; 0: of even routing. */
+/* Predicts the step with the shares that a seed draws; seed 0: with even routing. The result is a struct
+ * draw_answer. */
 static void predict_seed(void *context, size_t seed, void *result)
 {
     const struct draw_job *job = context;
@@ -51,7 +52,7 @@ static void predict_seed(void *context, size_t seed, void *result)
     arena_release(&arena);
 }
 
-/* Finds the rank that is the fullest in the most layers. */
+/* Finds the rank that is the fullest in the largest number of layers, and fills the members of *draws about it. */
 static void find_fullest_rank(struct routing_draws *draws, const struct choices *c)
 {
     struct routing drawn = *c->routing;

@@ -13,8 +13,8 @@ enum { ROUTING_DRAWS = 20 };
 /* The time that uneven routing costs a step. All-zero: routing is even. */
 struct routing_draws {
     bool is_uneven; /* routing is not even */
-    /* fullest_rank: the rank, among those with different experts, that has the most copies in the most layers;
-     * late_layers: the number of these layers; layers: the number of layers with experts */
+    /* fullest_rank: of the ranks with different experts, the one that has the most copies in the largest number of
+     * layers; late_layers: the number of these layers; layers: the number of layers with experts */
     uint32_t fullest_rank, late_layers, layers;
     /* the copies computed by the rank that computes the most, divided by the mean over ranks; a mean over layers */
     double fullest_over_mean;
@@ -24,8 +24,8 @@ struct routing_draws {
     uint32_t worst_seed; /* the first of the seeds that take longest */
 };
 
-/* Predicts the request of `first`, which must have been simulated, with even routing and with other draws. Does nothing
- * if its routing is even. */
+/* Predicts the request of `first`, which must have been simulated, with even routing and, if its shares are drawn, with
+ * other seeds. Does nothing if its routing is even, or if it is of a schedule file. */
 enum status routing_draws_make(struct routing_draws *draws, const struct prediction *first,
                                struct diag *diag);
 

@@ -644,7 +644,8 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
 #define NOT_PRINTED INT64_MAX
 #define SEQUENCES_MAX (1 << 20)
 
-/* A member may be a pointer to a struct: the size of the pointer is meant. */
+/* The place and the size of a member in its struct. A member may be a pointer, whose own size is meant (hence
+ * NOLINT). */
 /* clang-format off */
 #define MEMBER(type, of)                                                                           \
     {                                                                                              \

@@ -46,7 +46,8 @@ struct choice_value {
     char text[80];
 };
 
-/* The subject of a choice. */
+/* What a choice is about. The search that `predict` proposes varies choices of the layout and keeps all others; `sweep`
+ * takes points that differ in choices about tokens as different workloads. */
 enum choice_subject {
     CHOICE_LAYOUT,  /* how the work and the memory are divided, over ranks and in time */
     CHOICE_TOKENS,  /* what is computed for a token */
@@ -74,7 +75,7 @@ struct choice_row {
     /* Fills in one or two values, and returns their number. c NULL: only keys, descriptions and forms are filled in. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
     bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
-    /* the value is known even if the choice does not matter */
+    /* JSON and sweeps have the value even if the choice does not matter */
     bool is_always_known;
     struct {
         /* true if the value has an effect, so that the note is left out; NULL: `matters` says so */
@@ -96,7 +97,8 @@ const struct choice_row *choice_row_find(const char *option);
  * search or sweep shares. */
 bool choice_row_is_printed(const struct choice_row *row);
 
-/* Stores the value of an option in the request: a number, or a text, to which the request keeps the pointer. */
+/* Stores the value of an option in the request: if the option is a text, `text`, whose pointer the request keeps; else
+ * `value`. */
 void choice_row_store(const struct choice_row *row, struct request *r, int64_t value,
                       const char *text);
 
@@ -104,12 +106,13 @@ void choice_row_store(const struct choice_row *row, struct request *r, int64_t v
 size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
                          const struct choices *c);
 
-/* Returns whether note number `note` of a row applies: the option was given, but has no effect on the choices, or less
- * than it says. */
+/* Returns whether the note with this number applies to an option that was given: it has no effect on the choices, or
+ * less than it says. Returns false if the row has no such note. */
 bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
                         const struct choices *c);
 
-/* Stores a number for each choice. Configurations with equal numbers agree in all choices that matter. */
+/* Stores a number for each choice: its value if the choice has a member of struct choices and matters, else 0. Choices
+ * without a member, such as the offload ratio, are not compared. */
 void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
 
 /* Appends all choices that are known: "dp 8, hp 1, ...". */

@@ -1,4 +1,5 @@
-/* Walks the table of choices: reads and sets members of structs by row, and makes values, notes, lists and options. */
+/* predict/setup/choice_walk.c: walks the table of choices: reads and sets members of structs by row, and makes values,
+ * notes, lists and options. */
 #include "predict/setup/choice_rows.h"
 
 #include "base/units.h"

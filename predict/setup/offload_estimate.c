@@ -29,8 +29,8 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
     }
 }
 
-/* Returns the bytes/s at which one GPU copies to the host while all GPUs of the node do: the lowest of the rates of its
- * lanes, of its share of its switch's uplink, and of its share of host memory. */
+/* The rate is the lowest of three: that of the GPU's PCIe lanes, of its share of the node's uplinks of PCIe switches,
+ * and of its share of the bandwidth of the node's memory. */
 double offload_copy_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
@@ -39,8 +39,9 @@ double offload_copy_bytes_per_s(const struct cluster *c)
     return fmin(c->pcie.d2h_bytes_per_s, fmin(uplinks / gpus, memory / gpus));
 }
 
-/* Reduces the request to a smaller step: only the forward, with one micro-batch if that suffices, and one layer in each
- * chunk of layers. Returns how many layers of the first stage each of its remaining layers represents, on average. */
+/* Reduces the request to a smaller step: only the forward, one layer in each chunk of layers, and one micro-batch
+ * (unless the pipeline needs more). Returns how many layers of the model one layer of the first stage represents, on
+ * average. */
 static double reduce_to_few_layers(struct request *request, struct transformer *few_layers,
                                    const struct choices *choices)
 {
@@ -78,7 +79,8 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
     /* The ratio is the same for all steps, whatever their documents are, so it is found for sequences of one
      * document. */
     request.documents = NULL;
-    /* The estimate is of whole units: stages that share a unit divide both its kernels and its copies. */
+    /* Stages that share a unit divide both its kernels and its copies, so the estimate for whole units holds for them,
+     * too. */
     if (pipeline_of_choice((enum pipeline_choice)request.pipeline)->is_multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
     double layers = reduce_to_few_layers(&request, &few_layers, degrees);

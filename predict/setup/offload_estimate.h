@@ -8,11 +8,11 @@
 /* Returns the bytes/s at which a GPU makes large pinned copies to the host when all GPUs of its node copy at once. */
 double offload_copy_bytes_per_s(const struct cluster *cluster);
 
-/* Sets the request's offload_hidden_bytes_of: for each subsequence, the bytes that can be copied to the host while one
- * of its units runs forward. This is the time of the unit's kernels on the first stage, times the rate of a GPU's
- * pinned copies when all GPUs of its node copy at once. Sets offload_hidden_bytes to the mean. The request must have
- * the lengths of its subsequences. degrees: the choices of the request, which may be older than these lengths. The
- * cluster must have costs of the attention kernels. The caller frees *bytes, also on failure. */
+/* Sets the request's offload_hidden_bytes_of: for each subsequence, the bytes that can be copied to the host while it
+ * runs forward. They are the time of its kernels on the first stage, times offload_copy_bytes_per_s(). Sets
+ * offload_hidden_bytes to their mean. The request must have the lengths of its subsequences. degrees: the choices to
+ * which the request was resolved, for its degrees of parallelism and its pipeline; they may lack these lengths. The
+ * cluster must have costs of the attention kernels. *bytes is the array, which the caller frees, also on failure. */
 enum status offload_hidden_bytes(double **bytes, struct request *request,
                                  const struct choices *degrees, const struct setup *setup,
                                  struct diag *diag);

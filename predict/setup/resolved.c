@@ -91,7 +91,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     bool cut = leaves_cut_open(request) && c->subsequences > 1;
     bool hide = leaves_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
     bool time = cut && r->length_rule == PARTITION_OPTION_TIME;
-    /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
+    /* only these parts need costs of attention; `longhaul run`, which has no costs, leaves none of them open */
     if (time || hide || leaves_sharing_open(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
                                       transformer_wider_head_dim(&setup->model),

@@ -11,7 +11,7 @@
 
 static const char prefix[] = "dirichlet:";
 
-/* Makes integers of shares: the greatest becomes ROUTING_SHARE_MAX, and what is not 0 is at least 1. */
+/* Scales shares to integers: the greatest becomes ROUTING_SHARE_MAX, and every share above 0 becomes at least 1. */
 static void scale_shares(int64_t *to, const double *share, size_t count)
 {
     double most = 0;
@@ -120,7 +120,7 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
-/* Gives each layer its list of shares; for a layer without experts any list will do. */
+/* Gives each layer its list of shares. A layer without experts, whose shares nothing reads, may get any list. */
 static enum status store_layer_shares(struct routing *r, struct arena *arena,
                                       const struct share_reading *reading, const char *path,
                                       struct diag *diag)

@@ -12,7 +12,7 @@ void setup_release(struct setup *setup)
     *setup = (struct setup){0};
 }
 
-/* Returns whether the text before `end` sets this field, too. */
+/* Returns whether the part of `fields` before `end` sets this field. */
 static bool is_set_before(const char *fields, const char *end, const char *field)
 {
     size_t size = strlen(field);
@@ -82,7 +82,8 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
                              const char *fields, struct diag *diag)
 {
     size_t before = diag != NULL ? diag->size : 0;
-    /* the message stays on one line: a field that the user sets may be one that the file lacks */
+    /* if the model is a line of fields, the fields to set are appended to it, since the line may lack some of them, and
+     * could then not be read by itself */
     if (transformer_is_line(name) && fields != NULL) {
         name = arena_printf(&setup->arena, "%s,%s", name, fields);
         fields = NULL;

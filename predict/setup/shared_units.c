@@ -90,7 +90,7 @@ static double tokens_of_subsequence(const struct choices *c, uint32_t subsequenc
 
 /* Returns the seconds in which the weights of one layer are sent to a stage; 0 if every stage has all weights. If
  * stages hold parts of the weights (HELPERS_SHARD), a stage's own part is not sent. In two cases the owner sends all
- * parts: in the forwards of subsequence 0, and of the first subsequence of the last group. */
+ * parts all the same: in the forwards of subsequence 0, and of the first of the shared last subsequences. */
 static double remote_weights_s(const struct choices *c, const struct sharing_costs *costs,
                                const struct chunk_task *task, double stages, bool forward)
 {
@@ -151,12 +151,13 @@ static void set_arrival(double *at, struct stage_span of, double value)
         at[i] = value;
 }
 
-/* Sends messages on all stages of `of` while these compute, from `begin` on, for `seconds`. Returns the time at which
- * they end. */
-static double send_share(struct unit_replay *r, struct stage_span of, double begin, double seconds)
+/* Sends messages for `seconds` on all stages of the span, beside their computation. They start at `begin`, or later,
+ * when all messages that these stages send already have ended. Returns the time at which they end. */
+static double send_share(struct unit_replay *r, struct stage_span span, double begin,
+                         double seconds)
 {
-    double end = fmax(begin, latest_arrival_s(r->network_free_at_s, of)) + seconds;
-    set_arrival(r->network_free_at_s, of, end);
+    double end = fmax(begin, latest_arrival_s(r->network_free_at_s, span)) + seconds;
+    set_arrival(r->network_free_at_s, span, end);
     return end;
 }
 
@@ -187,8 +188,8 @@ static void pass_keys(struct unit_replay *r, const struct chunk_task *task, doub
 }
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
- * of subsequence s - 2 along a chain of stages that ends at their owner, stage `chunk`. After the first subsequence of
- * the last group (s == begin) they also sum those of s - 1. */
+ * of subsequence s - 2 along a chain of stages that ends at their owner, stage `chunk`. If s is the first of the shared
+ * last subsequences (s == begin), they sum those of s - 1, too. */
 static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task, double end)
 {
     enum { AHEAD = 2 };
@@ -241,14 +242,15 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
     *table_cell(r, r->unit_end_s, task->chunk, s) = end;
     if (last < c->subsequences && s <= last)
         pass_keys_back(r, task, end);
-    /* this is the last unit that is shared in this way, after which the gradients of the weights are summed */
+    /* in the backward, unit 0 is the last of the shared first units, and unit `last` is the last of the shared last
+     * units: after each of the two the gradients of the weights are summed */
     bool sums = share.count > 1 && (s == 0 || s == last);
     double k = share.count,
            whole = layers_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
     if (sums && c->helpers == HELPERS_BROADCAST)
         send_share(r, share, end, whole);
-    /* each stage's part of the sum goes to the owner. A step does this once, but the replay counts it in each
-     * micro-batch */
+    /* Each stage's part of the sum goes to the owner. In a step this happens once, but the replay counts it in each
+     * micro-batch. */
     if (sums && c->helpers == HELPERS_SHARD)
         send_share(r, share, end, whole * (k - 1) / k);
 }
@@ -291,8 +293,8 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return replay_s(&c, &costs);
 }
 
-/* Returns whether the choices meet the conditions of sharing subsequences between stages. For example, a shared length
- * needs a token for each stage. */
+/* Returns whether stages can share these subsequences (multiplex_put_conditions()): for example, a shared subsequence
+ * must have a token for each stage. */
 static bool can_share(const struct choices *c)
 {
     struct text needs = {0};
@@ -310,7 +312,8 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared_units = none;
     double plain_s = replay_s(&c, &costs);
-    /* each round finds the fastest choice among those that share less than the choice of the round before */
+    /* each round finds the fastest choice among those that share less than the choice of the round before, if it is
+     * faster than sharing none */
     while (ranking.count + 1 < SHARED_UNITS_MAX) {
         struct shared_units best = none;
         double best_s = plain_s * WORTH;
@@ -328,8 +331,8 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
         if (best.first + best.last == 0)
             break;
         ranking.ranked[ranking.count++] = best;
-        /* keys and values of all units take the most memory, so the last units are the first that are no longer
-         * shared */
+        /* sharing last units takes the most memory, since it needs the keys and values of all units: so the next choice
+         * shares no last units, and if this choice shares none either, fewer first units */
         limit = (struct shared_units){best.last > 0 ? c.pp - 1 : best.first - 1, 0};
     }
     ranking.ranked[ranking.count++] = none;

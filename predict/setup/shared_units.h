@@ -21,7 +21,7 @@ struct shared_ranking {
 };
 struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices);
 
-/* Returns the seconds of all layers in a replayed step. It is called by tests. */
+/* Returns the seconds of all layers and the head in a replayed step. Only tests call it. */
 double shared_units_step_s(const struct setup *setup, const struct choices *choices,
                            struct shared_units shared);
 

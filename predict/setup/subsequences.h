@@ -4,7 +4,8 @@
 
 #include "predict/setup/setup.h"
 
-/* Marks as open how strategy sppo cuts a sequence and what it offloads, each unless the user has chosen it. */
+/* For a strategy that cuts sequences by itself (sppo), sets --partition to flops-full and the offload ratio to
+ * adaptive, each unless the user has chosen it. Does nothing for other strategies. */
 void subsequences_open(struct request *request, const struct setup *setup);
 
 #endif

@@ -85,7 +85,7 @@ static void put_times(struct row_cells *cells, const struct prediction *p,
     /* The tokens of all ranks are not known for a recorded step. */
     put_number(cells, "tokens_per_s_gpu", r->has_times && !prediction_is_recorded(p),
                r->tokens_per_s_gpu);
-    /* The flops of a recorded step are known by kernel. */
+    /* Of a recorded step only the MFU by convention longhaul is known, by the flops of its kernels. */
     const bool recorded = r->has_times && prediction_is_recorded(p);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
         put_number(cells, result_name_of_mfu((enum mfu_convention)i).text,

@@ -25,14 +25,15 @@ struct baseline {
     double message_bytes, inner_bytes_per_s, outer_bytes_per_s;
     double exchange_s; /* seconds of the all-to-alls of a forward */
     double cp, window, layers, peak_flop_per_s;
-    /* how many forwards a step has, recomputation included: of the products, and of attention's core */
+    /* how often a step computes the forward, recomputation included: forwards_per_step for products,
+     * core_forwards_per_step for attention's core */
     double forwards_per_step, core_forwards_per_step;
-    double sequences; /* sequences that a context-parallel group has in a step */
-    bool is_operator_only;
+    double sequences;      /* sequences that a context-parallel group has in a step */
+    bool is_operator_only; /* the attention operator is predicted, not the step (--scope) */
 };
 
-/* Returns whether the closed form covers these choices: rings, head parallelism or both, without a pipeline and without
- * tensor parallelism. */
+/* Returns whether the closed form covers these choices: rings, head parallelism or both, for the step, the attention
+ * operator or its exchanges, without a pipeline, tensor parallelism and latent attention. */
 bool baseline_covers(const struct choices *choices);
 struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
 

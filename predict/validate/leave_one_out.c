@@ -1,9 +1,9 @@
-/* Computes the errors of each table when the fitted numbers are fitted to the other tables. The fit minimises squares
- * over the logarithms of the numbers by Gauss-Newton, starting at the shipped values. It takes two steps, both with the
- * Jacobian at the start (finite differences); before the second step, the rows are predicted anew. A table does not
- * determine every number, so a prior holds each number near its shipped value; the deviation of the prior is in the
- * table below. A number that the other tables do not determine keeps its shipped value, which rests on the left-out
- * table as well. */
+/* predict/validate/leave_one_out.c: computes the errors of each table when the fitted numbers are fitted to the other
+ * tables. The fit minimises squares over the logarithms of the numbers by Gauss-Newton, starting at the shipped values.
+ * It takes two steps, both with the Jacobian at the start (finite differences); before the second step, the rows are
+ * predicted anew. A table does not determine every number, so a prior holds each number near its shipped value; the
+ * table below has the deviation of the prior. A number that the other tables do not determine keeps its shipped value,
+ * which rests on the left-out table as well. */
 #include "predict/validate/leave_one_out.h"
 
 #include <gsl/gsl_multifit.h>

@@ -5,8 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Perturbations are numbered: first the fields of a cluster, then the numbers of a device's costs, then RATE and RAMP
- * of kernel fa2, for the forward and for the backward of attention. */
+/* The numbers of fa2 attention, which the forward and the backward have each: the rates and the ramp. */
 enum { RATE, RAMP, ATTENTION_NUMBERS };
 
 size_t perturbation_count(void)

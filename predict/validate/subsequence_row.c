@@ -21,8 +21,8 @@ bool subsequence_is_metric(enum measurement_metric metric)
     }
 }
 
-/* Sets *bytes to what one rank saves for the backward of one layer if it has `tokens`. The published figures (SPPO) are
- * of Megatron-LM on A100s without recomputation, which gives the profile and the compute capability. */
+/* Sets *bytes to the bytes that one rank saves for the backward of one layer for `tokens` tokens. Profile and compute
+ * capability are those of the published figures (SPPO): Megatron-LM on A100s, without recomputation. */
 static enum status saved_layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
                                      struct diag *diag)
 {

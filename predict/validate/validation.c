@@ -127,7 +127,8 @@ static enum status load_run_setup(const struct validation *v, const struct exter
     return status;
 }
 
-/* Predicts the run in the column `against`, and divides the rate of the row's own run by its rate. */
+/* Predicts the run that the column `against` describes. Stores its verdict in answer->next_verdict, and in
+ * answer->speedup the rate of the row's own run, divided by the rate of that run. */
 static enum status find_speedup(const struct validation *v, const struct external_run *row,
                                 struct run_answer *answer, struct diag *diag)
 {
@@ -151,8 +152,8 @@ static bool searches_by_doubling(const struct external_run *row)
            external_group_value(row, VALIDATION_LENGTHS, &size) == NULL;
 }
 
-/* Finds the longest layout of the row's group that fits, with its verdict, and the verdict of the shortest one that
- * does not fit. */
+/* Predicts the memory of all layouts of the row's group. Stores the length, the verdict and the memory of the longest
+ * layout that fits, and in answer->next_verdict the verdict on the shortest one that does not fit. */
 static enum status search_layouts(const struct validation *v, const struct external_run *row,
                                   struct run_answer *answer, struct diag *diag)
 {
@@ -251,7 +252,7 @@ static bool needs_prediction_of_its_own(enum measurement_metric metric)
 /* Returns whether one prediction serves both rows. */
 static bool same_prediction(const struct external_run *a, const struct external_run *b)
 {
-    /* metrics that need more share an answer only with rows of the same metric */
+    /* a metric that needs a prediction of its own shares it only with rows of the same metric */
     const bool of_step =
         !needs_prediction_of_its_own(a->metric) && !needs_prediction_of_its_own(b->metric);
     return strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0 &&
@@ -304,8 +305,8 @@ static void judge_value(struct validation *v, size_t i, double predicted)
         out->remark = row->cells[EXTERNAL_COUNTS];
 }
 
-/* Judges an MFU. If the source counts recomputed flops but the run recomputes nothing, a note gives the error with
- * either factor. */
+/* Judges an MFU. If the source counts recomputed flops but the run recomputes nothing, the MFU counts three forwards
+ * (factor 3), and a note gives the MFU and its error with four forwards (factor 4), too. */
 static void judge_mfu(struct validation *v, size_t i, const struct run_answer *answer)
 {
     struct validated *out = &v->row[i];
