@@ -28,7 +28,7 @@ struct child_run {
     struct pruned pruned;
     struct fold fold;
     struct child_shared *shared_memory;
-    size_t shared_bytes; /* bytes shared */
+    size_t shared_bytes; /* the size of shared_memory, with the arrays after it */
 };
 
 /* Simulates the list `ir` once and fills *run. uniform: the array of uniform_mark_guards() (sim/uniform/uniform.h).

@@ -7,8 +7,8 @@
 
 enum { LINK_NAME_SIZE = 96 };
 
-/* Returns on the heap the bytes that crossed each link. Every channel of a class carried the same as the simulated
- * one. */
+/* Returns on the heap the bytes that crossed each link. A channel that was not simulated carried as many bytes as the
+ * simulated channel of its class. */
 static double *sum_link_bytes(const struct child_run *run)
 {
     const struct traffic *traffic = &run->traffic;
@@ -25,7 +25,7 @@ static double *sum_link_bytes(const struct child_run *run)
     return bytes;
 }
 
-/* True if link a comes before link b, if both are equally busy: by owner, then by part, then by name. */
+/* Orders links that are equally busy: true if link a comes before link b, by owner, then by part, then by name. */
 static bool is_named_before(const struct platform *platform, uint32_t a, uint32_t b)
 {
     const struct platform_link *x = &platform->link[a], *y = &platform->link[b];

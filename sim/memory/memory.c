@@ -1,5 +1,5 @@
-/* Finds the peaks of live bytes, of each class of ranks and of the host memory of nodes, and lists the changes of one
- * rank. memory_changes.h makes the changes that are read here. */
+/* sim/memory/memory.c: finds the peaks of live bytes, of each class of ranks and of the host memory of nodes, and lists
+ * the changes of one rank. memory_changes.h makes the changes that are read here. */
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_changes.h"
 #include "sim/memory/memory_gaps.h"

@@ -22,14 +22,15 @@ static uint32_t *first_writers(const struct ir *ir, const struct role *role)
     return writer;
 }
 
-/* Fills the rows by a counting sort over first writers, since buffers stand in the order of their first uses. */
+/* Sorts the buffers by their first writers with a counting sort: first writers are row numbers of the role. */
 void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
     const struct buffer_table *b = &ir->buffer;
     uint32_t *writer = first_writers(ir, r);
-    /* counts buffers by their first writer, for a counting sort: those of writer w at [w + 2], and those that are live
-     * from the start at [1] */
+    /* First next[w + 2] counts the buffers whose first writer is w, and next[1] those that are live from the start.
+     * Once these are summed up, next[w + 1] is the row for the next buffer of writer w, and next[0] that for the next
+     * buffer that is live from the start. */
     uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next);
     *l = (struct live_buffers){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
     for (uint32_t i = 0; i < b->count; i++) {
@@ -151,7 +152,7 @@ void memory_changes_sort(struct memory_changes *c, const struct sim_result *resu
     free(run);
 }
 
-/* ---- of a class ---- */
+/* ---- the changes of a class of ranks ---- */
 
 /* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last; of
  * several that end within same_s seconds, the last in the list. A buffer without a free set stays live until the step

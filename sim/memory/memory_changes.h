@@ -30,13 +30,14 @@ enum memory_change_kind {
  * in its row of live_buffers. */
 struct memory_change {
     double time_s;
-    /* the op that starts when the buffer starts, or the op whose end ends the buffer; IR_NONE: the buffer is live from
-     * the start of the step */
+    /* STARTS: the op that starts when the buffer starts; IR_NONE: the buffer is live from the start of the step. ENDS:
+     * the op at whose end the buffer ends */
     uint32_t op;
     uint32_t row : 30, kind : 2; /* row: of live_buffers; kind: enum memory_change_kind */
 };
 
-/* Returns the bytes by which a change changes the live bytes. */
+/* Returns the bytes that a change adds to the live bytes: below 0 if its buffer ends, 0 if it starts and ends at
+ * once. */
 static inline int64_t memory_change_bytes(const struct memory_change *change,
                                           const struct live_buffers *live_buffers)
 {
