@@ -11,8 +11,9 @@ const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
 #undef ATTENTION
 };
 
-/* Runs the operator `whole` on each sequence of the micro-batch; or, if there are subsequences, the operator `pieces`,
- * since subsequences also attend to the ones before them. */
+/* Runs an operator on each sequence of the micro-batch: `pieces` if sequences are cut into subsequences, which also
+ * attend to the earlier subsequences; else `whole`. The operator reads the sequence's rows of `from` and writes those
+ * of `to`. */
 static void run_on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
                              attention_operator *pieces, struct view from, struct view to)
 {

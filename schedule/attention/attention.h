@@ -1,4 +1,4 @@
-/* schedule/attention/attention.h: the attention choices, one file each.
+/* schedule/attention/attention.h: the functions of the attention choices.
  *
  * The folder schedule/attention/ emits the attention operator of a layer, one file for each way to share a sequence
  * among ranks. */
@@ -23,10 +23,12 @@ struct attention_emitter {
 };
 extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
 
-/* Run the operator of the schedule's choice on all sequences of the micro-batch. */
+/* Run the attention operator of the schedule's choice on all sequences of the micro-batch. qkv and dqkv have the
+ * columns of the projection. */
 void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* Project all rows, and run the operator of the schedule's choice on the result. */
+/* projected_forward() projects all rows of x to qkv and then runs operator_forward(). projected_backward() is its
+ * backward; it writes dx and emits the gradients of the projection's weights. */
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 
@@ -39,23 +41,27 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
 struct kv_widths {
     int64_t k_width, v_width;
 };
-/* Returns the caches of keys and values in a row of e->prefix, which the first call makes, and sets *width. */
+/* Returns row `row` of e->prefix, which holds the caches of keys and values of one sequence in one layer. The first
+ * call for a row makes the caches. Sets *width. */
 struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width);
-/* Emit attention over subsequences. The queries of a subsequence attend to the keys of that and of all earlier ones. */
+/* Emit attention over subsequences. The queries of a subsequence attend to its own keys and to those of all earlier
+ * subsequences. */
 attention_operator prefix_forward, prefix_backward;
-/* Emit 2D attention: rings of context ranks, in which each position is a head group of one rank or more. */
+/* Emit 2D attention: head ranks exchange tokens for heads, and ranks that have the same heads form a ring of context
+ * ranks. */
 attention_operator two_d_forward, two_d_backward;
-/* Emit FPDT, which computes attention chunk by chunk of the sequence. The operator functions leave out the
- * projection. */
+/* Emit FPDT, which computes attention chunk by chunk of the sequence. fpdt_forward() and fpdt_backward() also project
+ * each chunk; the operator functions do not. */
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 attention_operator fpdt_operator_forward, fpdt_operator_backward;
 
-/* Emits only the fetches of one chunk from the host, for a forward tile and for a backward tile, each between two
- * synchronisations of the host. */
+/* Emits only copies from the host: those of the keys and values that a forward tile reads, and those of the tensors
+ * that a backward tile reads. A wait of the host comes before and after each of the two. */
 void fpdt_emit_only_fetches(struct emit *e);
 
-/* Emits only the exchanges of the attention operator, each call between two synchronisations of the host. */
+/* Emits only the all-to-alls of the attention operator: first that of q, k and v, then that of the output, then their
+ * backward. A wait of the host comes before and after each step. */
 void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
                         buffer_id dqkv);
 

@@ -36,9 +36,9 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
 
 /* ---- layouts ---- */
 
-/* Emits `count` copies of x[rows, cols], each of the copy before it, and returns the last one (x itself if count is 0).
- * If `to` is not empty, the last copy writes it. The copies cost the time of an implementation's layout passes; the
- * order of the elements stays the same. */
+/* Emits a chain of `count` copies that begins with x[rows, cols], and returns the last copy, or x itself if count is 0.
+ * If `to` is not empty, the last copy is written to it. The copies cost the time of an implementation's layout passes;
+ * the order of the elements stays the same. */
 static struct view add_layout_copies(struct emit *e, struct view x, int count, const char *stem,
                                      enum category category, int64_t rows, int64_t cols,
                                      struct view to)
@@ -69,9 +69,9 @@ struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t par
 
 /* ---- all-to-alls ---- */
 
-/* Emits the all-to-all of x[head_ranks, rank_tokens, width] over the head group, and then `after` copies of what is
- * received. Returns the last of these tensors, which has the name `stem` and the category, or is `to` if that is not
- * empty. */
+/* Emits the all-to-all of x[head_ranks, rank_tokens, width] over the head group, and then a chain of `after` copies of
+ * what is received. Returns the end of the chain: it lies in `to`, or, if `to` is empty, in a new tensor with this stem
+ * and category. sync: the next compute op waits for the all-to-all. */
 static struct view all_to_all(struct emit *e, const struct head_exchange *z, struct view x,
                               const char *stem, enum category category, int64_t width, bool sync,
                               int after, struct view to)
@@ -92,8 +92,6 @@ static struct view all_to_all(struct emit *e, const struct head_exchange *z, str
     return add_layout_copies(e, recv, after, stem, category, z->group_tokens, width, to);
 }
 
-/* Emits the all-to-all from tokens to heads: packed[head_ranks, rank_tokens, width] becomes [group_tokens, width].
- * Returns the result. */
 struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to)
@@ -102,8 +100,6 @@ struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct 
     return all_to_all(e, z, packed, stem, category, width, sync, after, to);
 }
 
-/* Emits the all-to-all from heads back to tokens: x[group_tokens, width] becomes [head_ranks, rank_tokens, width],
- * which the caller has to unpack. With one head rank it returns x. */
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync)
 {
@@ -166,7 +162,8 @@ struct view gather_rows(struct emit *e, struct view x, const char *stem)
     return y;
 }
 
-/* Writes to y this rank's rows of the sum over the head group of x, of which the rank has the part of its heads. */
+/* Emits the reduce-scatter over the head group: y gets this rank's rows of the sum of all ranks' x. Emits nothing with
+ * one head rank. */
 static void scatter_rows(struct emit *e, struct view x, struct view y)
 {
     const struct work work = {.kind = WORK_REDUCE_SCATTER,
@@ -178,7 +175,9 @@ static void scatter_rows(struct emit *e, struct view x, struct view y)
         e->awaited_by_next_compute = op;
 }
 
-/* Gathers the latents and shared columns of all tokens, into *saved, and makes k and v of this rank's heads. */
+/* Gathers the latents, parts->k, and the shared columns, parts->v, of all tokens of the head group. Then replaces
+ * parts->k and parts->v by the keys and values of this rank's heads, made from what was gathered; they are written to
+ * `to` or, where that is empty, to new tensors. saved->latents becomes the gathered latents. */
 static void exchange_latents(struct emit *e, uint32_t layer, const struct head_exchange *z,
                              struct qkv *parts, struct qkv to, struct attention_saved *saved)
 {
@@ -193,7 +192,8 @@ static void exchange_latents(struct emit *e, uint32_t layer, const struct head_e
     latent_expand(e, layer, saved->latents, shared, parts->k, parts->v);
 }
 
-/* Writes the parts of the latents and of the shared columns of dqkv: sums over the heads of all ranks. */
+/* Writes the gradients of this rank's own latents and shared columns to their parts of dqkv. Each is summed over the
+ * heads of all head ranks. */
 static void exchange_latents_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                                       const struct qkv *grads, struct view dqkv,
                                       const struct attention_saved *saved)
@@ -212,18 +212,18 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
     scatter_rows(e, d_shared, to.v);
 }
 
-/* Returns `rows` rows of `all`, the keys or the values of all sequences, with `width` columns: those of the sequence to
- * which the rows of `q` belong. */
+/* Returns the keys or the values, of `width` columns, of the sequence whose queries are q. `all` holds those of all
+ * sequences; rows: the number of tokens of a sequence. */
 static struct view rows_beside(struct view q, int64_t q_width, struct view all, int64_t width,
                                int64_t rows)
 {
     return view_rows(all.buffer, (int64_t)q.begin / q_width, rows, width);
 }
 
-/* Splits qkv[rank_tokens, projection_width] into q, k and v; if each of these is a product of its own, qkv is q, and
- * nothing is split. Applies the norms and the rotation that come before the exchange, and packs each as [head_ranks,
- * rank_tokens, columns of a head rank]. With one head rank nothing is packed, and results are written to those views of
- * `to` that are not empty. */
+/* Splits qkv[rank_tokens, projection_width] into q, k and v. If the layer has computed them by a product each
+ * (project_is_apart()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the rotation
+ * that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank]. With one
+ * head rank nothing is packed, and results are written to those views of `to` that are not empty. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {
@@ -333,7 +333,8 @@ struct view exchange_out_backward(struct emit *e, const struct head_exchange *z,
 }
 
 /* Returns the gradient of q, k or v in this rank's rows, [rank_tokens, head_ranks * width], from what was received.
- * With `reduce`, heads of keys and values had been copied, and the gradients of the copies are summed. */
+ * With `reduce`, whose part is k or v, heads had been copied before they were sent, and the gradients of the copies of
+ * a head are summed. */
 static struct view unpack_gradient(struct emit *e, const struct head_exchange *z, struct view recv,
                                    int64_t width, bool reduce)
 {

@@ -16,7 +16,8 @@ struct head_exchange {
     /* tokens of a sequence on a rank (n above), and on its head group (s above) */
     int64_t rank_tokens, group_tokens, head_dim;
     int64_t head_ranks; /* number of ranks in the head group, P */
-    /* heads of the model; core_kv_heads: key and value heads that take part in the core */
+    /* numbers of heads of the model; core_kv_heads: those of key and value heads that take part in the core, copies
+     * included */
     int64_t heads, kv_heads, core_kv_heads;
     int64_t q_width, kv_width; /* columns of q, and of k as sent, on all ranks together */
     /* columns of v as sent, and of the core's output, on all ranks together; in most models those of k and of q */
@@ -57,25 +58,28 @@ void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exc
 
 /* ---- the steps of the functions above ---- */
 
-/* Copies x[rows, parts width] into a send buffer as [parts, rows, width]. */
+/* Copies x[rows, parts * width] into a new send buffer as [parts, rows, width], and returns that. */
 struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
-/* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer. sync: the next
+/* Emits the all-to-all from tokens to heads: packed[P, n, width] becomes [s, width], all tokens with this rank's heads.
+ * The result is written to `to`, or, if `to` is empty, to a new buffer with this stem and category. sync: the next
  * compute op waits for the exchange. */
 struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to);
-/* Emits the all-to-all of x[s, width] that gathers heads, and returns [P, n, width]; an op UNPACK makes it [n, P,
- * width]. */
+/* Emits the all-to-all from heads to tokens: x[s, width] becomes [P, n, width], which the caller has to unpack to [n,
+ * P, width]. With P = 1 it returns x. sync: as above. */
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync);
 
-/* Returns the parts of qkv that hold q, k and v of a sequence of latent attention, which lie one after another. If
+/* Returns the parts of qkv that hold q, k and v of one sequence of latent attention; they lie one after another. If
  * ranks exchange latents, `k` is the latents, and `v` the key columns that heads share. */
 struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z, struct view qkv);
-/* Returns x of all head ranks, in their order. */
+/* Emits the all-gather of x over the head group, and returns the result, in the order of the ranks; returns x itself
+ * with P = 1. The next compute op waits for it if the profile's switch forward_exchange_blocks is set. */
 struct view gather_rows(struct emit *e, struct view x, const char *stem);
 
-/* Emits a wait of the host, before and after the core in the forward, if the profile has it (core_sync_host). */
+/* Emits a wait of the host for the stream of computation if the profile's switch host_waits_around_core is set. The
+ * forward calls it before and after the core. */
 void core_sync_host(struct emit *e);
 
 #endif

@@ -1,6 +1,7 @@
-/* A schedule of only the all-to-alls of the attention operator, as the papers time them. In the forward and in the
- * backward, the three of q, k and v stand between two synchronisations of the host, and so does that of the output.
- * Fills write what the core would have written. */
+/* A schedule of only the all-to-alls of the attention operator, to time them by themselves
+ * (schedule/step/attention_operator.c). In the forward and in the backward, the three of q, k and v stand between two
+ * waits of the host, and so does that of the output. Fills write what the core would have written. With one head rank
+ * there is no all-to-all of the output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
@@ -11,7 +12,7 @@ static void sync_host(struct emit *e)
     e->tags.region = REGION_ATTENTION;
 }
 
-/* Makes a new tensor by a fill, which replaces the op that makes it in a whole schedule. */
+/* Makes a new tensor and fills it with zeros. The fill replaces the op that makes the tensor in a whole schedule. */
 static struct view fill_new_tensor(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     e->tags.region = REGION_NONE;

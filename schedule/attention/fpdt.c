@@ -1,4 +1,4 @@
-/* Chunks of a sequence, their tiles, and their copies to the host and back. */
+/* Sizes and positions of FPDT's chunks, the work of their tiles, sums of gradients, and waits of the host. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/latent.h"

@@ -1,16 +1,18 @@
-/* schedule/attention/fpdt.h: attention chunk by chunk, with the keys and values of other chunks on the host (FPDT,
- * Yao et al., arXiv 2408.16978; DeepSpeed, sequence/fpdt_layer.py).
+/* schedule/attention/fpdt.h: attention chunk by chunk, with the keys and values of other chunks on the host (FPDT, Yao
+ * et al., arXiv 2408.16978; DeepSpeed, sequence/fpdt_layer.py).
  *
- * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the all-to-all of a
- * chunk gives its tokens in order. Queries of chunk i attend to the keys of chunks 0..i, tile by tile, into running
- * sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more than two
- * fetched chunks of them. With latent attention and enum mla_exchange's LATENT, a rank stores the latents of its own
- * tokens instead; they are fetched, gathered from the head group and expanded for each tile. In the backward, the
- * gradients of chunk i's keys and values are summed over the queries of chunks i..u-1, and those of its queries over
- * the keys of chunks 0..i. The sums of the outer loop's chunk stay on the device: those of keys and values, or, with
- * queries in the outer loop, those of queries.
+ * A sequence is cut into u chunks. A rank holds a piece of each chunk (LAYOUT_RANK_ORDINAL), so that the all-to-all of
+ * a chunk gives its tokens in order. The queries of chunk i attend to the keys of chunks 0..i, tile by tile, into
+ * running sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more
+ * than two fetched chunks of them. With latent attention and enum mla_exchange's LATENT, a rank stores the latents of
+ * its own tokens instead; they are fetched, gathered from the head group and expanded for each tile.
  *
- * Letters: c tokens of a chunk on a rank, C = c P over the head group; u chunks. */
+ * In the backward, the gradients of the keys and values of chunk i are summed over the queries of chunks i..u-1, and
+ * the gradients of its queries over the keys of chunks 0..i. An outer loop goes over the chunks of keys, or over those
+ * of queries (enum chunk_order). The sums of its current chunk stay on the device; the other sums are stored on the
+ * host and fetched again.
+ *
+ * Letters: c tokens of a chunk on a rank, C = c P over the head group of P ranks; u chunks. */
 #ifndef SCHEDULE_ATTENTION_FPDT_H
 #define SCHEDULE_ATTENTION_FPDT_H
 
@@ -27,18 +29,18 @@ struct fpdt_queries {
 
 struct fpdt_keys_values {
     struct view k, v;
-    /* k is the latents of all heads and v the shared key columns (enum mla_exchange), gathered from the head group */
+    /* k holds latents and v the key columns that heads share (enum mla_exchange), of all tokens of the chunk */
     bool is_latent;
 };
 
 /* The data of a chunk that later chunks and the backward need. */
 struct fpdt_chunk {
-    /* what stays on the device; its q, k, v, o and lse are set only if nothing is offloaded */
+    /* the tensors that stay on the device; its q, k, v, o and lse are kept only if nothing is offloaded */
     struct attention_saved device_saved;
     struct view host_norm;       /* in pinned memory; empty: it is on the device */
-    struct fpdt_queries queries; /* queries and keys_values: as fpdt_store_tensor() leaves them */
+    struct fpdt_queries queries; /* views that fpdt_store_tensor() has set */
     struct fpdt_keys_values keys_values;
-    /* what the forward has already fetched for the backward; empty: nothing */
+    /* the tensors that the forward has already fetched for the backward; empty: none */
     struct fpdt_queries prefetched_queries;
     struct fpdt_keys_values prefetched_keys_values;
 };
@@ -68,32 +70,36 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
 
 /* fpdt_visible_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or
- * attention is not block-sparse, else those that block-sparse attention keeps. fpdt_visible_part() returns these keys
- * and their values, as parts of `pair`, the keys and values of chunk k. */
+ * attention is not block-sparse, else the number that block-sparse attention keeps. `pair` holds all keys and values of
+ * chunk k; fpdt_visible_part() returns the part of it that these keys are. */
 int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys_values pair,
                                           int64_t q, int64_t k);
 
-/* fpdt_chunk_sees() is true if a query of chunk q may attend to a key of chunk k <= q: chunks beyond the layer's window
- * are neither fetched nor multiplied. Chunks that only documents hide are not skipped. fpdt_first_visible_chunk()
- * returns the first chunk that q attends to. */
+/* fpdt_chunk_sees() is true if a query of chunk q may attend to a key of chunk k <= q. It is false for chunks beyond
+ * the layer's window, which are neither fetched nor multiplied, but true for chunks that only documents hide.
+ * fpdt_first_visible_chunk() returns the first chunk that q attends to. */
 bool fpdt_chunk_sees(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q);
 
 /* Returns the work of the tile of chunk q's queries by chunk k's keys. */
 struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 
-/* fpdt_copy_to_host() copies x, this rank's own rows, to a new buffer on the host. fpdt_copy_from_host() copies such a
- * buffer to a new one on the device, no earlier than the end of `after`. */
+/* fpdt_copy_to_host() copies x, this rank's own rows, to a new buffer on the host, and returns the copy.
+ * fpdt_copy_from_host() copies such a buffer to a new one on the device; the copy starts no earlier than op `after`
+ * ends. */
 struct view fpdt_copy_to_host(const struct fpdt *f, uint8_t stream, struct view x,
                               const char *stem);
 struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                                 const char *stem);
 
-/* fpdt_store_tensor() copies a tensor of chunk i that tiles read to the host, and fpdt_fetch_tensor() copies it back;
- * if chunks are not offloaded, the tensor stays on the device. With FETCH_ONE one rank does both for all ranks
- * (fpdt_host.c). *host: the chunk's view, a member of the i-th of an array of structs of `stride` bytes each; empty
- * before the first call. With fpdt_store_zeros() the host writes fp32 zeros, `cols` per token. */
+/* fpdt_store_tensor() copies x, a tensor of chunk i that tiles read, to the host and sets *host to the copy;
+ * fpdt_fetch_tensor() returns a copy of it on the device. If chunks are not offloaded, *host becomes x itself, and
+ * nothing is copied. With FETCH_ONE one rank copies for all ranks (fpdt_host.c). fpdt_store_zeros() stores fp32 zeros,
+ * `cols` per token, which the host writes.
+ *
+ * *host is empty before the first call for the chunk. It is a member of element i of an array of structs, one for each
+ * chunk, of `stride` bytes each: with FETCH_ONE the functions also read this member of other elements. */
 void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct view x,
                        const char *stem, struct view *host, size_t stride);
 void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
@@ -107,7 +113,8 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
                                                int64_t k);
 
 /* If `pair` holds latents, makes of them the keys and values of chunk k that the queries of chunk q see, and returns
- * these; the gradient of the up-projection reads the latents later. Else returns `pair`. */
+ * these. It also records the latents in the chunk's device_saved, for the gradient of the up-projection. Else it
+ * returns `pair`. */
 struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
                                             struct fpdt_keys_values pair);
 
@@ -117,9 +124,9 @@ struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, con
 struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
                             const char *stem);
 
-/* Emit waits of the host, if chunks are offloaded and the profile switch chunk_tile_sync is set. fpdt_sync_stream()
- * waits for everything issued on a stream, fpdt_sync_tile() for a tile and the copies that run during it, and
- * fpdt_sync_ranks(), which follows an all-to-all, for all ranks. */
+/* Emit waits of the host, or nothing unless chunks are offloaded and the profile's switch chunk_tile_sync is set.
+ * fpdt_sync_stream() waits for everything issued on a stream. fpdt_sync_tile() waits for a tile and the copies from the
+ * host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
@@ -134,9 +141,9 @@ struct fpdt_gradient_target {
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
                        struct fpdt_gradient_target to);
 
-/* Makes the ops of later chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that the device
- * holds the stored tensors of at most two chunks at once, and at most two of the buffers into which one rank gathers
- * for all. */
+/* Adds waits for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored tensors of at
+ * most two chunks at once. Where one rank gathers the data of all ranks to store it, at most two of the buffers into
+ * which it gathers are in use. */
 void pass_bound_stored_chunks(struct emit *e, struct op_list *list);
 
 #endif

@@ -1,8 +1,10 @@
-/* FPDT backward with keys in the outer loop. The gradients of a chunk's keys and values are summed on the device over
+/* FPDT's backward with keys in the outer loop. The gradients of a chunk's keys and values are summed on the device over
  * the chunks of queries that attend to them. For each of these query chunks a set of tensors is fetched: queries,
- * outputs, statistics, output gradients, and the gradients of the queries so far, which are then stored again. The
- * gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer
- * loop. */
+ * outputs, log-sum-exps, output gradients, and the sum of the queries' gradients so far, which is then stored again.
+ * The gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer loop.
+ *
+ * If chunks are offloaded and the profile's switch chunk_refetches_queries is set, as in DeepSpeed's code, the set is
+ * fetched again for every tile, and zeros are stored for all sums first (`reload` below). */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
 #include "schedule/attention/latent.h"
@@ -10,12 +12,12 @@
 
 #include <stddef.h>
 
-/* ---- keys outside ---- */
+/* ---- keys in the outer loop ---- */
 
 /* Returns the tensors of query chunk q that the next tile reads: q, o, lse, d_o and the sum dq so far. Those on the
- * host are fetched; d_o comes from the all-to-all for the chunk's first tile, and is stored if another tile reads
- * it. k: the current chunk of keys. again: the current tile is also of chunk q and still adds to dq, so dq is not
- * fetched. */
+ * host are fetched. For the chunk's first tile d_o comes from the all-to-all; it is stored if another tile will read
+ * it. again: the current tile, by the keys of chunk k, is also of chunk q and will still add to dq, so dq is not
+ * fetched here. */
 static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t q, int64_t k,
                                                bool again)
 {
@@ -39,9 +41,9 @@ static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t
     return set;
 }
 
-/* Stores the gradient of query chunk q on the host after its tile, for the chunk's next tile. The gradient stays on the
- * device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it; with the switch
- * chunk_refetches_queries it is stored after that tile, too. */
+/* Stores the sum of the gradients of query chunk q on the host after its tile, for the chunk's next tile. The sum stays
+ * on the device if `stays` is set or if nothing is offloaded. It stays there after the diagonal tile, too, which
+ * completes it, unless the switch chunk_refetches_queries is set. */
 static void store_query_gradient(struct fpdt_gradients *g, int64_t q, int64_t k,
                                  const struct query_tensors *set, bool stays)
 {
@@ -71,9 +73,9 @@ static void zero_query_gradients(struct fpdt_gradients *g, struct query_tensors 
     fpdt_sync_stream(f, f->e->stream.host);
 }
 
-/* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set holds the tensors of query
- * chunk k on entry, and of query chunk k + 1 on return. next: the keys and values of chunk k + 1, if the
- * implementation fetches them early. */
+/* Emits the tiles of key chunk k, whose keys and values are `pair`, and returns the gradients of chunk k's q, k and v.
+ * *set holds the tensors of query chunk k on entry, and of query chunk k + 1 on return. *next becomes the keys and
+ * values of chunk k + 1, except with `reload`: then the caller fetches them later. */
 static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
                                      const struct fpdt_keys_values *pair, struct query_tensors *set,
                                      struct fpdt_keys_values *next)

@@ -1,13 +1,14 @@
-/* FPDT's backward with queries in the outer loop. The queries of a chunk are fetched once. For each key chunk, keys,
- * values and the fp32 sums of their gradients are fetched, and the sums are stored again; they are complete after the
- * last queries. With few key and value heads this moves far fewer bytes than keys in the outer loop. The gradient of
- * a query chunk is complete before that of its keys, and is kept on the host until then. */
+/* FPDT's backward with queries in the outer loop. The queries of a chunk are fetched once. For each of its tiles the
+ * keys and values of a key chunk are fetched with the fp32 sums of their gradients, and the sums are stored again. The
+ * sums of a key chunk are complete after the last queries that attend to it. With few key and value heads this moves
+ * far fewer bytes than keys in the outer loop. The gradient of a chunk's queries is complete before that of its keys,
+ * and is kept on the host until then. */
 #include "schedule/attention/fpdt_gradients.h"
 
 #include <stddef.h>
 
 struct stored_key_gradients {
-    struct view dk, dv, dq; /* as fpdt_store_tensor() leaves them; empty: not stored yet */
+    struct view dk, dv, dq; /* views that fpdt_store_tensor() has set; empty: not stored yet */
 };
 
 struct key_tensors {
@@ -27,7 +28,8 @@ static struct key_tensors key_tensors_of(const struct fpdt *f,
     return keys;
 }
 
-/* Stores the sums of gradients on the host after a tile, from where the tiles of later queries fetch them. */
+/* Stores the sums of the gradients of chunk k's keys and values on the host after a tile. The tiles of later queries
+ * fetch them. */
 static void store_key_gradients(const struct fpdt *f, struct stored_key_gradients *state, int64_t k,
                                 const struct key_tensors *keys)
 {
@@ -35,9 +37,9 @@ static void store_key_gradients(const struct fpdt *f, struct stored_key_gradient
     fpdt_store_tensor(f, f->store_stream, k, keys->dv, "dv_host", &state->dv, sizeof *state);
 }
 
-/* Passes on the gradients of chunk k's keys and values, which are complete once the last queries that attend to them
- * are done. dq: the gradient of chunk k's own queries, if those are the last ones; else empty, and the stored gradient
- * is used. */
+/* Passes the gradients of chunk k's q, k and v to fpdt_finish_chunk(), once the last queries that attend to the chunk's
+ * keys are done. dq: the gradient of chunk k's queries if these are the last ones; empty: it is on the host and is
+ * fetched. */
 static void finish_keys(const struct fpdt *f, const struct stored_key_gradients *state,
                         const struct key_tensors *keys, int64_t k, struct view dq,
                         struct fpdt_gradient_target to)
@@ -47,8 +49,8 @@ static void finish_keys(const struct fpdt *f, const struct stored_key_gradients 
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fpdt_fetch_norm(f, k, to), to);
 }
 
-/* Emits the tiles of query chunk q. *keys holds the first key chunk that q attends to on entry, and the first that q
- * + 1 attends to on return. */
+/* Emits the tiles of query chunk q. *keys holds, on entry, the first key chunk that q attends to, and on return the
+ * first one that chunk q + 1 attends to. *set holds the tensors of chunk q; *next becomes those of chunk q + 1. */
 static void emit_tiles_of_queries(struct fpdt_gradients *g, struct stored_key_gradients *state,
                                   int64_t q, struct query_tensors *set, struct query_tensors *next,
                                   struct key_tensors *keys, struct fpdt_gradient_target to)

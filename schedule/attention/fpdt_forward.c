@@ -1,5 +1,5 @@
-/* FPDT forward. For each chunk it emits the projection, the all-to-alls, the tiles against all chunks so far (keys
- * and values are fetched one tile ahead), and the all-to-all of the output. */
+/* FPDT's forward. For each chunk it emits the projection, the all-to-alls, the tiles by the keys of all chunks so far,
+ * whose keys and values are fetched one tile ahead, and the all-to-all of the output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/attention/latent.h"
@@ -28,9 +28,9 @@ static struct fpdt_keys_values keys_values_on_device(const struct fpdt *f, int64
                                      false};
 }
 
-/* Emits the tile of chunk i's queries by chunk j's keys, and returns the sum of the tiles so far: `sum` after the tile
- * is merged into it, or, if j is `first`, a new sum in fp32. That sum is o itself if chunk i has only this tile, or if
- * the compute dtype is fp32. */
+/* Emits the tile of chunk i's queries by chunk j's keys, merges it into `sum`, and returns `sum`. If j is `first`, the
+ * chunk of the first tile, it returns a new sum in fp32 instead. That sum is o itself if chunk i has only this tile, or
+ * if the compute dtype is fp32. */
 static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
                              const struct qkv *in, struct view sum, struct view o)
 {
@@ -57,8 +57,9 @@ static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t
     return sum;
 }
 
-/* Emits the tiles of chunk i. *ahead: on entry the keys and values that were fetched early for the first of these
- * tiles, on return those for the first tile of the next chunk; empty if the tile finds its keys on the device. */
+/* Emits the tiles of chunk i. *ahead holds keys and values that were fetched early: on entry those for the first of
+ * these tiles, on return those for the first tile of the next chunk. It is empty if the keys of that tile are on the
+ * device. */
 static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
                        struct fpdt_keys_values *ahead)
 {
@@ -93,8 +94,8 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         emit_cast(e, sum, o);
 }
 
-/* Emits the forward of chunk i. x: the normed input of all chunks, or, if there is no projection, qkv.
- * ahead: as in emit_tiles(). */
+/* Emits the forward of chunk i, and writes its output to `out`. x: the normed input of all chunks if `projects`, else
+ * qkv. ahead: as in emit_tiles(). */
 static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool projects,
                           struct view out, struct fpdt_keys_values *ahead)
 {
@@ -134,7 +135,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
                       &chunk->queries.lse, sizeof *chunk);
 }
 
-/* Copies the list of the chunks' outputs into one tensor. */
+/* Copies the chunks' outputs, part[chunk_count], into one tensor. */
 static void concatenate_outputs(const struct fpdt *f, const struct view *part, buffer_id out)
 {
     struct emit *e = f->e;
@@ -152,7 +153,7 @@ static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, b
     struct fpdt f = fpdt_of_sequence(e, layer, sequence);
     struct fpdt_keys_values ahead = {0};
     struct view *part = arena_array(&e->arena, (size_t)f.chunk_count, sizeof *part);
-    /* the chunks of the micro-batch before: their places on the host are not those of this one */
+    /* e->layer_saved still has the chunks of the previous micro-batch, whose buffers on the host are not used again */
     memset(f.chunk, 0, (size_t)f.chunk_count * sizeof *f.chunk);
     for (int64_t i = 0; i < f.chunk_count; i++) {
         struct head_exchange z = fpdt_chunk_exchange(&f, i);

@@ -1,4 +1,5 @@
-/* schedule/attention/fpdt_gradients.h: what the two orders of FPDT's backward share. */
+/* schedule/attention/fpdt_gradients.h: functions and state that the two orders of FPDT's backward share
+ * (schedule/attention/fpdt_backward.c, fpdt_by_query.c). */
 #ifndef SCHEDULE_ATTENTION_FPDT_GRADIENTS_H
 #define SCHEDULE_ATTENTION_FPDT_GRADIENTS_H
 
@@ -22,7 +23,7 @@ struct fpdt_gradients {
     struct stored_query_gradients *stored; /* [chunks] */
 };
 
-/* Returns the gradient of chunk q's output, scattered over the heads. */
+/* Returns the gradient of chunk q's output, made from g->d_out by the all-to-all from tokens to heads. */
 struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q);
 /* fpdt_keys_values_of() returns the keys and values of chunk k that the queries of chunk q attend to, and
  * fpdt_queries_of() returns the queries of chunk q, all on the device. Those that the forward has left on the host are
@@ -31,11 +32,12 @@ struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int
                                             op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 
-/* Fetches the normed input of chunk i, which the gradient of the projection reads. Returns an empty view if the input
- * is on the device, or if there is no projection. */
+/* Fetches the normed input of chunk i, which the gradient of the projection's weight reads. Returns an empty view if
+ * the input is on the device, or if there is no projection. */
 struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to);
 
-/* Emits the backward of one tile and returns its dq, dk, dv in the compute dtype. */
+/* Emits the backward of the tile of chunk q's queries by chunk k's keys, and returns its dq, dk and dv in the compute
+ * dtype. pair: all keys and values of chunk k. */
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
                               const struct query_tensors *set, const struct fpdt_keys_values *pair);
 

@@ -1,18 +1,18 @@
 /* Emits the copies of chunks to the host and back.
  *
- * Either every rank copies its own data, or one rank copies for all (FPDT, section 4: one GPU fetches and scatters
- * over NVLink). In the second form the parts of chunk i of all ranks are gathered on rank i mod P, which copies them
- * to its host memory, and fetches and scatters them when a tile reads them. Copies are then P times as large and
- * follow one another over one rank's PCIe lanes; since ranks take turns, each still holds the same number of bytes on
- * its host. P consecutive chunks share one buffer of the schedule, in which each rank holds the chunk that it
- * stores. */
+ * Either every rank copies its own data, or one rank copies for all (FPDT, section 4: one GPU fetches and scatters over
+ * NVLink). In the second form the parts of chunk i of all P ranks are gathered on rank i mod P. That rank copies them
+ * to its host memory; when a tile reads them, it copies them back and scatters them. Copies are then P times as large,
+ * and each takes only one rank's PCIe lanes; since ranks take turns, each still holds the same number of bytes on its
+ * host. P consecutive chunks share one buffer of the schedule, in which each rank holds the chunk that it stores. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"
 
-/* Emits one op of the way to the host or back: a copy, a gather or a scatter. Only ranks that pass the guard run it. */
+/* Emits one op of a chunk's way to the host or back: a copy, a fill, a gather or a scatter. Only ranks that pass the
+ * guard run it. */
 static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
                          struct work work, struct view from, struct view to)
 {
@@ -173,7 +173,7 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
                                      false};
 }
 
-/* Makes each gather of data for the host wait until the data of the gather two before it is on the host, so that two
+/* Makes each gather of data for the host wait until what was gathered two gathers earlier is on the host, so that two
  * gather buffers are enough. */
 static void delay_gathers(struct emit *e, const struct op_list *list)
 {
@@ -200,8 +200,8 @@ static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
 }
 
-/* Makes the ops of a chunk from its first copy on wait for all copies of the chunk two before it. Where chunks fetch
- * keys and values, the fetches imply most of these waits; where there are two chunks, no fetch does. */
+/* Makes the first compute op after a chunk's first copy to the host wait for all copies of the chunk two before it. The
+ * fetches of keys and values usually imply this wait already; they do not if a sequence has only two chunks. */
 static void delay_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;

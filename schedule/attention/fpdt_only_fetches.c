@@ -37,11 +37,12 @@ void fpdt_emit_only_fetches(struct emit *e)
         e->tags.region = REGION_NONE;
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
-        /* Only chunk 0 is stored. With this stride the views of all other chunks are its own, which is empty so far. */
+        /* Only chunk 0 is stored, so there is one view and no array. With stride 0, fpdt_store_tensor() finds this
+         * view, which is still empty, in place of those of other chunks. */
         const size_t stride = 0;
         fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], stride);
-        /* A later chunk sees only a part of the keys and values, and only this is fetched, unless one rank fetches for
-         * all. */
+        /* With block-sparse attention the queries of a later chunk see only a part of the keys and values. Only this
+         * part is fetched, unless one rank fetches for all. */
         if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches(e->choices))
             host[i] =
                 view_part(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
@@ -52,7 +53,7 @@ void fpdt_emit_only_fetches(struct emit *e)
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
                 fpdt_fetch_tensor(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
-        /* a rank that fetches for all scatters what it copied, on the fetch stream, which ends last */
+        /* If one rank fetches for all, it then scatters what it copied, on the fetch stream, which ends last. */
         wait_on_host_for(e, fpdt_one_rank_fetches(e->choices) ? e->stream.fetch : f.load_stream);
     }
 }

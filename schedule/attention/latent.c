@@ -4,10 +4,11 @@
 #include "schedule/config/derived.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* The numbers of rows of latents: of all tensor ranks together, and of this rank. */
+/* Rows of latents: their number on all tensor ranks together, and on this rank. */
 struct latent_rows {
     int64_t all_rows, own_rows;
-    struct view positions; /* of the only sequence; empty: of each sequence of the unit */
+    /* positions of the rows if they are of one sequence; empty: each sequence has those of emit_positions() */
+    struct view positions;
 };
 
 static struct latent_rows latent_rows_of(const struct emit *e, int64_t all, struct view positions)
@@ -15,9 +16,9 @@ static struct latent_rows latent_rows_of(const struct emit *e, int64_t all, stru
     return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
 }
 
-/* Columns per token. plain: the columns of one head that are not rotated. q, k, v: all heads. up: the tensor from which
- * k and v are made, which is kv_b's result, or a latent if head ranks send latents. latent, rotated: the two parts of
- * kv_a's result. all: everything that attention reads. */
+/* Columns of each tensor, which has a row for each token. plain: those of one head that are not rotated. q, k, v: those
+ * of all heads. up: those of the tensor from which k and v are made, which is kv_b's result, or the latent if head
+ * ranks send latents. latent, rotated: the two parts of kv_a's result. all: those of qkv. */
 struct latent_widths {
     int64_t plain, q, k, v, up, latent, rotated, all;
 };
@@ -153,8 +154,9 @@ static void product_backward(struct emit *e, uint32_t layer, enum weight weight,
     emit_weight_grad(e, layer, weight, dy, x, to, from, rows);
 }
 
-/* Emits the gradient of the weight of a wide product, whose input was gathered, and returns the gradient of `own`, this
- * rank's rows of the input: dx, or, if dx is empty, a new tensor. */
+/* Emits the backward of a wide product, of `to` columns, whose input of `from` columns was gathered from the tensor
+ * ranks: the gradient of the weight, and that of `own`, this rank's rows of the input, which is reduce-scattered.
+ * Writes the latter to dx, or to a new tensor if dx is empty, and returns it. gathered: the input, if it was kept. */
 static struct view wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
                                          struct view dy, struct view own, struct view gathered,
                                          struct view dx, const struct latent_rows *rows, int64_t to,
@@ -231,8 +233,8 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
 
 /* ---- keys and values ---- */
 
-/* Returns kv_b's result for all rows, or, if head ranks send latents, the normed latents that kv_b would multiply. Sets
- * *own (this rank's rows) and *shared (all rows) to the key columns that heads share, before their rotation. */
+/* Returns kv_b's result for all rows, or, if head ranks send latents, the normed latents of all rows. Sets *own (this
+ * rank's rows) and *shared (all rows) to the key columns that heads share, before their rotation. */
 static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
                              const struct latent_rows *rows, const struct latent_widths *w,
                              struct latent_saved *s, struct view *own, struct view *shared)
@@ -255,8 +257,7 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
     return up;
 }
 
-/* Returns the gradient of the normed latents of this rank's rows. d_up: the gradient of kv_b's result; if head ranks
- * send latents, that of the latents of all rows. */
+/* Returns the gradient of the normed latents of this rank's rows. d_up: the gradient of what emit_keys() returned. */
 static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
                                       const struct latent_rows *rows, const struct latent_widths *w,
                                       const struct latent_saved *s)
@@ -271,8 +272,8 @@ static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct vie
     return d;
 }
 
-/* Writes the gradient of x to dx, and emits the gradients of the weights that make the latent, the common vector of
- * keys and values, and widen it. d_up: as in keys_wide_backward(); d_shared: the gradient of the keys' rotated part. */
+/* Writes to dx the gradient of x through keys and values, and emits the gradients of kv_a, of the latent's norm and of
+ * kv_b. d_up: the gradient of what emit_keys() returned; d_shared: that of *shared. */
 static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, struct view d_shared,
                           struct view x, struct view dx, const struct latent_rows *rows,
                           const struct latent_widths *w, const struct latent_saved *s)
@@ -297,8 +298,8 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* ---- queries, keys and values together ---- */
 
-/* Records that the buffers from number `first` on, except the narrow results, are dropped and computed again for the
- * backward (Megatron-LM's module mla_up_proj). */
+/* Marks all buffers from number `first` on, except the narrow results, as dropped after the forward and computed again
+ * for the backward, if Megatron-LM's module mla_up_proj is recomputed. */
 static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
                           struct view shared)
 {

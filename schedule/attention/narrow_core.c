@@ -1,25 +1,28 @@
 /* The core of attention in 8 bits (--attention-products fp8), as TransformerEngine's fp8_dpa has it
  * (pytorch/attention/dot_product_attention: FusedAttnFunc in backends.py, combine_and_quantize() in utils.py).
  *
- * With a scale for a tensor, q, k and v are copied one after another and cast together, with one scale for all three.
- * In MXFP8 each is cast along columns and along rows in one pass. The forward reads q, k and the transposed copy of v;
- * the backward reads q, k, v and the transposed copies of q and k. All of them are kept for it; the 16-bit q, k and v
- * are not. The copies lie one after another in one buffer, in an order in which both passes read their scales as one
- * run:
+ * With one scale for a whole tensor, q, k and v are copied one after another and cast together, with one scale for all
+ * three. The forward and the backward read these three copies: q | k | v.
+ *
+ * In MXFP8 each of the three is cast along columns and along rows in one pass, which makes a copy and a transposed
+ * copy. The forward reads q, k and the transposed copy of v; the backward reads q, k, v and the transposed copies of q
+ * and k. The copies lie in one buffer, and their scales in another, in an order in which each pass reads its scales as
+ * one run:
  *
  *     v transposed | q | k | v | q transposed | k transposed
  *     forward: the first three; backward: all but the first
  *
- * The output, the gradients of q, k and v, and the output that is kept are in 16 bits: so they are with a scale found
- * now and in MXFP8. With scales of earlier steps (fp8-delayed) TransformerEngine writes them in 8 bits and casts them
- * back, which is not modelled. */
+ * All copies are kept for the backward; the 16-bit q, k and v are not. The output, and the gradients of q, k and v, are
+ * in 16 bits. That is what TransformerEngine does in MXFP8 and with a scale found from the tensor itself; with scales
+ * of earlier steps (fp8-delayed) it writes them in 8 bits and casts them back, which is not modelled. */
 #include "schedule/attention/narrow_core.h"
 
 #include "schedule/choices/products.h"
 
 #include <assert.h>
 
-/* The sizes of an operand of the core: its rows and columns, and the scales of its copy and of the transposed one. */
+/* The sizes of an operand of the core: its rows and columns, and the numbers of scales of its copy and of its
+ * transposed copy (turned_scales). */
 struct core_operand {
     int64_t rows, cols, scales, turned_scales;
 };
@@ -80,7 +83,9 @@ static struct view new_scales(struct emit *e, int64_t count)
     return new_copies(e, "scales", scaling_scale_dtype(scaling), count);
 }
 
-/* The views of the copies of q, k and v in their buffers. */
+/* The copies of q, k and v, as views of their buffers. Transposed copies are called turned; turned_qk: those of q and
+ * k. Without MXFP8 there are none, and turned_v is the copy v. forward_scales, backward_scales: the scales that each
+ * pass reads. */
 struct core_copies {
     struct view q, k, v, turned_v, turned_qk;
     struct view forward_scales, backward_scales;

@@ -5,12 +5,11 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits the casts of q, k and v of saved->qkv, whose copies and scales it saves, and the core, which writes `o` and
- * saved->lse in the step's dtype. work: the core in the step's dtype. */
+/* Emits the casts of saved->qkv and then the core, which writes `o` and saved->lse. The casts' results become
+ * saved->narrow and saved->narrow_scales. work: the core as it would be in the step's dtype. */
 void narrow_core_forward(struct emit *e, struct work work, struct attention_saved *saved,
                          struct view o);
-/* Emits the cast of the gradient of the output, and the backward of the core, which writes `grads` in the step's
- * dtype. */
+/* Emits the cast of d_o, and the backward of the core, which writes `grads` in the step's dtype. */
 void narrow_core_backward(struct emit *e, struct work work, const struct attention_saved *saved,
                           struct view d_o, const struct qkv *grads);
 

@@ -1,26 +1,27 @@
 /* Attention over subsequences (TeraPipe, arXiv 2102.07988; Seq1F1B, arXiv 2406.03488): the s_i queries of subsequence i
- * attend to the keys and values of the P_i tokens up to its end, bottom-right causal. Keys and values lie in a buffer
- * of the whole sequence, to which each subsequence adds its own (with the profile's switch prefix_keys_copied, the
- * forward of every later subsequence also copies all of them, as Seq1F1B's torch.cat does).
+ * attend to the keys and values of the P_i tokens up to its end, with a causal mask aligned to the bottom right. Keys
+ * and values lie in a buffer for the whole sequence, the cache, to which each subsequence adds its own. With the
+ * profile's switch prefix_keys_copied, the forward of every later subsequence also copies all keys and values so far,
+ * as Seq1F1B's torch.cat does.
  *
- * The backward goes from the last subsequence to the first: each adds gradients for all P_i keys to those that came
- * from later queries; the gradients of its own s_i keys are then complete. Sums in the compute dtype get shorter with
- * the prefix; sums in fp32 stay in one buffer.
+ * The backward goes from the last subsequence to the first. Each adds its gradients for all P_i keys to those from
+ * later queries; the gradients of its own s_i keys are then complete. If the sums are in the compute dtype, each sum is
+ * a new tensor for the P_i keys; if they are in fp32, they stay in one buffer.
  *
  * Stages that share a subsequence (schedule/pipeline/multiplex.h) have consecutive pieces of its queries, all equal
  * except for a shorter last one. Keys and values are gathered on all of these stages, each tensor rank's heads
- * separately; their gradients are summed on the stage that computes them and reduce-scattered when they are complete. A
- * shorter last piece is padded with zeros: a gather puts the padding where the next subsequence's keys will be written
- * later, and a reduce-scatter reads gradients there that are no longer needed. schedule/step/kv_exchange.c describes
- * how stages that share the last subsequences get the keys of the earlier ones. */
+ * separately. Each stage sums gradients of all keys; they are reduce-scattered over the stages when they are complete.
+ * A shorter last piece is padded with zeros. A gather puts this padding where the next subsequence's keys will be
+ * written later, and a reduce-scatter reads there gradients that are no longer needed. schedule/step/kv_exchange.c
+ * describes how stages that share the last subsequences get the keys of the earlier ones. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Positions in the sequence, in tokens: begin and end of the subsequence, and of this stage's queries. The core of this
- * stage attends to the tokens from 0 up to queries_end. piece_tokens: the tokens of every piece but the last. */
+/* Positions in the sequence: begin and end of the subsequence, and of this stage's queries. The core of this stage
+ * attends to the tokens from 0 up to queries_end. piece_tokens: the number of tokens of every piece but the last. */
 struct prefix_reach {
     int64_t subsequence_begin, subsequence_end, queries_begin, queries_end, piece_tokens;
 };
@@ -66,8 +67,8 @@ struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths
     return prefix;
 }
 
-/* Returns a buffer with room for a full piece, whose end is zeroed; the keys or values of a shorter piece are written
- * before the zeros later. Returns an empty view if this piece has full length. */
+/* Returns a new buffer with room for a full piece of keys or values, and emits the fill that zeroes the end which this
+ * shorter piece will not write. Returns an empty view if this piece has full length. */
 static struct view new_padded_piece(struct emit *e, const char *stem, struct prefix_reach reach,
                                     int64_t width)
 {
@@ -80,7 +81,8 @@ static struct view new_padded_piece(struct emit *e, const char *stem, struct pre
     return all;
 }
 
-/* Gathers the pieces of all stages into the cache, after the tokens that it already has. */
+/* Gathers the pieces of all stages into the cache, at the place of the subsequence. filled: this stage's piece with its
+ * padding; empty: `own` needs no padding. */
 static void gather_cache(struct emit *e, struct view own, struct view filled, struct view cache,
                          struct prefix_reach reach, int64_t width)
 {
@@ -160,7 +162,8 @@ static enum dtype gradient_sum_dtype(const struct emit *e)
     return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
 }
 
-/* Returns the sum of a tile's gradient and of the gradient that later queries have given to the same keys. */
+/* Returns the sum of a tile's gradient and of `later`, the sum of the gradients that later queries gave to these and
+ * more keys. Adds in place: to `later` if sums are in a wider dtype than the tile, else to the tile. */
 static struct view add_gradient_tile(struct emit *e, struct view tile, struct view later)
 {
     bool wide = gradient_sum_dtype(e) != (enum dtype)e->choices->dtype;
@@ -172,9 +175,9 @@ static struct view add_gradient_tile(struct emit *e, struct view tile, struct vi
     return sum;
 }
 
-/* The counterpart of add_gradient_tile() for pipelines whose stages share subsequences: adds the tile in place to the
- * sum of those of later queries, or to zeros if there is no sum yet. The returned view covers all keys up to the
- * subsequence's end, of which the tile may cover only the first. */
+/* Does what add_gradient_tile() does in pipelines whose stages share subsequences: adds the tile in place to `later`,
+ * or, if that is empty, to a new buffer of zeros. The returned view covers all keys up to the subsequence's end, of
+ * which the tile may cover only the first ones. */
 static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, struct view later,
                                               struct prefix_reach reach, int64_t width)
 {
@@ -188,8 +191,10 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
     return view_part(sum, 0, seen);
 }
 
-/* Returns, in the compute dtype, the complete gradients of the piece's own keys. Earlier queries do not see these keys,
- * so nothing is added later. */
+/* Returns, in the compute dtype, the gradients of the piece's own keys, which are complete now, since earlier queries
+ * do not see these keys. sum: the gradients that this stage has summed; given: those that came from stages which shared
+ * later subsequences, empty if there are none. Adds `given`, and reduce-scatters over the stages that share the
+ * subsequence. */
 static struct view completed_gradients(struct emit *e, struct view sum, struct view given,
                                        struct prefix_reach reach, int64_t width)
 {

@@ -41,7 +41,7 @@ bool project_is_apart(const struct emit *e)
     return keeps.q && !keeps.k && c->model->kv_latent == 0 && c->products == PRODUCTS_BF16;
 }
 
-/* Emits the product with `width` rows of wqkv from `first` on, and moves `first` past them. */
+/* Returns the product of x with `width` rows of wqkv, from row *first on, and adds `width` to *first. */
 static struct view project_part(struct emit *e, uint32_t layer, const char *stem, struct view x,
                                 int64_t rows, int64_t width, int64_t *first)
 {
@@ -141,7 +141,8 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t sequence,
                                   struct work causal, int64_t first)
 {
-    /* chunks are counted from the begin of the sequence */
+    /* tokens: the number of tokens from which the window may hide some: those up to the last query, counted from the
+     * first key, or, if the window is chunks, from the begin of the sequence, where the first chunk begins */
     const bool chunks = e->choices->model->window_chunks;
     int64_t tokens = causal.attention.q + (chunks ? first : causal.attention.offset);
     struct sequence_mask mask = sequence_mask_of(e, layer, sequence, tokens);
@@ -188,7 +189,8 @@ int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t
 void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
                            int64_t tokens, int64_t heads)
 {
-    /* where the rest of the layer is recomputed, these bytes are with its first norm's, which is */
+    /* If only the core's results are kept, the statistics of the layer's first norm have these bytes
+     * (schedule/step/layer.c). */
     const int64_t beside =
         kept_core_alone(e->choices) ? 0 : attention_extra_kept_bytes(e, tokens, heads);
     const int64_t more = (beside + 3) / 4;

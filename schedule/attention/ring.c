@@ -2,9 +2,10 @@
 #include "schedule/choices/profile.h"
 #include "schedule/ir/visible.h"
 
-/* For each ring layout, two tiles of a rank's queries: [0] by a block of keys from an earlier rank, in the order of the
- * first tokens of ranks; [1] by a block from a later rank. begin, rows: the first query and the number of queries;
- * keys: the number of keys; all in halves of a rank's tokens. With 0 rows the rank sees no key of the block. */
+/* The tile of a rank's queries by the block of another rank, for each ring layout: [0] if the block is from an earlier
+ * rank of the ring, [1] if it is from a later one. A row has: begin, rows: the first query and the number of queries;
+ * keys: the number of keys, from the first on; all three in halves of a rank's tokens. 0 rows: the rank sees no key of
+ * the block. mask, offset: as in struct ring_tile. */
 static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
@@ -17,8 +18,8 @@ static const struct tile_rule {
     /* token i cp + r is the i-th of rank r */
     [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
     [RING_ZIGZAG_DOCUMENTS] = {{0, 2, 1, MASK_FULL, 0},
-                               {1, 1, 2, MASK_FULL, 0}}, /* its slices are those of one document */
-    /* every query may see any key: mask_tiles() makes one tile of the two */
+                               {1, 1, 2, MASK_FULL, 0}}, /* as RING_ZIGZAG, for one document */
+    /* A query may see any key. mask_tiles() replaces these two by one tile of all queries and keys. */
     [RING_BY_CORE_PLAN] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
 
@@ -90,8 +91,7 @@ static uint32_t tiles_by_layout(struct emit *e, int64_t rows, uint32_t step,
     return count;
 }
 
-/* True if some rank that passes the tile's guard sees a key of the tile. It is asked only for sequences of one
- * document. */
+/* True if some rank that passes the tile's guard sees a key of the tile. The sequence must be a single document. */
 static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
                              const struct ring_tile *tile)
 {
@@ -110,8 +110,8 @@ static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
     return seen;
 }
 
-/* Does what find_visible_key() does, and keeps the answer: all layers that have a window have the same one, and so do
- * all sequences. */
+/* Does what find_visible_key() does, and keeps the answer for each tile of a step (row: 2 * step + tile). One answer
+ * serves all layers and sequences, because all layers that have a window have the same one. */
 static bool has_visible_key(struct emit *e, const struct ring_shape *z,
                             const struct ring_tile *tile, uint32_t row)
 {
@@ -123,10 +123,10 @@ static bool has_visible_key(struct emit *e, const struct ring_shape *z,
     return e->group.ring_visibility[row] == SEEN;
 }
 
-/* Gives the tiles of a step the mask of documents or of a window, and drops tiles in which the window hides all
- * keys from all ranks (except where documents are cut one by one or tokens are dealt). Returns the number of tiles
- * left. Layouts of stripes, of documents cut one by one, and of dealt tokens do not halve rows: their two tiles
- * become one. */
+/* Gives the tiles of a step the mask DOCUMENTS (or CHUNKS) with the window and documents of the sequence. Drops tiles
+ * in which the window hides all keys from all ranks; but keeps them where documents are cut one by one or tokens are
+ * dealt by a core plan. Returns the number of tiles left. In these two layouts and in that of stripes, tiles are not
+ * halves: the two tiles of a step become one of all queries and keys. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                            const struct sequence_mask *mask, struct ring_tile tile[2],
                            uint32_t count)

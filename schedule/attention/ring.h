@@ -54,13 +54,13 @@ uint32_t ring_step_count(const struct emit *e);
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
-/* Returns the next step after `step` in which some rank has a tile, or ring_step_count() if there is none; then every
- * block is back on its own rank. With two rings it is always step + 1: in a step the ranks of different outer positions
- * hold blocks of different distances, so some of them have a tile. */
+/* Returns the next step after `step` in which some rank has a tile, or ring_step_count() if there is none. With one
+ * ring, steps are skipped in which the layer's window hides all keys from all ranks. With two rings it is always step +
+ * 1: the ranks of a step then hold blocks from different distances, so some of them have a tile. */
 uint32_t ring_next_step(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
-/* Sends x to the rank `by` places further in a ring. Returns the new buffer that receives; the message starts after
- * all compute emitted so far. */
+/* Emits the shift of x to the rank `by` places further in a ring, and returns the new buffer with what arrives from the
+ * rank `by` places back. The message starts after all compute ops emitted so far. */
 struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem);
 
@@ -73,7 +73,10 @@ struct ring_blocks {
     struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
 
-/* Begins a step: sets blocks->present to the block of this step, and sends that block to the next rank of the ring. */
+/* Begins a step: sets blocks->present to the block of this step, and emits what moves blocks for later steps. Each step
+ * but the last of a window sends its block over the inner ring; the first step of a window also sends it over the outer
+ * ring, for the next window. With --rotate all-gather, the first step gathers the blocks of all ranks, and nothing is
+ * sent later. */
 void ring_begin_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                      struct ring_blocks *blocks);
 
@@ -113,8 +116,9 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
                                   const struct attention_saved *saved, struct view d_o);
 
-/* For any number of rows: ring_own_keys_values() returns a rank's own keys and values as one view, in which v follows
- * k. ring_queries_keys_values() returns q with the two parts of such a view kv; it serves gradients, too. */
+/* ring_own_keys_values() returns a rank's own keys and values as one view, in which v follows k.
+ * ring_queries_keys_values() returns q with the two equal halves of such a view, which may have any number of rows; it
+ * serves gradients, too. */
 struct view ring_own_keys_values(const struct attention_saved *saved);
 struct qkv ring_queries_keys_values(struct view q, struct view kv);
 
@@ -124,8 +128,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *shape,
                                 const struct attention_saved *saved, struct view d_o);
 
-/* Emit attention by a core plan, which says of each rank which tiles it computes
- * (schedule/attention/ring_planned.c). */
+/* Emit attention by a core plan, which says which rank computes which tiles (schedule/attention/ring_planned.c). */
 void ring_planned_forward(struct emit *e, const struct ring_shape *shape,
                           struct attention_saved *saved, struct view o);
 struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *shape,

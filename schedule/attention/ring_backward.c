@@ -58,7 +58,8 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
         grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
         add_in_place(e, sums.dq, tile[i].first_query * z->q_width, grads[i].q);
     }
-    /* The sums follow all tiles: a rank whose guard leaves out a tile still waits for the block's dkv here. */
+    /* These additions come after all tiles. A rank that a guard excludes from a tile still waits here until the block's
+     * dkv has arrived. */
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         add_in_place(e, sums.dkv, 0, grads[i].k);

@@ -1,13 +1,14 @@
 /* Attention over context ranks that send each other only the keys and values that some query of the receiver sees, as
- * MagiAttention does (arXiv 2505.13211): one exchange, which runs beside the tile of a rank's own keys, and one tile of
- * the rows that have arrived. The backward exchanges them again, and their gradients back, which are summed in fp32.
- * Which rows these are follows from the documents (schedule/ir/needed.h); buffers have room for the rank with the
- * most. */
+ * MagiAttention does (arXiv 2505.13211). One exchange runs during the tile of a rank's own keys; then there is one tile
+ * of the rows that have arrived. The backward exchanges the keys and values again, and sends their gradients back,
+ * which are summed in fp32. Which rows these are follows from the documents and the window (schedule/ir/needed.h);
+ * buffers have room for the rank with the most. */
 #include "schedule/attention/ring.h"
 
 #include "schedule/ir/visible.h"
 
-/* The numbers of rows for which a sequence's buffers have room, and the sequence and window that its ops name. */
+/* The numbers of rows of keys that a rank sends and receives for a sequence, each the most over all ranks: buffers have
+ * room for so many. sequence, window: the parameters with these names of the sequence's ops. */
 struct row_capacity {
     int64_t sent_rows, received_rows;
     int64_t sequence, window;
@@ -42,8 +43,8 @@ static struct work needed_attention_work(const struct emit *e, enum work_kind ki
     return work;
 }
 
-/* Emits the op that takes rows of x in the order `how`, and returns its result. x has room for `rows` rows of k and as
- * many of v, the result for `to` of each. */
+/* Emits the op TAKE_ROWS, which copies rows of x to a new tensor in the order `how`, and returns that tensor. x has
+ * `rows` rows of k and then as many of v; the result has room for `to` rows of each. */
 static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
                                   const struct row_capacity *r, enum take_order how, struct view x,
                                   int64_t rows, int64_t to, const char *stem)
@@ -88,7 +89,7 @@ static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
     return y;
 }
 
-/* Emits the exchange of the keys and values that ranks need of each other, and returns those that arrive. */
+/* Emits the exchange of keys and values between ranks, and returns those that arrive at this rank, sorted by sender. */
 static struct view send_rows(struct emit *e, const struct ring_shape *z,
                              const struct row_capacity *r, struct view kv)
 {

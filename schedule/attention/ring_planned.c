@@ -1,14 +1,14 @@
 /* Attention whose tiles a core plan divides among context ranks, in rounds (schedule/ir/tile_plan.h). In each round a
- * rank gets the keys and queries of its tiles from their owners and computes its tiles. The results for rows of other
- * ranks return to these ranks: outputs with their log-sum-exps, which are merged, and the gradients of queries and
- * keys, which are summed in fp32. The rows of a round travel beside the tiles of the round before, and results beside
- * those of the next one. What no rank sends in a round is not exchanged. Buffers have room for the rank with the most
- * rows. */
+ * rank gets the keys and queries of its tiles from their owners and computes its tiles. Results for rows that other
+ * ranks own are sent to these ranks: outputs with their log-sum-exps, which are merged, and the gradients of queries
+ * and keys, which are summed in fp32. The rows of a round travel while the tiles of the previous round are computed,
+ * and its results while those of the next round are. If no rank sends any rows in a round, there is no exchange.
+ * Buffers have room for the rank with the most rows. */
 #include "schedule/attention/ring.h"
 
 #include "schedule/ir/visible.h"
 
-/* A sequence in one pass, and the round that is emitted. */
+/* One pass (forward or backward) over a sequence, and the round whose ops are being emitted. */
 struct planned_ring {
     const struct ring_shape *shape;
     int64_t sequence, window;
@@ -45,7 +45,8 @@ static struct view new_moved_tensor(struct emit *e, const struct moved_operand *
     return emit_tensor(e, stem, category, m->dtype, m->parts * rows, m->width);
 }
 
-/* Emits rows of x in the order of `how`. arrived: the second operand of TAKE_GATHER; empty: nothing arrives. */
+/* Emits the op TAKE_ROWS, which copies rows of x[rows], in the order `how`, to y[to]. arrived: the rows of other ranks,
+ * which TAKE_GATHER also reads; empty: there are none. */
 static void emit_take_rows(struct emit *e, const struct planned_ring *p,
                            const struct moved_operand *m, enum take_order how, struct view x,
                            int64_t rows, struct view arrived, struct view y, int64_t to)
@@ -93,7 +94,8 @@ static struct view send_rows(struct emit *e, const struct planned_ring *p,
     return exchange_rows(e, p, m, false, message, "arrived");
 }
 
-/* Returns the rows of the round in packed order; the rank's own rows themselves if these are all, on every rank. */
+/* Returns the rows that the round reads, in packed order. They are `own` itself if, on every rank, they are exactly the
+ * rank's own rows. arrived: the rows of other ranks; empty: none. */
 static struct view gather_round_rows(struct emit *e, const struct planned_ring *p,
                                      const struct moved_operand *m, struct view own,
                                      struct view arrived, const char *stem)
@@ -168,8 +170,8 @@ struct returned_results {
     uint32_t round;
 };
 
-/* Merges partial results into this rank's own rows. held: the results are those that it computed itself, in packed
- * order; else they are those that another rank has returned. */
+/* Merges the results of a round for this rank's own rows into *sum. held: this rank has computed them, and they are in
+ * packed order; else other ranks have returned them. */
 static void merge_tiles(struct emit *e, const struct planned_ring *p, struct merged_tiles *sum,
                         struct view block, struct view lse, bool held)
 {
@@ -194,7 +196,7 @@ static void merge_returned(struct emit *e, struct planned_ring p, struct merged_
     from->block = view_none();
 }
 
-/* The rows of other ranks that have arrived for a round. A view is empty if no rank sends such rows. */
+/* The rows that have arrived from other ranks for a round. A view is empty if no rank sends such rows. */
 struct planned_arrivals {
     struct view keys, queries, statistics;
 };
@@ -274,7 +276,8 @@ struct planned_gradients {
     uint32_t round;
 };
 
-/* Adds gradients to the sums of a rank's own rows, which the first ones make. */
+/* Adds a round's gradients x of a rank's own rows to *sum; makes *sum if it is empty. held: this rank has computed x,
+ * which is in packed order; else other ranks have returned it. */
 static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
                                   const struct moved_operand *m, struct view x, struct view *sum,
                                   bool held)
@@ -342,7 +345,8 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
     return arrivals;
 }
 
-/* Emits the backward of the tiles of a round; returns the gradients of its packed rows. */
+/* Emits the backward of the tiles of a round, and returns the gradients of the rows that the round reads, in packed
+ * order. */
 static struct planned_gradients round_backward(struct emit *e, const struct planned_ring *p,
                                                const struct attention_saved *saved,
                                                const struct own_queries *own,
@@ -372,7 +376,7 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
     return g;
 }
 
-/* Returns the statistics of a rank's own queries. */
+/* Returns the statistics of a rank's own queries (struct own_queries). */
 static struct view statistics_of(struct emit *e, const struct ring_shape *z,
                                  const struct attention_saved *saved, struct view d_o)
 {

@@ -1,11 +1,13 @@
-/* The ring of TransformerEngine (point-to-point context parallelism, v1.6 to 2026). Forward: tiles alternate between
- * two compute streams, so that one stream fills the multiprocessors that the last wave of the other stream's kernel
- * leaves idle; a message is posted on its tile's stream. Every block and every partial output is kept until the
- * forward returns, and outputs are merged at the end.
+/* The ring of TransformerEngine (point-to-point context parallelism, v1.6 to 2026).
+ *
+ * Forward: tiles alternate between two compute streams, so that one stream fills the multiprocessors that the last wave
+ * of the other stream's kernel leaves idle. The message of a step waits for the previous tile on the same stream. Every
+ * block and every partial output is kept until the forward returns, and outputs are merged at the end.
  *
  * Backward: the ring turns the other way and starts from the block that arrived last, so a rank need not keep its own
- * block. A message carries a block, followed by the gradient of the previous block, both in the compute dtype: cp - 1
- * hops of each, and the last block to arrive is the rank's own. A step waits for its message after its tile. */
+ * block. A message carries a block, followed by the gradient of the previous block, both in the compute dtype. There
+ * are cp - 1 hops of each, and the last block to arrive is the rank's own. A step computes its tile before it waits for
+ * the gradient that arrives. */
 #include "schedule/attention/ring.h"
 
 #include <stdlib.h>
@@ -121,7 +123,8 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         else
             shift_blocks(e, -1, last ? view_part(message, block, block) : message, next,
                          e->last_compute);
-        /* The first tiles do not write all of the gradient: the rest is zero, and later steps add to the whole. */
+        /* The tiles of the first step do not write all elements of the gradient. The others must be zero, because later
+         * steps add to all of them. */
         if (first)
             ring_step_backward(e, z, steps - 1, saved, kv, d_o, emit_zeros(e, gradient),
                                (struct ring_gradients){.dq = dq});

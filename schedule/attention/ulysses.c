@@ -1,6 +1,6 @@
 /* DeepSpeed-Ulysses (Jacobs et al., arXiv 2309.14509): outside the core, every rank holds a slice of the tokens with
- * all heads; all-to-alls before and after the core exchange that for all tokens with a slice of the heads. A single
- * rank has nothing to send; it takes q, k and v apart, and then rotates them. */
+ * all heads. All-to-alls before and after the core exchange that for all tokens with a slice of the heads. With one
+ * head rank nothing is sent; q, k and v are split first and rotated then, whatever the profile's order is. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/attention/narrow_core.h"

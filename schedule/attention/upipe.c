@@ -10,9 +10,10 @@
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-/* The three tensors of the projection. Each has a number of heads per rank, and its rows of wqkv and of the bias,
- * sorted by stage: [count, P head_dim, hidden]. */
+/* The three tensors q, k and v of the projection. */
 enum projection { Q, K, V, PARTS };
+/* The heads of one of q, k and v. weight, bias: its rows of wqkv and of the bias, sorted by stage: [heads_per_rank,
+ * P head_dim, hidden]. */
 struct heads {
     int64_t heads_per_rank;
     struct view weight, bias;
@@ -67,8 +68,8 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
     return u;
 }
 
-/* Projects part p of stage g from the normed input of the rank's own tokens, x[rank_tokens, hidden], and scatters
- * it. */
+/* Projects part p (q, k or v) of stage g from x[rank_tokens, hidden], the normed input of the rank's own tokens. Emits
+ * the all-to-all, after which each rank has its own head of the stage on all tokens. */
 static struct scattered_heads project_and_scatter_part(const struct upipe *u, struct view x,
                                                        enum projection p, int64_t g)
 {
@@ -123,9 +124,9 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
             u, x, p, g * u->heads[K].heads_per_rank / u->heads[Q].heads_per_rank);
 }
 
-/* Exchanges the gradient of part p, which each rank has for its own head on all tokens, back to the rank's own tokens
- * and all heads of the stage, and passes it back through rotation and per-head norm: it writes d_part[rank_tokens,
- * stage_width]. */
+/* Writes the gradient of part p (q, k or v) of a stage to d_part[rank_tokens, stage_width]. grad: the gradient that
+ * each rank has of its own head, on all tokens; the all-to-all gives each rank its own tokens with all heads of the
+ * stage. Then it passes back through rotation and per-head norm. */
 static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
                                  struct view grad, enum projection p, struct view d_part)
 {
@@ -210,8 +211,8 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
     }
 }
 
-/* Emits the backward of stage g. in: q of the stage, and k and v of the first stage that reads the same ones. sum: on
- * return, the gradients of q, and of k and v summed over the stages so far that read them. */
+/* Emits the backward of stage g. in: q of stage g, and the k and v that it reads, which the first stage that reads them
+ * has made. *sum becomes the gradient of q, and those of k and v summed over the stages so far that read them. */
 static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
                            struct view d_staged, const struct qkv *in, struct qkv *sum)
 {
