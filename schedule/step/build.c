@@ -34,8 +34,8 @@ static buffer_id make_input(struct emit *e, const char *stem, enum binding_kind 
     return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
-/* Makes the bound buffers of tokens (first stage), labels and the loss (last stage), and positions, by which layers
- * rotate and which the embedding looks up; positions are made even if nothing reads them. */
+/* Makes the bound buffers: tokens (on the first stage), labels and the loss (on the last stage), and positions. Every
+ * stage has positions, by which layers rotate and which the embedding looks up, even if no op reads them. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -47,7 +47,8 @@ static void make_inputs(struct emit *e)
          first = all || e->stage == pipeline_stage_of_chunk(c, 0);
     bool last = all || e->stage == pipeline_stage_of_chunk(c, pipeline_chunk_count(c) - 1);
     uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
-    /* the rows of one sequence; or of all, if documents decide how each sequence is cut */
+    /* the number of positions: those of one sequence or, if documents determine how each sequence is cut, of all of
+     * them */
     int64_t places = n;
     if (derived_binds_positions_by_sequence(c))
         places = local;
@@ -71,8 +72,8 @@ static void make_inputs(struct emit *e)
         e->loss = make_input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
-/* Adds the streams of a ring of several ranks: one communicator for keys and values and one for their gradients; with
- * the switch ring_one_stream, one for both. */
+/* Adds the streams of a ring of several ranks: one for messages of keys and values and one for those of their
+ * gradients; with the switch ring_one_stream, one for both. Each stream has a communicator of its own. */
 static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
 {
     if (ring->size == 1)
@@ -133,7 +134,9 @@ static struct token_layout token_layout_of(const struct choices *c)
     return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
 }
 
-/* Upper limits of the ops that emission and passes make in each layer and each micro-batch. */
+/* Upper limits of the ops that emission and passes make: LAYER, in a layer for each chunk of a sequence; CHUNK, for
+ * each piece of the feed-forward part or of the loss; RING_STEP, for each step of a ring; TILE, for each pair of
+ * chunks. */
 enum {
     OPS_PER_LAYER_MAX = 160,
     OPS_PER_CHUNK_MAX = 20,
@@ -152,8 +155,9 @@ double step_max_ops(const struct choices *c)
            pipeline_unit_count(c) / c->pp;
 }
 
-/* Returns the number of rows for which the staging tables have room from the start. Unused rows are never touched and
- * take no physical memory, but the system must grant their addresses: at most some hundred megabytes. */
+/* Returns the number of ops for which the staging tables have room from the start. Rows that stay unused are never
+ * touched and take no physical memory, but the system must grant their addresses, so the number has a limit: some
+ * hundred megabytes. */
 static uint64_t staging_rows_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
@@ -178,7 +182,7 @@ double step_attention_slowdown(const struct choices *c)
     return c->attention_dropout ? STEP_DROPOUT_SLOWDOWN : 1;
 }
 
-/* Returns the part of the model that one tensor rank has: c->model if there is one such rank, else *share, which the
+/* Returns the part of the model that one tensor rank has: c->model if there is one tensor rank, else *share, which the
  * function fills. */
 static const struct transformer *model_of_tensor_rank(const struct choices *c,
                                                       struct transformer *share)
@@ -221,8 +225,8 @@ void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABL
     block[1] = block[2] = numbers * dtype_bytes(c->dtype);
 }
 
-/* Returns the model that a scope needs: one layer, or, for the operator, nothing between the projection and the
- * exchange. */
+/* Returns the model that a scope smaller than a step needs: one layer; for the attention operator by itself, without
+ * positional encodings and norms of q and k, which come before the operator. */
 static struct transformer model_of_scope(const struct transformer *model, enum scope scope)
 {
     struct transformer bare = *model;
@@ -235,7 +239,8 @@ static struct transformer model_of_scope(const struct transformer *model, enum s
     return bare;
 }
 
-/* Emits one role (a stage's ranks, or all ranks), and runs the passes on it. */
+/* Emits one role (a stage's ranks, or all ranks), runs the passes on its list, and adds it to *out. Returns false if
+ * the list is a short list that does not represent the whole list. */
 static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figures *figures)
 {
     const struct choices *c = e->choices;
@@ -279,8 +284,8 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     return stands;
 }
 
-/* Returns the choices with which a scope is built. *bare: becomes the model of these choices, if it differs from the
- * whole one. */
+/* Returns the choices with which a scope is built. If they need another model than choices->model, it is written to
+ * *bare, to which the result then points. */
 static struct choices choices_of_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;
@@ -302,8 +307,8 @@ static struct choices choices_of_scope(const struct choices *choices, struct tra
     return c;
 }
 
-/* Fills the documents of the schedule: those of the choices, and who owns the tokens of each sequence if they are
- * dealt. */
+/* Fills the documents of the schedule with a copy of those of the choices. If a named rule deals the tokens, it also
+ * makes the deal of each sequence, which says what tokens each context rank owns, and the tiles. */
 static void fill_documents(struct ir *ir, const struct choices *c)
 {
     const struct document_list whole = {.document_count = 1, .document_end = &c->seq};
@@ -351,9 +356,14 @@ static const struct sequence_documents *find_sequence_documents(struct emit *e)
     return row;
 }
 
-/* Builds the finished schedule. c: choices whose model is the part of one tensor rank; whole: the whole model. repeats:
- * what a short list leaves out; all-zero: it is the whole list. planned: a bit for each memory whose arena is planned.
- * Returns false if a short list does not represent the whole list. */
+/* Builds the finished schedule.
+ *
+ * c: choices, whose model is the part of one tensor rank
+ * whole: the whole model
+ * repeats: the iterations that a short list leaves out; all-zero: the list is whole
+ * planned: bit m is set if the arena of memory m is planned
+ *
+ * Returns false if it is a short list that does not represent the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
 {
@@ -492,7 +502,7 @@ static bool short_list_layers(struct choices *c, struct transformer *model, stru
     return true;
 }
 
-/* True if all micro-batches have the same documents, or no documents. */
+/* True if all micro-batches have the same documents, or if sequences are single documents. */
 static bool micro_batches_are_equal(const struct choices *c)
 {
     for (uint32_t i = 0; c->documents != NULL && i < c->global_batch / c->dp; i++)
@@ -501,9 +511,9 @@ static bool micro_batches_are_equal(const struct choices *c)
     return true;
 }
 
-/* Reduces the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a few
- * more between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has
- * micro-batches with different documents. */
+/* Reduces the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, and `length` and a few
+ * more in between. Returns false, and changes nothing, if the step has no more micro-batches than that, if it uses
+ * subsequences or virtual stages, or if micro-batches have different documents. */
 static bool short_list_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;

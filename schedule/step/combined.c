@@ -19,8 +19,8 @@ void combined_begin_forward(struct emit *e)
     add_begin(e, 0);
 }
 
-/* Sets the last compute op back to the one before the forward, so that ops of the backward follow that and do not wait
- * for the forward's ops. */
+/* Sets e->last_compute back to the compute op before the forward, so that ops of the backward do not wait for the
+ * forward's ops. */
 void combined_begin_backward(struct emit *e)
 {
     struct emit_combined *c = &e->combined;
@@ -43,8 +43,8 @@ void combined_begin_part(struct emit *e, enum combined_part part)
     add_begin(e, place);
 }
 
-/* Adds the range of the ops of part `at` to the list of ranges: from its first op up to the first op of the next part,
- * or up to `ops` if there is none. Adds nothing for a part without ops. */
+/* Adds the ops of part `at` to the list of ranges: from its first op to the first op of the next part or, for the last
+ * part, to op number `ops`. Adds nothing for a part without ops. */
 static void add_ops_of_part(struct emit_combined *c, uint32_t at, uint32_t ops)
 {
     const uint32_t end = at + 1 < c->begin_count ? c->begin[at + 1].first_op : ops;
@@ -62,7 +62,7 @@ void combined_end(struct emit *e)
     uint32_t forward = 0, backward = c->backward_begin;
     if (e->awaited_by_next_compute.i == IR_NONE)
         e->awaited_by_next_compute = c->awaited_by_next_compute;
-    /* if the forward has more layers than the backward, it has the last op on the compute stream */
+    /* the op that is listed last on the compute stream is the forward's if it has more layers than the backward */
     if (c->begin[c->backward_begin - 1].place > c->begin[c->begin_count - 1].place)
         e->last_compute = c->last_compute;
     while (forward < c->backward_begin || backward < c->begin_count) {
@@ -77,7 +77,8 @@ void combined_end(struct emit *e)
 void combined_order_list(struct emit *e, struct op_list *list)
 {
     struct emit_combined *c = &e->combined;
-    /* the list has the ops in the order of their ids, so two passes fill the places from that of their first op on */
+    /* So far the list has the ops in the order of their ids. The ops of a forward and its backward have consecutive
+     * ids, so the ranges of both fill the same positions in another order. */
     for (uint32_t i = 0, at = 0; i < c->range_count; i++) {
         if (at < c->range[i].first_place)
             at = c->range[i].first_place;

@@ -2,16 +2,18 @@
  * listed together (--expert-overlap).
  *
  * Layer i of the forward runs beside the i-th layer of the backward, which goes through its layers from the last one
- * on. Each layer's ops are in parts, and the parts of both are listed in the order of enum combined_part (Megatron-Core,
- * models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run()): an exchange of one pass then has
- * computation of the other on its stream's side. What is emitted before the first layer comes first, the forward's
- * before the backward's; what is emitted after the last layer follows the last layer's parts. */
+ * on. Each layer's ops are in parts, and the parts of both layers are listed in the order of enum combined_part
+ * (Megatron-Core, models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run()). So while an exchange
+ * of one runs, the compute stream has ops of the other.
+ *
+ * Ops that are emitted before the first layer are listed first, those of the forward before those of the backward. Ops
+ * that are emitted after the last layer follow that layer's parts. */
 #ifndef SCHEDULE_STEP_COMBINED_H
 #define SCHEDULE_STEP_COMBINED_H
 
 #include "schedule/emit/op_list.h"
 
-/* The parts of a layer, in the order in which those of both passes are listed. */
+/* The parts of a layer of the forward and of one of the backward, in the order in which they are listed together. */
 enum combined_part {
     BACKWARD_FIRST,          /* up to the exchange of the gradients of results, included */
     FORWARD_FIRST,           /* attention and the router, up to the first exchange */
@@ -25,18 +27,19 @@ enum combined_part {
     FORWARD_NEXT = LAYER_PARTS + FORWARD_FIRST /* FORWARD_FIRST of the next layer */
 };
 
-/* Begins two passes that are listed together: ops emitted from now on are of the forward. */
+/* Begins a forward and a backward that are listed together: ops emitted from now on belong to the forward. */
 void combined_begin_forward(struct emit *e);
-/* Ends the ops of the forward: those emitted from now on are of the backward. */
+/* Ops emitted from now on belong to the backward, no longer to the forward. */
 void combined_begin_backward(struct emit *e);
-/* Ends the ops of the backward: those emitted from now on are of neither pass. */
+/* Ops emitted from now on belong to neither. */
 void combined_end(struct emit *e);
 
-/* Begins a part of the layer: ops emitted from now on are of that part. FORWARD_NEXT begins after a forward's second
- * exchange. Does nothing unless two passes are listed together. */
+/* Begins a part of the layer e->combined.layer_number: ops emitted from now on belong to that part. FORWARD_NEXT begins
+ * after the second exchange of a forward. Does nothing unless a forward and a backward are listed together. */
 void combined_begin_part(struct emit *e, enum combined_part part);
 
-/* Puts the ops of a new list, of all passes of the role, in the order of their parts, and forgets the passes. */
+/* Reorders a new list of the role: the ops of each forward and backward that are listed together are put in the order
+ * of their parts. Forgets these parts. */
 void combined_order_list(struct emit *e, struct op_list *list);
 
 #endif

@@ -6,8 +6,8 @@
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* Returns the parameter `part` of work on the embedding, or on the head: 1 + the group over which it is divided; 0: it
- * is whole. */
+/* Returns the parameter `part` of work on the embedding or, if `head` is set, on the head: 1 + the group over which its
+ * rows are divided; 0: every rank has all rows. */
 static int64_t vocabulary_part_of(const struct emit *e, bool head)
 {
     bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
@@ -15,16 +15,17 @@ static int64_t vocabulary_part_of(const struct emit *e, bool head)
     return e->tensor.size > 1 && cut ? e->tensor.group + 1 : 0;
 }
 
-/* Returns how many columns of logits the loss reads: whole rows, or the rank's part of them. */
+/* Returns the number of columns of the logits that the loss reads: this rank's part of the vocabulary if it is cut,
+ * else the whole vocabulary. */
 static int64_t loss_columns(const struct emit *e)
 {
     return e->choices->vocabulary == VOCABULARY_CUT ? e->choices->model->vocab
                                                     : e->whole_model->vocab;
 }
 
-/* Returns the positions of the rank's own rows of the i-th sequence of the micro-batch; they are the same for all
- * sequences unless documents say how each is cut. If stages share a subsequence (a micro-batch is then one), they are
- * this stage's part of the positions of all tensor ranks. */
+/* Returns the positions of this tensor rank's own rows in the i-th sequence of the micro-batch. They are the same for
+ * all sequences unless documents determine how each is cut. Where stages share a subsequence, the rank's own rows are a
+ * part of the stage's piece, so they are taken from the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
 {
     e->unit.positions_sequence = i;
@@ -33,8 +34,8 @@ static struct view own_positions(struct emit *e, int64_t i)
     return emit_positions_of_tensor_rank(e);
 }
 
-/* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, the rows of a subsequence
- * are not contiguous, and are copied into a buffer. */
+/* Returns the tokens or labels of the unit's rows from the buffer `bound`. The rows of a subsequence are not contiguous
+ * if a micro-batch has several sequences; then they are copied into a new buffer. */
 static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const char *stem)
 {
     const struct choices *c = e->choices;
@@ -50,7 +51,7 @@ static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const 
     return y;
 }
 
-/* Emits the look-up of `rows` rows of one table; index has the number of the table's row for each. */
+/* Emits the look-up of `rows` rows of a table. index: the number of the table's row for each of them. */
 static void table_forward(struct emit *e, enum weight weight, int64_t part, struct view index,
                           struct view to, int64_t rows)
 {
@@ -93,16 +94,17 @@ buffer_id embedding_forward(struct emit *e)
     return sum.buffer;
 }
 
-/* True if each tensor rank makes the gradient of the whole embedding, although it has a part of the table: DTensor has
- * no embedding_dense_backward() of some rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
+/* True if each tensor rank makes the gradient of the whole embedding although it has only a part of the table: DTensor
+ * has no embedding_dense_backward() of some rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
 static bool makes_whole_gradient(const struct emit *e, int64_t part)
 {
     return part > 0 && tensor_uses_dtensor(e->choices);
 }
 
-/* Emits the copy of this rank's rows from the whole gradient. The op that made the gradient has written these rows to
- * dtable too, so nothing reads the copy's result: it takes the time, and the memory that the rows have in the whole
- * gradient. */
+/* Emits the copy of this rank's rows out of the gradient of the whole embedding. In the schedule the rows are in dtable
+ * already, which the op that made the gradient has written too. So nothing reads the copy: it only takes the
+ * framework's time, and its buffer the memory that these rows have in the whole gradient. The other ranks' rows,
+ * `others`, stay in memory until the copy ends. */
 static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, struct view dtable)
 {
     const struct view rows =
@@ -112,8 +114,8 @@ static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, s
     e->weights.bundle[bundle].other_ranks_grad = others;
 }
 
-/* Emits the gradient of one table from `rows` rows of dx; index holds the number of the table's row for each of them.
- */
+/* Emits the gradient of a table from dx, which has `rows` rows. index: the number of the table's row for each of
+ * them. */
 static void table_backward(struct emit *e, enum weight weight, int64_t part, struct view dx,
                            struct view index, int64_t rows)
 {
@@ -130,8 +132,8 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
         write[1] = emit_compute_tensor(e, "others_rows", CATEGORY_GRADIENT,
                                        work.embedding.total - slot->rows, slot->cols);
     }
-    /* embedding_dense_backward() writes a gradient of its own, which autograd then adds to the gradient of a tied
-     * head */
+    /* embedding_dense_backward() writes a gradient of its own; if the head is tied, autograd then adds it to the head's
+     * gradient */
     const bool apart = accumulate && !whole && e->choices->profile->grads_to_none;
     if (apart)
         write[0] = emit_tensor_like(e, gradient, (int64_t)gradient.count, "dense_grad", MEMORY_HBM);
@@ -156,7 +158,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
 
-/* Returns a new tensor [rows, vocabulary], with one row for each label of a piece of the loss. */
+/* Returns a new tensor of logits [rows, columns of the loss], with a row for each label of a piece. */
 static struct view new_logits_like(struct emit *e, const char *stem, enum dtype dtype,
                                    struct view labels)
 {
@@ -177,7 +179,7 @@ static int64_t counted_tokens(const struct emit *e)
 }
 
 /* Emits the loss of a piece of rows, added to that of earlier pieces, and returns the op. softmax, logarithm: tensors
- * that the kernel writes, too, unless they are empty. */
+ * that the kernel writes as well; an empty one is left out. */
 static op_id loss_forward(struct emit *e, struct view logits, struct view labels,
                           struct view softmax, struct view logarithm)
 {
@@ -195,8 +197,8 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
                    2 + (softmax.count > 0) + (logarithm.count > 0));
 }
 
-/* Emits the gradient of the loss with respect to the logits into `to`, and returns the op. `from` holds the logits or
- * the softmax that the forward saved; it may be `to`. */
+/* Emits the gradient of the loss with respect to the logits into `to`, and returns the op. `from` has the logits, or
+ * the softmax that the forward saved. `from` and `to` may be the same tensor. */
 static op_id loss_backward(struct emit *e, struct view from, struct view labels, struct view to)
 {
     struct work work = {
@@ -281,7 +283,7 @@ static struct view loss_compiled(struct emit *e, struct view logits, struct view
     return to;
 }
 
-/* Returns the fp32 logits that the loss writes over: a copy, if the profile makes one. */
+/* Returns the fp32 logits over which the loss will write: `wide` or, if the profile makes a copy, a copy of it. */
 static struct view copied_logits(struct emit *e, struct view wide, struct view labels)
 {
     if (!e->choices->profile->loss_copies_logits)
@@ -320,13 +322,19 @@ static struct view new_extra_logits(struct emit *e, struct view labels, int64_t 
                        (int64_t)labels.count * loss_columns(e), 4 * count);
 }
 
-/* Does the same as loss_of_piece(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
- * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
- * own logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element),
- * or to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL, 16 bytes).
- * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32: in the forward the logits less
- * their maximum and the exponentials are temporaries; in the backward the gradient of the log-softmax, which begins as
- * zeros, and the exponentials again. */
+/* Does what loss_of_piece() does, where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
+ * cross entropy). The statistics of all parts are gathered, so every rank has the whole loss and computes the gradient
+ * of its own logits. Where the gradient is written, and the bytes per element of logits and gradient together:
+ *
+ * LOSS_TE        over the 16-bit logits
+ * LOSS_COMPILED  to a 16-bit buffer of its own, 4 bytes
+ * LOSS_MEGATRON  over the fp32 copy of the logits, 6 bytes while both exist
+ * LOSS_SOFTMAX   to an fp32 buffer of its own, while the logits exist in fp32 and in 16 bits
+ * LOSS_PARALLEL  to an fp32 buffer of its own, 16 bytes
+ *
+ * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32. Temporaries of its forward are the
+ * logits less their maximum and the exponentials; those of its backward are the gradient of the log-softmax, which
+ * begins as zeros, and the exponentials again. */
 static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
@@ -352,8 +360,8 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
                            written, parallel ? 2 : 1);
     if (parallel)
         emit_extend_lifetime(e, logits.buffer, summed);
-    /* loss_parallel() reduces the maximum, the sum and the label's logit in three collectives: two here, and the
-     * gather */
+    /* loss_parallel() reduces the maximum, the sum and the label's logit by three collectives. Here they are two
+     * all-reduces whose results nothing reads, and the gather. */
     for (int i = 1; parallel && i < 3; i++)
         tensor_reduce_unread(e, view_part(own, 0, rows));
     tensor_gather_to(e, own, all);
@@ -382,10 +390,10 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
     return cast_gradient_if_wide(e, to, labels);
 }
 
-/* Emits the loss of logits that are gathered from all tensor ranks; each rank computes the loss and the gradient of
- * whole rows. The product of the head reads the rank's own columns of that gradient. An op cannot select columns by
- * rank, so these columns are computed from the rank's own logits, which moves as many bytes as the copy of the columns
- * does. */
+/* Emits the loss of logits that are gathered from all tensor ranks, and returns the gradient of this rank's own
+ * columns, which the backward of the head reads. Each rank computes the loss and the gradient of whole rows. An op
+ * cannot select columns by rank, so a further op computes the gradient of the own columns from the rank's own logits;
+ * it moves as many bytes as a copy of these columns would. */
 static struct view loss_of_gathered(struct emit *e, struct view logits, struct view labels)
 {
     int64_t rows = (int64_t)labels.count, ranks = (int64_t)e->tensor.size;
@@ -414,21 +422,21 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
     return logits;
 }
 
-/* True if the loss is FPDT_LogitsLoss, which saves only its input. */
+/* True if the loss is FPDT_LogitsLoss. */
 static bool is_fpdt_loss(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT &&
            e->choices->profile->loss_recomputes_logits;
 }
 
-/* True if the loss saves only its input, as in cut cross entropy and in FPDT: the forward of all pieces comes first,
- * and the backward of each piece computes its logits and its softmax again. */
+/* True if the loss saves only its input, as cut cross entropy and FPDT_LogitsLoss do. The forward of all pieces comes
+ * first; then the backward of each piece computes its logits and its softmax again. */
 static bool recomputes_logits(const struct emit *e)
 {
     return is_fpdt_loss(e) || e->choices->loss == LOSS_CUT;
 }
 
-/* Returns the logits of a piece: cast to fp32 if the implementation of the loss does so. */
+/* Returns the logits of a piece, in fp32 with LOSS_SOFTMAX, else in the compute dtype. */
 static struct view widened_logits(struct emit *e, struct view x, struct view labels)
 {
     struct view logits = logits_of(e, x, labels);
@@ -445,7 +453,7 @@ static struct view loss_with_recomputed_logits(struct emit *e, struct view x, st
     return cast_gradient_if_wide(e, logits, labels);
 }
 
-/* Emits a copy on the current stream, after all earlier work of that stream; the host waits until it ends. */
+/* Emits a copy that starts after all compute ops so far, as on their stream. The host waits until the copy ends. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
     op_id last = e->last_compute;
@@ -485,8 +493,8 @@ struct loss_rows {
     struct view all_labels; /* the labels of all rows */
 };
 
-/* Fills *rows with piece i of the rows of x, and sets the chunk and the forward phase of the ops that follow. Returns
- * false if no rows are left, as in a short subsequence; then only rows->piece is set. */
+/* Fills *rows with piece i of the rows of x, and sets the chunk and the phase (forward) of the ops that follow. Returns
+ * false if no rows are left for piece i, as in a short subsequence; then only rows->piece is set. */
 static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
     rows->piece = emit_piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);

@@ -7,10 +7,10 @@
 
 #include "schedule/emit/emit.h"
 
-/* ---- before and after the layers (schedule/step/embedding_head.c) ---- */
 buffer_id embedding_forward(struct emit *e);
 void embedding_backward(struct emit *e, buffer_id dx);
-/* Emits final norm, head and loss, forward and backward, piece by piece; returns the gradient of x. */
+/* Emits the final norm, the head and the loss, each forward and backward, in pieces of rows. Returns the gradient of
+ * x. */
 buffer_id head_and_loss(struct emit *e, buffer_id x);
 
 #endif

@@ -1,18 +1,19 @@
-/* Emits the experts of a layer: the router's weights, copies of rows in the order of experts, their grouped products,
- * and the weighted sum of each token's copies; shared experts beside them.
+/* Emits the experts of a layer: the router's weights, the copies of rows in the order of experts, their grouped
+ * products, the weighted sum of each token's copies, and shared experts beside them.
  *
- * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r
- * of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows],
- * and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
- * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way.
+ * If experts are spread over ranks, DISPATCHER_ALLTOALL sends copies. Each rank sends to every other rank the copies of
+ * its tokens for the experts there; they are consecutive in the order of experts. A rank receives rows in the order of
+ * the ranks that sent them, [ranks, experts, rows], and copies them into the order of its experts, [experts, ranks,
+ * rows] (Megatron-LM, moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs).
+ * Results return the same way.
  *
- * Other dispatchers send tokens first and copy them then: each rank gets the tokens of all ranks
- * (MoEAllGatherTokenDispatcher), or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP), with
- * their weights. It copies the rows of its own experts, sums a token's weighted results, and the sums of ranks are
- * added on the way back.
+ * The other dispatchers send tokens and their weights, which the receiving rank copies. It gets the tokens of all ranks
+ * (MoEAllGatherTokenDispatcher), or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP). It makes
+ * the copies for its own experts and sums the weighted results of each token; the exchange back adds the sums of all
+ * ranks.
  *
- * Where the activation multiplies by the weights of copies, these weights take the way of the rows, and the sums have
- * no weights. */
+ * If the activation multiplies its results by the weights of copies (activation_weights_copies()), these weights are
+ * copied and sent as the rows are, and the sums are without weights. */
 #include "schedule/step/experts.h"
 #include "schedule/attention/project.h"
 #include "schedule/choices/profile.h"
@@ -45,7 +46,8 @@ static struct work activation_work(const struct emit *e, enum work_kind kind,
 }
 
 /* True if the activation of experts multiplies its results by the weights of copies; false: the sum of a token's
- * results does. An expert's second bias, which is to be multiplied as well, is added after the activation. */
+ * results does. It is false for experts with a second bias, which is added after the activation and must be weighted,
+ * too. */
 static bool activation_weights_copies(const struct emit *e)
 {
     const struct transformer *m = e->choices->model;
@@ -69,10 +71,11 @@ struct route_rows {
     struct expert_rows own_experts; /* of the rank's experts */
     int64_t tokens;                 /* that the rank routes */
     int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
-    /* the number of rows that are copied in the order of experts: `tokens`, or the rows that came from other ranks */
+    /* the rows from which copies are made: `tokens` rows or, if tokens are sent, those that come from all ranks */
     int64_t read_rows;
     int64_t which_rows; /* enum permute_source: which rows these are */
-    /* the copies of tokens are not in even order: kernels take them from the routing */
+    /* kernels read from the routing which copies there are, since some are dropped or belong to tokens of other
+     * ranks */
     bool is_listed;
 };
 
@@ -128,8 +131,8 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
     return work;
 }
 
-/* Returns the work that puts the weights [rows, copies] of tokens in the order of the rows that permute_work() makes,
- * or, backward, the gradients of these rows in that of the weights. */
+/* Returns the work that copies the weights of tokens, [rows, copies], into the order of the rows that permute_work()
+ * makes. The backward kind copies the gradients of the weights from that order back. */
 static struct work permute_weights_work(const struct emit *e, enum work_kind kind,
                                         const struct route_rows *rows)
 {
@@ -138,7 +141,7 @@ static struct work permute_weights_work(const struct emit *e, enum work_kind kin
     return work;
 }
 
-/* Returns the rows that permute_work() makes of tokens. */
+/* Returns the number of rows that permute_work() makes. */
 static int64_t permuted_rows(const struct route_rows *rows)
 {
     return sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
@@ -166,7 +169,7 @@ static struct copy_format hidden_format(const struct emit *e)
 
 static const struct copy_format weight_format = {1, DTYPE_F32};
 
-/* Emits an all-to-all of copies of tokens: to the ranks of their experts if `ahead` is set, else back. */
+/* Emits an all-to-all of copies of tokens, and returns its result. ahead: to the ranks of their experts; else back. */
 static struct view all_to_all(struct emit *e, const char *stem, enum category category,
                               struct view x, struct copy_format format,
                               const struct route_rows *rows, bool ahead)
@@ -189,9 +192,9 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
                          ahead ? own.capacity_rows : rows->expert_copies, format.cols);
 }
 
-/* Returns the work that exchanges rows of `cols` elements between ranks with different experts. ahead: it brings a rank
- * the rows that its experts read; else it returns results, and adds up what the experts of all ranks made of a token.
- */
+/* Returns the work that exchanges tokens, rows of `cols` elements, between ranks with different experts. ahead: it
+ * brings a rank the tokens that its experts read. Else it returns results, and adds up what the experts of all ranks
+ * made of each token. */
 static struct work token_exchange_work(const struct emit *e, const struct route_rows *rows,
                                        int64_t cols, enum dtype dtype, bool ahead)
 {
@@ -217,8 +220,7 @@ static struct work token_exchange_work(const struct emit *e, const struct route_
                                         .even = c->routing == NULL}};
 }
 
-/* Emits the exchange that brings a rank the rows of tokens, of `cols` elements each, that its experts read, and returns
- * them. */
+/* Emits the exchange that brings a rank the tokens that its experts read, and returns them: rows of `cols` elements. */
 static struct view spread_tokens(struct emit *e, const char *stem, struct view x, enum dtype dtype,
                                  int64_t cols, const struct route_rows *rows)
 {
@@ -226,8 +228,8 @@ static struct view spread_tokens(struct emit *e, const char *stem, struct view x
                          CATEGORY_ACTIVATION, dtype, x, rows->read_rows, cols);
 }
 
-/* Does the reverse of spread_tokens(): writes to y, for each token of the rank, the sum of the rows of `cols` elements
- * that the experts of all ranks made of it. */
+/* Does the reverse of spread_tokens(): writes to y, for each token of this rank, the sum of what the experts of all
+ * ranks made of it. */
 static void combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
                            int64_t cols, const struct route_rows *rows)
 {
@@ -235,8 +237,8 @@ static void combine_tokens(struct emit *e, struct view x, struct view y, enum dt
     emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
 }
 
-/* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
- * kernel knows how many rows each expert has. */
+/* Emits a PACK of rows from the order of ranks into that of experts, or an UNPACK back. If routing is not even, the
+ * work names it, so that the kernel knows the number of rows of each expert. */
 static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x, struct view y,
                               int64_t cols, struct expert_rows rows)
 {
@@ -252,14 +254,14 @@ static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x
     emit_compute(e, work, &x, 1, &y, 1);
 }
 
-/* True if copies, not tokens, go to the ranks of their experts. */
+/* True if copies of tokens, and not tokens, are sent to the ranks of their experts. */
 static bool sends_copies(const struct emit *e, const struct route_rows *rows)
 {
     return e->choices->ep > 1 && !sends_tokens_not_copies(rows);
 }
 
-/* Sends copies to the ranks of their experts. What arrives is to be passed to arrange_rows(). Without other ranks,
- * or if tokens were sent, it returns x. */
+/* Sends copies to the ranks of their experts, and returns what arrives, which is to be passed to arrange_rows().
+ * Returns x itself if no copies are sent. */
 static struct view dispatch(struct emit *e, struct view x, struct copy_format format,
                             const struct route_rows *rows)
 {
@@ -268,7 +270,7 @@ static struct view dispatch(struct emit *e, struct view x, struct copy_format fo
                : x;
 }
 
-/* Returns what dispatch() returned in the order of the rank's experts. */
+/* Returns x, which dispatch() returned, in the order of the rank's experts. */
 static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
                                 struct copy_format format, const struct route_rows *rows)
 {
@@ -280,7 +282,8 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
     return y;
 }
 
-/* Does the reverse of arrange_rows(): returns x in the order of the ranks to which its rows return. */
+/* Does the reverse of arrange_rows(): returns x, which is in the order of the rank's experts, in the order of the ranks
+ * to which its rows return. */
 static struct view arrange_for_ranks(struct emit *e, struct view x, struct copy_format format,
                                      const struct route_rows *rows)
 {
@@ -301,8 +304,8 @@ static struct view combine_rows(struct emit *e, const char *stem, struct view se
                : sent;
 }
 
-/* Makes the host wait for the numbers of the experts' rows before it launches more, if the profile and the dispatcher
- * do so. With padded rows the host knows the numbers and does not wait. */
+/* Makes the host wait for the numbers of rows of the experts before it launches more, if the profile and the dispatcher
+ * do so. If rows are padded to the capacity, the host knows the numbers and does not wait. */
 static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 {
     const struct choices *c = e->choices;
@@ -313,8 +316,8 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
                                                            : e->stream.compute);
 }
 
-/* The host waits for the first product of experts before it launches their activation, where the profile's clamps are
- * operators. A graph of the whole step has no such operators. */
+/* Makes the host wait for the first product of experts before it launches their activation, if the profile runs the
+ * limits of a clamped activation as operators. In a CUDA graph of the whole step the host does not wait. */
 static void wait_for_clamps(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -323,7 +326,7 @@ static void wait_for_clamps(struct emit *e)
         emit_host_wait(e, e->stream.compute);
 }
 
-/* Emits the shared experts up to the input of their second product. */
+/* Emits the first product of the shared experts and their activation. */
 static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                                  struct expert_saved *saved)
 {
@@ -341,7 +344,7 @@ static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, 
     emit_discard(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
 }
 
-/* Emits the second product of the shared experts. */
+/* Emits the second product of the shared experts, and returns its result. */
 static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t rows,
                                          const struct expert_saved *saved)
 {
@@ -354,7 +357,8 @@ static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t
     return y;
 }
 
-/* Emits the sum of each token's results into y, weighted unless the weights were applied before. */
+/* Emits the sum of each token's results into y. It multiplies them by the weights of copies, unless these were applied
+ * to the input or by the activation. If tokens were sent, it also emits the exchange that returns the sums. */
 static void sum_results(struct emit *e, struct view made, struct view weights, struct view y,
                         const struct route_rows *rows)
 {
@@ -468,8 +472,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         emit_add(e, routed, shared, y);
 }
 
-/* Emits the backward of the second product of the shared experts, and returns the gradient of the first one's
- * result. */
+/* Emits the backward of the second product of the shared experts and of their activation. Returns the gradient of the
+ * first product's result. */
 static struct view shared_experts_second_backward(struct emit *e, uint32_t layer, struct view dy,
                                                   int64_t rows, const struct expert_saved *saved)
 {

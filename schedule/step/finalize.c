@@ -1,8 +1,8 @@
-/* The last pass: writes rows in list order and adds waits, free sets and offsets.
+/* The last pass: writes the rows of a role in list order, and adds waits, free sets and offsets.
  *
- * Tables that the order of rows does not affect (shapes, sizes, names, groups, bindings) are moved from the emitted
- * ir as they are, so their ids stay valid. Ops, operands and buffers are written anew, each column front to back. One
- * role is emitted and finished before the next one, so that only one is in the staging tables at a time. */
+ * Tables that the order of ops does not affect (shapes, sizes, names, groups, bindings) are moved from the emitted ir
+ * as they are, so their ids stay valid. Ops, operands and buffers are written anew, each column front to back. A role
+ * is emitted and finished before the next one begins, so the staging tables hold only one role at a time. */
 #include "schedule/step/finalize.h"
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"
@@ -34,7 +34,8 @@ struct role_writer {
     uint32_t *next_number; /* [stems] the number of the next buffer */
 };
 
-/* Swaps the members of two irs that are declared before `buffer`; finalize_tables() writes the others. */
+/* Swaps the members of struct ir that are declared before `buffer`: the tables that all roles share. write_role()
+ * writes the other tables. */
 static void swap_shared_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;
@@ -69,7 +70,7 @@ static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 
 /* ---- operands and waits ---- */
 
-/* Returns the operand with its new id, and sets *touch to the elements that it reads or writes. */
+/* Returns the operand with its new ids, and sets *touch to the buffer and the elements that the op reads or writes. */
 static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand,
                                          struct touch *touch)
 {
@@ -98,7 +99,8 @@ static void write_waits(struct role_writer *f, uint32_t row)
         out->wait[out->wait_count++] = kept[i];
 }
 
-/* Sets the operands and waits of op i, whose other columns are set already. */
+/* Writes the row of old op i, of which all columns but operands and waits are set already, and sets its operands and
+ * waits. */
 static void rewrite_op(struct role_writer *f, uint32_t i)
 {
     const struct op_table *in = &f->input->op;
@@ -135,7 +137,7 @@ static void rewrite_op(struct role_writer *f, uint32_t i)
     waits_record_touches(f->waits, touch, operands, stream, row);
 }
 
-/* Adds ops to the free sets of buffers that an implementation holds after their last use. */
+/* Adds ops to the free sets of buffers: those until which an implementation holds a buffer after its last use. */
 static void extend_free_sets(struct role_writer *f)
 {
     struct ir *out = f->output;
@@ -154,7 +156,8 @@ static void extend_free_sets(struct role_writer *f)
     }
 }
 
-/* Returns the next number for each stem, after those of the buffers of earlier roles. */
+/* Returns, for each name stem, the number of the next buffer with that stem: earlier roles have used the numbers below
+ * it. */
 static uint32_t *next_numbers(const struct ir *out)
 {
     uint32_t *next = heap_zalloc(out->word_count, sizeof *next);
@@ -163,7 +166,8 @@ static uint32_t *next_numbers(const struct ir *out)
     return next;
 }
 
-/* Returns an array on the heap that is true for each buffer that an op of the list reads or writes. */
+/* Returns an array on the heap, with an element for each buffer: true if an op of the list reads or writes the
+ * buffer. */
 static bool *touched_buffers(const struct ir *in, const struct op_list *list)
 {
     bool *touched = heap_zalloc((size_t)in->buffer.count + 1, sizeof *touched);
@@ -187,14 +191,14 @@ static void clear_rows(struct ir *staging)
     staging->free_op_count = 0;
 }
 
-/* Writes a role's ops and buffers after the rows of *out, without offsets. *order and *first_uses then hold the
- * role's clocks and first uses. */
+/* Appends a role's ops and buffers to the tables of *out, without offsets. *order and *first_uses then hold the role's
+ * clocks and first uses. */
 static void write_role(const struct emit *e, const struct op_list *list, struct ir *out,
                        struct order *order, struct first_uses *first_uses)
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count, first_buffer = out->buffer.count,
-             /* `buffers`: an upper limit of the number of buffers after this role */
+             /* an upper limit of the number of buffers of *out after this role */
         buffers = out->buffer.count + in->buffer.count;
     struct role_writer f = {
         .e = e,
@@ -220,8 +224,8 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
-    /* Persistent buffers come first, in the order in which they were made. A part of a step (--scope) keeps only those
-     * that its ops use. */
+    /* Persistent buffers come first, in the order in which they were made: all of them for a whole step, else (--scope)
+     * those that ops use. */
     bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
         if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))

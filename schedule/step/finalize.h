@@ -5,14 +5,16 @@
 #include "schedule/emit/op_list.h"
 #include "schedule/memory_plan/plan_offsets.h"
 
-/* Adds role e->role with its list to *out: the ops in list order, the buffers that are persistent or used, waits for
- * every data dependency between streams that no other wait implies, free sets, and arena offsets. If there are several
- * roles, each is packed quickly, and offsets_replan_largest() later packs the largest again; *figures receives the
- * bytes of the arenas. Afterwards the tables of e->ir have no ops and no buffers, and keep their other rows for the
- * next role. Returns false for a short list (out->repeats) that does not represent the whole list. */
+/* Appends role e->role with its list to *out: the ops in list order, the buffers that are persistent or used, the
+ * waits, free sets and arena offsets. An op gets a wait for every data dependency between streams that no other wait
+ * implies. If there are several roles, each is packed quickly, and offsets_replan_largest() later packs the largest
+ * again. *figures receives the bytes of the arenas.
+ *
+ * Afterwards the tables of e->ir have no ops and no buffers; they keep their other rows for the next role. Returns
+ * false if *out is a short list (out->repeats) that does not represent the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct offsets_figures *figures);
-/* Call when all roles are there: moves the other tables to *out; e->ir is of no further use. */
+/* Moves the tables that roles share to *out, once all roles have been appended. e->ir is of no further use. */
 void finalize_tables(const struct emit *e, struct ir *out);
 
 #endif

@@ -1,16 +1,17 @@
-/* The exchange of keys and values between stages that share subsequences (schedule/pipeline/multiplex.h). A stage
- * sends the keys and values of the subsequences that it computes by itself to the stages before it, which will share
- * its last subsequences; these stages sum the gradients of the received keys and values and send the sums back.
+/* The exchange of keys and values between stages that share subsequences (schedule/pipeline/multiplex.h). A stage sends
+ * the keys and values of the subsequences that it computes by itself to the stages before it, which will share its last
+ * subsequences. These stages sum the gradients of the keys and values that they received, and send the sums back.
  *
- * Keys and values are sent stage by stage as soon as a unit is done, long before they are needed: sent all at once
- * when the first shared subsequence starts, they would take as long as several units. Gradients are returned by
- * subsequence, each a few units before the owner needs it, so that one chunk's do not delay another's; until then the
- * owner keeps the sums of its own queries separately. */
+ * Keys and values are sent from stage to stage as soon as a unit is done, long before they are needed: if they were
+ * sent all at once when the first shared subsequence starts, they would take as long as several units. The gradients of
+ * a subsequence are returned UNITS_AHEAD units before the owner needs them, and not all at once, so that the gradients
+ * of one chunk do not delay those of another. Until then the owner keeps the gradients of its own queries apart. */
 #include "schedule/attention/attention.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/step/stage.h"
 
+/* The gradients of a subsequence are summed at the owner this many units before the owner's backward of it. */
 enum { UNITS_AHEAD = 2 };
 
 static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
@@ -50,7 +51,7 @@ void stage_send_kv(struct stage *s, const struct action *action)
     }
 }
 
-/* Sums x over all stages that have it, at the owner. */
+/* Emits the sum of x over the stages 0 to `chunk`. Only the owner, stage `chunk`, gets the result, in place. */
 static void sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
@@ -67,8 +68,8 @@ void stage_return_kv(struct stage *s, const struct action *action)
     bool first = unit == multiplex_back_begin(s->choices, chunk);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
-    /* Before its first unit, the owner keeps the gradients that other stages have sent, and starts new sums of its
-     * own. */
+    /* At the first unit, the owner puts the gradients that the stages computed in shared units aside, and starts new
+     * sums for its own units. */
     for (uint32_t l = layers.first; first && l < layers.end; l++) {
         struct prefix *prefix = &e->prefix[l];
         prefix->given_dk = prefix->dk;

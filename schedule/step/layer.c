@@ -18,7 +18,7 @@ static bool is_gated(const struct emit *e)
     return transformer_has_gate(e->choices->model);
 }
 
-/* True if the branches of a layer begin with a norm. */
+/* True if each branch of a layer (attention, feed-forward part) begins with a norm. */
 static bool has_norms_before(const struct emit *e)
 {
     return e->choices->model->norm_place != NORM_AFTER;
@@ -29,8 +29,8 @@ static bool has_norms_after(const struct emit *e)
     return e->choices->model->norm_place != NORM_BEFORE;
 }
 
-/* Returns the bias that a product adds: none if its result is reduce-scattered, since then the bias is added once,
- * after the reduction, together with the residual. */
+/* Returns the bias that a product adds: none with several tensor ranks, whose partial results are summed first. The
+ * bias is then added once, together with the residual (add_branch_to_residual()). */
 static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
 {
     return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
@@ -38,18 +38,18 @@ static struct view product_bias(const struct emit *e, uint32_t part, enum weight
 
 enum { QKV_PRODUCTS = 3 };
 
-/* The weights of the products before attention; a model has some of them. */
+/* The weights of the products that make q, k and v; a model has some of them. */
 static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_Q_DOWN,  WEIGHT_Q_UP,
                                           WEIGHT_Q,   WEIGHT_KV_DOWN, WEIGHT_KV_UP};
 
-/* Returns the number of products that read the normed input of the feed-forward part. */
+/* Returns the number of products of the framework that read the normed input of the feed-forward part. */
 static int mlp_products(const struct emit *e)
 {
     return is_gated(e) ? 2 : 1;
 }
 
-/* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses
- * (ALST, arXiv 2506.13996, section 3.1). Otherwise cutting into pieces would save no memory in the backward. */
+/* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses (ALST,
+ * arXiv 2506.13996, section 3.1). Without that, cutting into pieces would save no memory in the backward. */
 static bool recomputes_pieces(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -59,13 +59,17 @@ static bool recomputes_pieces(const struct emit *e)
 
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
 
-/* Returns how many times a chain of kernels reads or writes each element; 0: one kernel does everything. The chains of
- * GELU are those of FPDT_FFN (DeepSpeed, fpdt_layer.py), with the bias: the forward; what the backward recomputes (the
- * bias, tanh of the polynomial, the activation); and the gradient (the derivative in ten operations, and the product).
- * FPDT_FFN has no SwiGLU; we assume it would be written in the same way: silu and a product in the forward; sigmoid and
- * two products recomputed; then the gradients of both factors and their concatenation. */
+/* Returns how many times the kernels of a chain read or write each element; 0: one kernel does everything.
+ * CHAIN_FORWARD is the forward of the activation, CHAIN_AGAIN what the backward recomputes of it, CHAIN_BACKWARD its
+ * gradient.
+ *
+ * For GELU they are those of FPDT_FFN (DeepSpeed, fpdt_layer.py), with the bias. It recomputes the bias, tanh of the
+ * polynomial and the activation; its gradient is the derivative in ten operations, and the product. FPDT_FFN has no
+ * SwiGLU; we assume that it would be written in the same way: silu and a product in the forward; sigmoid and two
+ * products recomputed; then the gradients of both factors and their concatenation. */
 static int64_t touched_elements(const struct emit *e, enum chain chain)
 {
+    /* [chain][0: GELU, 1: a gated activation] */
     static const uint8_t counted[CHAIN_COUNT][2] = {
         [CHAIN_FORWARD] = {4, 5},
         [CHAIN_AGAIN] = {22, 8},
@@ -76,9 +80,9 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
                : 0;
 }
 
-/* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
- * checkpointing may save one of w1 and w3. Here these are one product, so half of its rows is saved instead, which takes
- * the same bytes and flops. */
+/* Returns the number of parts into which the rows of the first product are cut. It is 2 if selective checkpointing
+ * saves only one of w1 and w3. Here these are one product, so the results of half of its rows are saved instead, which
+ * takes the same bytes and flops; the other part is recomputed. Else it is 1. */
 static uint32_t up_product_parts(const struct emit *e, int64_t rows)
 {
     const struct kept_products keeps = kept_products_of(e->choices);
@@ -86,16 +90,16 @@ static uint32_t up_product_parts(const struct emit *e, int64_t rows)
     return halves ? FFN_PARTS : 1;
 }
 
-/* Returns how many more rows, each as wide as the feed-forward part, a buffer needs for the bytes that a layer keeps
- * besides its first product (schedule/choices/kept.h). */
+/* Returns the bytes that a layer keeps besides its first product (schedule/choices/kept.h), as a number of rows that
+ * are as wide as the feed-forward part. A buffer gets that many more rows. */
 static int64_t extra_kept_rows(const struct emit *e, int64_t rows)
 {
     return rows * e->kept_extra_bytes.act / 2;
 }
 
-/* True if selective checkpointing keeps the whole first product. The additional bytes of extra_kept_rows(), which are
- * recomputed, are then added to the gradient of the activation's result, which exists when the most memory is in use.
- */
+/* True if selective checkpointing keeps the whole result of the first product. The rows of extra_kept_rows(), which are
+ * recomputed, cannot be in its buffer then. They are added to the gradient of the activation's result, which exists
+ * when the most memory is in use. */
 static bool keeps_up_product(const struct emit *e, uint32_t parts)
 {
     return kept_products_of(e->choices).up && parts == 1;
@@ -107,7 +111,7 @@ static enum adapter_target first_up_adapter(const struct emit *e)
     return is_gated(e) ? ADAPTER_GATE : ADAPTER_UP;
 }
 
-/* Emits the first product of chunk `chunk`, of `rows` rows, and its activation. */
+/* Emits the first product of chunk number `chunk`, which has `rows` rows, and the activation. */
 static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x, buffer_id act,
                    int64_t rows, enum chain chain)
 {
@@ -115,8 +119,7 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = up_product_parts(e, rows);
-    /* the additional bytes of all rows are added to the last part of the first product, which is recomputed if any part
-     * is */
+    /* The additional rows of all parts are added to the last part, since that one is recomputed if any is. */
     int64_t beside =
         keeps_up_product(e, parts) || recomputes_pieces(e) ? 0 : extra_kept_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
@@ -225,8 +228,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         adapters_backward(e, layer, ADAPTER_DOWN, 1, dy_rows, view_rows(saved->act[i], 0, rows, f),
                           view_rows(d_act, 0, rows, f), rows, &saved->down_adapters[i]);
         mlp_up_backward(e, saved->up[i], d_act, d_up, rows);
-        /* the input of the second product is gathered after the first product, whose result is scattered after the
-         * second product */
+        /* The input of the weight gradient is gathered while the product for dx runs, and dx is reduce-scattered while
+         * the weight gradient is computed. */
         struct view x_rows = saved->norm2_all[i];
         if (!tensor_keeps_gathered(e->choices))
             x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,
@@ -287,8 +290,8 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* ---- norms, attention and the feed-forward part of one layer ---- */
 
-/* Returns the bytes for each element of the layer's input that are in use besides the fp32 copy of the input: 2 if
- * checkpointing keeps the input and the recomputed layer makes such a copy, else 0. */
+/* Returns the bytes per element of the layer's input that exist beside the fp32 copy of it while the layer is
+ * recomputed: 2, if checkpointing keeps the input in 16 bits and the recomputed layer makes such a copy; else 0. */
 static int64_t bytes_of_input_beside_copy(const struct emit *e)
 {
     const bool repeats =
@@ -296,8 +299,8 @@ static int64_t bytes_of_input_beside_copy(const struct emit *e)
     return repeats && e->kept_extra_bytes.input == 0 && e->kept_extra_bytes.first >= 2 ? 2 : 0;
 }
 
-/* Returns the bytes per element that an implementation keeps of a norm besides its input and its result, which have as
- * many elements. */
+/* Returns the bytes per element that an implementation keeps for a norm, in addition to the norm's input and its
+ * result. */
 static int64_t kept_extra_bytes_of_norm(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
@@ -330,7 +333,8 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
     return dx;
 }
 
-/* True if the norm at the begin of a branch is an operator of its own, whose result can be dropped. */
+/* True if the norm at the beginning of a branch is an operator of its own, and not part of the product after it. Only
+ * then can its result be dropped. */
 static bool norm_is_an_operator(const struct emit *e, uint32_t layer, enum weight weight)
 {
     const struct transformer *m = e->choices->model;
@@ -338,7 +342,8 @@ static bool norm_is_an_operator(const struct emit *e, uint32_t layer, enum weigh
            (weight == WEIGHT_NORM1 ? m->kv_latent > 0 : transformer_layer_has_experts(m, layer));
 }
 
-/* Emits the norm at the begin of a branch, if there is one, and returns the branch's input. */
+/* Emits the norm at the beginning of a branch, and returns its result; returns x if the branch begins without a
+ * norm. */
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                              struct view *stats)
 {
@@ -352,7 +357,8 @@ static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight,
     return y;
 }
 
-/* Emits the backward of norm_before(), adds d_residual, the gradient through the residual, and returns the sum. */
+/* Emits the backward of norm_before(), and adds d_residual, the gradient that comes through the residual. Returns the
+ * sum. */
 static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weight weight,
                                       buffer_id dy, buffer_id x, struct view stats,
                                       buffer_id d_residual)
@@ -377,8 +383,8 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
         branch = emit_norm_of_layer(e, layer, norm, "norm_after", branch, stats);
         e->tags.region = REGION_LINEAR;
     }
-    /* The bytes that a framework keeps besides a sum (kept_extra_bytes_of_norm()) are added to the residual's buffer;
-     * before the feed-forward part, to the buffer of the norm's statistics. */
+    /* A framework may keep the sum in fp32, too. The sum after attention has the room for that in the statistics of the
+     * norm that reads it (kept_extra_bytes_of_norm()), the sum after the feed-forward part in its own buffer. */
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                                 e->choices->model->hidden)
@@ -388,8 +394,8 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
     return sum.buffer;
 }
 
-/* True if the sum of the residual and of attention's branch is made again in the backward: compiled code keeps what the
- * norm at the end of the branch reads, from which the norm before the feed-forward part remakes the sum. */
+/* True if the backward makes the sum of the residual and of attention's branch again. Compiled code keeps the input of
+ * the norm at the end of the branch, and not the sum, which it computes from that input. */
 static bool remakes_residual_sum(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -490,7 +496,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         emit_delayed(e);
         combined_begin_part(e, BACKWARD_LAST);
     }
-    /* if no norm reads the kept result, it is held until here */
+    /* without a norm that reads the kept result, its bytes stay in use until here */
     if (kept_products_of(e->choices).down && !has_norms_after(e))
         emit_extend_lifetime(e, saved->ffn_out, e->last_compute);
     const buffer_id x2 = remakes_residual_sum(e) ? remake_residual_sum(e, layer) : saved->x2;

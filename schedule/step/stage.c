@@ -1,18 +1,18 @@
-/* Messages between stages. A stage posts the receive for an action when the action before it starts, on a stream of
- * its own: it receives one message ahead, and needs memory for one message only. It sends the result of an action as
- * soon as it is complete. If the host awaits messages, a stage posts the receive only after the previous action has
- * ended.
+/* Messages between stages. A stage posts the receive for an action when the action before it starts, on a stream of its
+ * own: it receives one message ahead, and needs memory for one message only. It sends the result of an action as soon
+ * as it is complete. If the host waits for messages (pipeline_awaits_messages()), a stage posts the receive only after
+ * the previous action has ended.
  *
- * The sends and receives of one pass in one direction are in the same order on both sides, so one stream for each
- * cannot deadlock. A folded pipeline has both passes in both directions, and so needs a stream for each (a lane).
- * Where stages share subsequences, every two stages have streams of their own, and messages are received in the order
- * in which the other stages send them.
+ * In each pass and direction, sends and receives are in the same order on both sides, so one stream for each cannot
+ * deadlock. A folded pipeline has both passes in both directions, and so needs two streams for each (lanes). Where
+ * stages share subsequences, every two stages have streams of their own, and a stage receives messages in the order in
+ * which the other stage sends them.
  *
- * The tensor ranks of a stage divide its rows. Where the next chunk cuts subsequences differently (a seam), rows move
- * to another tensor rank as well. Then the rows are gathered; to each stage that takes some of them, every tensor
- * rank sends an equal part, to the rank with its own index there. That stage gathers the parts, and each rank takes
- * its own rows. So few bytes cross between stages (as with Megatron-LM's scatter_gather_tensors_in_pipeline), and all
- * tensor ranks run the same ops. */
+ * The tensor ranks of a stage divide its rows. At a seam, where the next chunk cuts a subsequence differently, rows
+ * also move to another tensor rank. The sending stage first gathers its rows. To each stage that takes some of them,
+ * every tensor rank sends an equal part, to the rank with its own index there. The receiving stage gathers the parts,
+ * and each rank takes its own rows. So few bytes are sent between stages (as with Megatron-LM's
+ * scatter_gather_tensors_in_pipeline), and all tensor ranks run the same ops. */
 #include "schedule/step/stage.h"
 
 #include "schedule/choices/pieces.h"
@@ -24,7 +24,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Rows of a unit, counted on each tensor rank of a stage. */
+/* The rows begin .. end - 1 of a unit, counted in the rows of one tensor rank. */
 struct row_range {
     int64_t begin, end;
 };
@@ -55,15 +55,15 @@ static struct row_range row_overlap(struct row_range a, struct row_range b)
     return both.begin < both.end ? both : (struct row_range){0, 0};
 }
 
-/* Returns the chunk that comes before `chunk` in a pass, from which it gets its input; -1: there is none. With the
- * opposite pass it is the chunk to which `chunk` sends. */
+/* Returns the chunk from which `chunk` gets its input in a pass; -1: it gets none. With the opposite pass, it is the
+ * chunk to which `chunk` sends. */
 static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
     return from < pipeline_chunk_count(s->choices) ? from : -1;
 }
 
-/* True if rows change their tensor rank between two chunks. */
+/* True if there is a seam between two chunks for this unit: rows change their tensor rank. */
 static bool rows_change_rank(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
 {
     return s->choices->tp > 1 &&
@@ -87,9 +87,9 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
 
 /* ---- units ---- */
 
-/* Returns the number of keys, in tokens, that this stage's caches need for a chunk: those of all subsequences on which
- * it computes, with the pieces of the last one rounded up. Stages after the chunk's owner share only its first
- * subsequences. */
+/* Returns the number of tokens for which this stage's caches of keys need room in a chunk: those of all subsequences of
+ * which it computes a part; stages after the chunk's owner share only its first ones. If stages share the last of
+ * these, its pieces are rounded up. */
 static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->choices;
@@ -115,7 +115,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t n = c->seq / ranks, end = pipeline_tokens_before(c, part + 1) / ranks;
     struct stage_span share = stages_of_unit(s, chunk, unit);
     e->unit.stages = remote_stages_of_unit(e, chunk, unit);
-    /* the rows are of one sequence, which is divided over tensor ranks only */
+    /* Stages share units only if a micro-batch is one sequence, which only tensor ranks divide: its rows are tokens. */
     if (share.count > 1) {
         struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
         end = begin + mine.end * c->row_ranks;
@@ -202,8 +202,6 @@ void stage_make_streams(struct stage *s)
         }
 }
 
-/* Makes the host wait for the streams of all messages that are under way, as Megatron-LM does by
- * torch.cuda.synchronize() after a batch of messages. */
 void stage_await_messages(struct stage *s)
 {
     for (uint32_t i = 0; i < s->pending_count; i++)
@@ -220,7 +218,7 @@ static void record_pending_stream(struct stage *s, uint8_t stream)
     s->pending_streams[s->pending_count++] = stream;
 }
 
-/* Emits this stage's side of the message of a pass between two chunks. */
+/* Emits this stage's side, a send or a receive, of a message of a pass between chunk `low_chunk` and the next one. */
 static op_id emit_message_op(struct stage *s, enum work_kind kind, enum pass pass,
                              uint32_t low_chunk, uint32_t peer, struct view x)
 {
@@ -239,7 +237,8 @@ static op_id emit_message_op(struct stage *s, enum work_kind kind, enum pass pas
     return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, channel);
 }
 
-/* Returns the given rows of a passage's input, in a buffer that the first call makes. */
+/* Returns the rows `part` of the input of a passage in a pass. The first call for a passage makes the input's
+ * buffer. */
 static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                               struct row_range part)
 {
@@ -253,7 +252,8 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
 
-/* Posts the receive of a message. *into: at a seam, the buffer that receives it. */
+/* Emits the receive of the message from stage `from` for a passage. At a seam the message is received in a new buffer,
+ * which *into is set to; else in the rows of the passage's input. */
 static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                          uint32_t from, buffer_id *into)
 {
@@ -275,7 +275,8 @@ static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32
         emit_add_dependency(e, op, e->last_compute);
 }
 
-/* Posts a message from a stage, and before it all messages that the stage makes earlier. */
+/* Posts the receive of the message from stage `from` for a passage. First posts the receives of earlier messages from
+ * that stage that have not been posted yet. */
 static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                           uint32_t from)
 {
@@ -319,7 +320,8 @@ static void copy_rows(struct stage *s, struct view x, struct view y)
     emit_pack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
 }
 
-/* Assembles the rows that were received across a seam, and returns the rank's own rows. */
+/* Puts together the rows of a passage's input that came across a seam, and returns this tensor rank's own rows of
+ * it. */
 static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
                             uint32_t unit)
 {
@@ -374,8 +376,8 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     return here->input[pass];
 }
 
-/* Returns the rows `part` of a pass's result, which the next stage needs; at a seam, the equal part of them that this
- * rank sends. */
+/* Returns what this rank sends of the rows `part` of a passage's result, which another stage needs: these rows or, at a
+ * seam, an equal part of these rows of all tensor ranks. mine: the rows of the result. */
 static struct view rows_to_send(struct stage *s, const struct passage *made, enum pass pass,
                                 bool seam, struct row_range part, struct row_range mine)
 {

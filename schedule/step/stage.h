@@ -1,8 +1,8 @@
 /* schedule/step/stage.h: the state of one stage while its step is emitted, and what stages pass to each other.
  *
- * A passage is one unit's forward or backward through one chunk in which the stage has a part. Its input is the
- * result of the previous passage, which was computed on this stage, on another stage, or, where stages share
- * subsequences, in pieces on several stages. */
+ * A passage is the way of one unit through one chunk in which the stage has a part, in both passes, forward and
+ * backward. Its input in a pass is the result of the passage before it in that pass. That one was computed on this
+ * stage, on another stage or, where stages share subsequences, in pieces on several stages. */
 #ifndef SCHEDULE_STEP_STAGE_H
 #define SCHEDULE_STEP_STAGE_H
 
@@ -13,7 +13,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_COUNT };
 
 struct passage {
     buffer_id input[PASS_COUNT], output[PASS_COUNT]; /* IR_NONE: nothing yet */
-    /* the output, gathered from all tensor ranks, where the next chunk cuts it differently */
+    /* the output, gathered from all tensor ranks, at a seam (schedule/step/stage.c) */
     struct view gathered_output[PASS_COUNT];
     struct deferrals deferrals;
 };
@@ -24,8 +24,8 @@ struct inbound_message {
     uint8_t pass;
     bool is_posted;
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
-    /* the buffer that receives the message, where rows change their tensor rank between the chunks; IR_NONE: it is
-     * received in rows of `input` */
+    /* at a seam, the buffer that receives the message; IR_NONE: there is no seam, and rows of the passage's input
+     * receive it */
     buffer_id seam_buffer;
 };
 
@@ -45,7 +45,7 @@ struct stage {
     uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
     uint8_t keys_send_stream, keys_recv_stream;                     /* streams of keys and values */
     uint8_t key_grads_stream;                                       /* stream of their gradients */
-    /* streams with messages for which the host has not waited */
+    /* the streams with messages for which the host has still to wait */
     uint8_t pending_streams[2 * PASS_COUNT];
     uint32_t pending_count;
     op_id last_message; /* the last message of the last action; IR_NONE: it sent none */
@@ -59,20 +59,22 @@ static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uin
     return &s->passage[chunk * s->unit_count + unit];
 }
 
-/* Makes the streams and, where stages share subsequences, the order of messages. */
+/* Makes the streams of messages. Where stages share subsequences, also lists the messages to this stage in order. */
 void stage_make_streams(struct stage *s);
-/* Begins a unit in a chunk (numbered over all stages): ops that are emitted from now on are of this stage's part of
- * it. */
+/* Begins a unit in a chunk, numbered over all stages: sets e->unit to this stage's part of the unit, and the labels of
+ * ops that are emitted from now on. */
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
-/* Posts the receives of what an action needs from other stages. They start after all computation that was emitted so
+/* Posts the receives of the messages that an action needs. They start after all compute ops that were emitted so
  * far. */
 void stage_receive(struct stage *s, const struct action *action);
-/* Returns the input of an action, whose unit must have been set. */
+/* Returns the input of an action. stage_set_unit() must have been called for its unit. The input of the last chunk's
+ * backward is the result of its forward. */
 buffer_id stage_input(struct stage *s, const struct action *action);
-/* Sends the result of a pass of a unit through a chunk to the next chunk, or keeps it if that is on this stage. */
+/* Keeps x, the result of an action in a pass, and sends it to the stages of the next chunk other than this one. */
 void stage_send_result(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
 
-/* Makes the host wait for all messages for which it has not waited (pipeline_awaits_messages()). */
+/* Makes the host wait for all messages for which it has still to wait (pipeline_awaits_messages()), as Megatron-LM does
+ * by torch.cuda.synchronize() after a batch of messages. */
 void stage_await_messages(struct stage *s);
 
 /* ---- ACTION_SEND_KV and ACTION_RETURN_KV (schedule/step/kv_exchange.c) ---- */

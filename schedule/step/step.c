@@ -42,7 +42,8 @@ static struct layer_saved *saved_of_unit(struct stage *s, uint32_t unit)
     return s->saved_of_unit[unit];
 }
 
-/* Makes a tensor that replaces the result of the embedding, or the gradient from the head, if these are left out. */
+/* Returns a new tensor of zeros, which replaces the result of the embedding, or the gradient from the head, in a scope
+ * without these. */
 static buffer_id new_filled_activation(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
@@ -130,7 +131,8 @@ static void emit_weight_gradients(struct stage *s, const struct action *action)
     emit_late_gradients(s->e);
 }
 
-/* Returns the first action from i on that computes something, or the end of the list. */
+/* Returns the index of the first action from i on that is not only a message of keys and values, or of their gradients;
+ * actions->count: there is none. */
 static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
 {
     while (i < actions->count && actions->action[i].kind >= ACTION_SEND_KV)
@@ -138,9 +140,10 @@ static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
     return i;
 }
 
-/* Emits the messages after action `done` as Megatron-LM's schedules.py does. Between a forward and a backward, sending
- * and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()); between two forwards or two
- * backwards one comes after the other. */
+/* Emits the messages between the actions `done` and `next` as Megatron-LM's schedules.py does. Between a forward and a
+ * backward, sending and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()), so the
+ * host waits once. Between two forwards or two backwards it waits for the send before it posts the receive. next NULL:
+ * `done` is the last action. */
 static void emit_messages(struct stage *s, const struct action *done, const struct action *next)
 {
     if (next == NULL || next->kind == done->kind)
@@ -150,21 +153,23 @@ static void emit_messages(struct stage *s, const struct action *done, const stru
     stage_await_messages(s);
 }
 
-/* ---- messages that are known to have arrived ---- */
+/* ---- messages whose arrival later data proves ---- */
 
-/* An action whose message is known to have arrived some actions later. Actions are counted from 1; 0: none. */
+/* The list of sent messages whose arrival the input of one action proves, and the message of the action itself. Lists
+ * have the numbers of the actions that sent the messages, from 1 on; 0 ends a list. */
 struct arrival {
     op_id send_op;
-    /* another action whose message is known to have arrived together with this one's */
+    /* the next action in the list that has this action */
     uint32_t next_in_list;
-    /* the first action whose message is known to have arrived when this action starts */
+    /* the first action in the list of this action */
     uint32_t first_in_list;
 };
 
-/* The sent messages of which the sender knows that they have arrived, so that their bytes may be reused. Data that
- * comes back from the receiver proves it; then a compute op that waits for the send loses no time. */
+/* The messages whose arrival later data from the receiver proves. The bytes of a sent message may be reused only if a
+ * compute op waits for the send; an op that starts after the proof loses no time by that wait. */
 struct arrivals {
-    /* [actions] the result of pipeline_implicit_acks(); NULL: not needed */
+    /* [actions] the action whose input proves that this action's message has arrived (pipeline_implicit_acks()); NULL:
+     * nothing is recorded */
     uint32_t *ack_action;
     struct arrival *action; /* [actions] */
 };
@@ -182,8 +187,9 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     return a;
 }
 
-/* Notes that action i has been emitted, from op `begin` on. If its input proves that messages have arrived, its first
- * compute op waits for them, which costs nothing. */
+/* Records action i, which has been emitted from op `begin` on. If its input proves that messages have arrived, its
+ * first compute op waits for their sends, which costs no time. If its own message will be proven to have arrived, adds
+ * it to the list of the action that proves it. */
 static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
 {
     const struct ir *ir = s->e->ir;

@@ -9,10 +9,11 @@
 
 /* Emits the ops of a whole step of the stage e->stage. */
 void emit_step(struct emit *e);
-/* Emits only the attention operator of one layer, as microbenchmarks of papers run it. Ops of region none make its
- * inputs. */
+/* Emits only the attention operator of one layer, as microbenchmarks of papers run it. The ops that make its inputs
+ * have the region none. */
 void emit_attention_operator(struct emit *e);
-/* Makes the rows in which layers keep data of one unit for their backward. */
+/* Returns an array with an element for each layer, in which layers keep what their backward of one unit needs. It is in
+ * e->arena. */
 struct layer_saved *layer_saved_new(struct emit *e);
 
 #endif
