@@ -1,5 +1,5 @@
-/* Attention tile by tile with a running maximum and sum (FlashAttention's order of work, Dao et
- * al., arXiv 2205.14135), every product through CBLAS on strided rows, so that nothing is copied. */
+/* Attention tile by tile with a running maximum and sum (FlashAttention's order of work, Dao et al., arXiv 2205.14135).
+ * All products go through CBLAS on strided rows, so that no operand is copied. */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
@@ -14,10 +14,11 @@
 static struct visible_keys visible_keys_of_row(const struct attention_piece *piece, int64_t i)
 {
     int64_t kv = piece->key_count, offset = piece->offset;
-    /* so that the sums below do not overflow; the row sees no key */
+    /* With an offset this low the row sees no key. It is raised to the lowest one for which that holds, so that the
+     * sums below do not overflow. */
     if (offset < -kv - piece->query_count)
         offset = -kv - piece->query_count;
-    /* likewise; the row sees all keys or, with a window, none */
+    /* With an offset this high the row sees all keys or, with a window, none. It is lowered for the same reason. */
     if (offset > kv && offset - kv > piece->window)
         offset = kv + piece->window;
     int64_t end = i + offset + 1, begin = 0;
@@ -29,7 +30,8 @@ static struct visible_keys visible_keys_of_row(const struct attention_piece *pie
                        : (struct visible_keys){0, 0};
 }
 
-/* Returns the last piece whose first row is at most i; NULL: there is none. */
+/* Returns the last piece whose first row is at most i; NULL: there is none. The pieces are in ascending order of
+ * rows. */
 static const struct attention_piece *last_piece_up_to_row(const struct call *call, int64_t i)
 {
     uint32_t low = 0, high = call->seen_piece_count;
@@ -78,8 +80,9 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Turns the scores of one query row within a tile of keys into probabilities relative to the row's running maximum.
- * *scale: the factor by which the row's earlier sums must be multiplied. */
+/* Turns the scores of one query row within a tile of keys, of which the row sees those from `begin` to `end`, into
+ * probabilities relative to the row's running maximum; those of other keys become 0. Updates the running maximum and
+ * sum. *scale becomes the factor by which the row's earlier results must be multiplied. */
 static void softmax_tile_row(float *score, int64_t begin, int64_t end, int64_t width,
                              float *maximum, float *sum, float *scale)
 {
@@ -97,7 +100,7 @@ static void softmax_tile_row(float *score, int64_t begin, int64_t end, int64_t w
     *maximum = top;
 }
 
-/* Computes one tile of queries of one head. */
+/* Computes the output and the log-sum-exp of one tile of queries, from row `first` on, of one head. */
 static void attend_query_tile(const struct call *call, const float *q, const float *k,
                               const float *v, float *o, float *lse, int64_t first, int64_t rows,
                               float *scratch)
@@ -168,9 +171,9 @@ const char *cpu_attention(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Merges one row and head of a tile into a sum as ring-flash-attention does (pull request 34), without overflow. out,
- * l: the sum and its log-sum-exp; block, b: the tile's. With s = sigmoid(b - l): out_new = out - s (out - block),
- * lse_new = l - logsigmoid(l - b). */
+/* Merges one row and head of a tile into a sum as ring-flash-attention does (pull request 34), without overflow. out
+ * and l are the sum and its log-sum-exp, block and b those of the tile. With s = sigmoid(b - l): out_new = out - s (out
+ * - block), and lse_new = l - logsigmoid(l - b). */
 static void merge_block(const float *out, float l, const float *block, float b, int64_t dim,
                         float *out_new, float *lse_new)
 {

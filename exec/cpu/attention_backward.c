@@ -1,6 +1,7 @@
-/* The gradient of attention, tile by tile: scores are computed again, P = exp(S - lse), and with delta = rowsum(dO o
- * O), dS = P o (dO V^T - delta) / sqrt(dim); with the parameter `delta`, delta is read in place of O. The lse and O are
- * those of the whole row, so a block of keys yields exactly its own part of the gradient (FlashAttention-2). */
+/* The gradient of attention, tile by tile. Scores S are computed again, and P = exp(S - lse). With delta, the row sums
+ * of dO o O, the gradient of the scores is dS = P o (dO V^T - delta) / sqrt(dim). If the work has the parameter
+ * `delta`, an operand holds delta in place of O. The lse and O are those of the whole row, so a block of keys yields
+ * exactly its own part of the gradient (FlashAttention-2). */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
@@ -21,7 +22,7 @@ struct backward_head { /* one query head and its key head; pointers are to their
     float *dq, *dk, *dv;
     float *p, *ds;      /* (query tile, key tile) */
     const float *delta; /* (q) */
-    /* strides: floats from one row to the next */
+    /* strides: the floats from one row to the next; heads: the number of query heads */
     int64_t q_stride, k_stride, v_stride, o_stride, heads, dim, vdim;
 };
 

@@ -10,7 +10,7 @@
 
 enum { PAGE = 4096, LINE = 64 };
 
-/* ---- OpenBLAS without threads of its own ---- */
+/* ---- OpenBLAS must start no threads ---- */
 
 /* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS, which OpenBLAS calls when it is loaded, before
  * main(). It would then start a thread for each core, which spins for 25 ms. Products run on the calling thread, so
@@ -21,7 +21,7 @@ int openblas_num_threads_env(void)
     return 1;
 }
 
-/* ---- kernels ---- */
+/* ---- the kernel of each kind of work ---- */
 
 static bool run_compute(void *context, struct call *call)
 {
@@ -109,7 +109,7 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
     [WORK_D2H] = cpu_copy,
 };
 
-/* ---- sleeping and waking, under the rank's lock ---- */
+/* ---- how threads of a rank sleep and are woken, under the rank's lock ---- */
 
 static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
 {
@@ -118,7 +118,8 @@ static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
     return ended > need.last_position;
 }
 
-/* Sleeps on `wake` until the ops that `until` names have ended; *need shows meanwhile what the thread waits for. */
+/* Sleeps on `wake` until the ops that `until` names have ended. Meanwhile *need shows for what the thread waits.
+ * Returns false if the run has failed or closes. */
 static bool sleep_until_ended(const struct exec_run *run, struct cpu_rank *rank,
                               struct awaited_end *need, pthread_cond_t *wake,
                               struct awaited_end until)
@@ -130,7 +131,7 @@ static bool sleep_until_ended(const struct exec_run *run, struct cpu_rank *rank,
     return has_ended(rank, until);
 }
 
-/* Wakes those threads of the rank whose awaited ops have ended. */
+/* Wakes those threads of the rank that wait for ops which have ended by now. */
 static void wake_sleepers(const struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -152,9 +153,10 @@ static struct awaited_end end_of_op(const struct exec_run *run, const struct cpu
     };
 }
 
-/* ---- the worker of a stream ---- */
+/* ---- the thread of a stream ---- */
 
-/* Waits until the op may start. The rank's lock is held before and after. */
+/* Waits until all ops for which the op waits have ended. The rank's lock is held before and after. Returns false if the
+ * run has failed or closes. */
 static bool wait_until_startable(struct cpu_worker *worker, uint32_t op)
 {
     const struct ir *ir = worker->run->ir;
@@ -216,7 +218,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing the backend ---- */
 
 static enum status report_no_memory(const struct exec_run *run, const char *what, uint64_t bytes,
                                     struct diag *diag)
@@ -353,7 +355,7 @@ static void cpu_close(struct exec_run *run)
     if (cpu == NULL)
         return;
     wake_all(run, true);
-    /* all threads end before any memory is freed: they read each other's */
+    /* all threads end before any memory is freed, since they read each other's memory */
     for (uint32_t r = 0; r < cpu->rank_count; r++)
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
             if (cpu->rank_states[r].workers[s].is_started)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The operands that one member of a collective has published. */
+/* The operands with which one member takes part in a collective, or one end in a message. */
 struct collective_part {
     bool has_arrived;
     enum work_kind kind;
@@ -16,20 +16,23 @@ struct collective_part {
 };
 
 /* The state of the collectives and barriers of one instance of a group. The collectives of a step are numbered from 0
- * in each instance, and so are the barriers. */
+ * in each instance, and so are the barriers. A member passes a collective in phases: after phase 1 all have published
+ * their operands; in an all-reduce, after phase 2 all have reduced their slices; after the last phase all have their
+ * results. */
 struct group_instance {
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
     uint32_t member_count;
-    uint32_t calls_per_step, barriers_per_step;
-    /* (calls_per_step) how often members have passed a phase, summed over phases */
+    uint32_t collectives_per_step, barriers_per_step;
+    /* (collectives_per_step) how often a member has passed a phase, summed over the members */
     uint32_t *passed_members;
-    struct collective_part *parts; /* (calls_per_step, member_count) */
+    struct collective_part *parts; /* (collectives_per_step, member_count) */
     uint32_t *barrier_arrivals;    /* (barriers_per_step) members that have arrived */
     bool *has_reached_barrier;     /* (barriers_per_step, member_count) */
 };
 
-/* One message between two ranks. passed_members: 2 once both have given their operands, 4 once the bytes have moved. */
+/* One message between two ranks. passed_members is 2 once both ranks have given their operands, and 4 once the bytes
+ * have moved. */
 struct comm_message {
     struct collective_part ends[2]; /* of the sender, of the receiver */
     uint32_t passed_members;
@@ -64,11 +67,11 @@ struct comm *comm_new(struct exec_run *run)
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
             c->member_count = assignment->group_size[g];
-            c->calls_per_step = assignment->most_collectives[g];
+            c->collectives_per_step = assignment->most_collectives[g];
             c->barriers_per_step = assignment->most_barriers[g];
             c->passed_members =
-                arena_array(&comm->arena, c->calls_per_step, sizeof *c->passed_members);
-            c->parts = arena_array(&comm->arena, (size_t)c->calls_per_step * c->member_count,
+                arena_array(&comm->arena, c->collectives_per_step, sizeof *c->passed_members);
+            c->parts = arena_array(&comm->arena, (size_t)c->collectives_per_step * c->member_count,
                                    sizeof *c->parts);
             c->barrier_arrivals =
                 arena_array(&comm->arena, c->barriers_per_step, sizeof *c->barrier_arrivals);
@@ -101,8 +104,8 @@ void comm_begin_step(struct comm *comm)
     for (uint32_t i = 0; i < comm->instance_count; i++) {
         struct group_instance *c = &comm->instances[i];
         pthread_mutex_lock(&c->lock);
-        memset(c->passed_members, 0, c->calls_per_step * sizeof *c->passed_members);
-        memset(c->parts, 0, (size_t)c->calls_per_step * c->member_count * sizeof *c->parts);
+        memset(c->passed_members, 0, c->collectives_per_step * sizeof *c->passed_members);
+        memset(c->parts, 0, (size_t)c->collectives_per_step * c->member_count * sizeof *c->parts);
         memset(c->barrier_arrivals, 0, c->barriers_per_step * sizeof *c->barrier_arrivals);
         memset(c->has_reached_barrier, 0,
                (size_t)c->barriers_per_step * c->member_count * sizeof *c->has_reached_barrier);
@@ -161,16 +164,16 @@ bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
-             call = assignment->collective_number[op];
+             number = assignment->collective_number[op];
     struct group_instance *c = instance_of_rank(comm, rank, group);
     pthread_mutex_lock(&c->lock);
-    c->has_reached_barrier[(size_t)call * c->member_count +
+    c->has_reached_barrier[(size_t)number * c->member_count +
                            assignment_group_index(assignment, rank, group)] = true;
-    if (++c->barrier_arrivals[call] == c->member_count)
+    if (++c->barrier_arrivals[number] == c->member_count)
         pthread_cond_broadcast(&c->state_changed);
-    while (c->barrier_arrivals[call] < c->member_count && !run_must_stop(comm->run))
+    while (c->barrier_arrivals[number] < c->member_count && !run_must_stop(comm->run))
         pthread_cond_wait(&c->state_changed, &c->lock);
-    bool met = c->barrier_arrivals[call] == c->member_count;
+    bool met = c->barrier_arrivals[number] == c->member_count;
     pthread_mutex_unlock(&c->lock);
     return met;
 }
@@ -188,7 +191,8 @@ struct comm_member {
     struct collective_part *parts; /* (member_count) the operands of all members */
 };
 
-/* Waits until all members have passed phase `phase`, counted from 1. */
+/* Counts this member as having passed phase `phase`, from 1, and waits until all members have. Returns false if the run
+ * has failed. */
 static bool wait_for_phase(const struct comm_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
@@ -219,15 +223,15 @@ static void *element_address(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes(operand.dtype);
 }
 
-/* Copies elements; does nothing if the two addresses are equal, as for collectives in place. */
+/* Copies elements. Does nothing if the two addresses are equal, as they are for a collective in place. */
 static void copy_elements(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     if (to != from)
         memmove(to, from, count * dtype_bytes(dtype));
 }
 
-/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`. In a
- * relative reduce-scatter it depends on k, since slice j of a member is for the member j ranks before it. */
+/* Returns where, in the send buffer of member k, the slice of `count` elements for this member begins. It is `begin`,
+ * but in a relative reduce-scatter it depends on k: there slice j of a member is for the member j ranks before it. */
 static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
@@ -236,8 +240,8 @@ static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t be
     return relative ? (k + size - m->member_index) % size * count : begin;
 }
 
-/* Sets `count` elements of `to` to the sum or the maximum, over all members, of the elements that their send buffers
- * have from slice_begin() on. */
+/* Sets `count` elements of `to` to the sum or the maximum, over all members, of their slices for this member
+ * (slice_begin()). */
 static void reduce_elements(const struct comm_member *m, void *to, uint64_t begin, uint64_t count,
                             enum reduce_op reduction)
 {
@@ -262,8 +266,9 @@ static void reduce_elements(const struct comm_member *m, void *to, uint64_t begi
     }
 }
 
-/* Computes an all-reduce: each member reduces its own slice into its result, and then fetches the other slices from
- * their members. It may run in place, since before the second phase only its own member reads or writes a slice. */
+/* Computes an all-reduce. Each member reduces its own slice into its result; after phase 2 it fetches the other slices
+ * from their members. It may run in place: before the end of phase 2 only its own member reads or writes a slice.
+ * Returns false if the run has failed. */
 static bool all_reduce(const struct comm_member *m)
 {
     struct operand recv = m->parts[m->member_index].recv;
@@ -283,7 +288,7 @@ static bool all_reduce(const struct comm_member *m)
     return true;
 }
 
-/* Returns the rows that member k of the group sends and receives in work of this shape. */
+/* Returns the rows that member k of the group sends and receives in this EXCHANGE. */
 static const struct assignment_rows *rows_of_member(const struct comm_member *m, uint32_t k)
 {
     const struct assignment *assignment = &m->run->assignment;
@@ -298,8 +303,8 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
                               rank];
 }
 
-/* Fetches the rows of an EXCHANGE: the rows that this member needs of each other or, in the direction back, the rows
- * that it sent to each. The rest of the result is zeroed. */
+/* Fetches rows of an EXCHANGE from each other member: the rows that this member needs of it or, with exchange.back,
+ * what it has made of the rows that this member had sent. The rest of the result becomes zero. */
 static void fetch_needed_rows(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
@@ -323,8 +328,8 @@ static void fetch_needed_rows(const struct comm_member *m)
     }
 }
 
-/* Fetches rows of experts. Ahead: the rows that each rank sends to this rank's experts; back: the results for the rows
- * that this rank had sent. */
+/* Fetches rows of experts in an all-to-all: with all_to_all.ahead, the rows that each rank sends to this rank's
+ * experts; else the results for the rows that this rank had sent. */
 static void fetch_routed_rows(const struct comm_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;
@@ -360,8 +365,8 @@ static void add_elements(void *to, const void *from, uint64_t count, enum dtype 
     }
 }
 
-/* Runs an all-to-all that moves each token once. Ahead: fetches the tokens that have an expert on this member. Back:
- * sums what the members' experts computed for this member's tokens. */
+/* Runs an all-to-all that moves each token once. With all_to_all.ahead it fetches the tokens that have an expert on
+ * this member. Else it sums, for each of this member's tokens, what the members with its experts have computed. */
 static void exchange_tokens_once(const struct comm_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;
@@ -451,7 +456,8 @@ static void compute_member_result(const struct comm_member *m)
     }
 }
 
-/* Returns the fewest bytes that a member must send to others, for which the rank's emulated link is then busy. */
+/* Returns the fewest bytes that a member of `size` must send to others, whatever the algorithm. Its emulated link is
+ * busy with as many. */
 static double least_sent_bytes(const struct work *work, uint32_t size)
 {
     double bytes = (double)work_payload_bytes(work), others = (double)size - 1;
@@ -470,8 +476,8 @@ static double least_sent_bytes(const struct work *work, uint32_t size)
     }
 }
 
-/* True if all members call the same kind of collective with elements of the same type, and equally many of them, unless
- * they are rows of experts; else it records a failure of the run. */
+/* Checks that all members call the same kind of collective with the same dtype and, unless it moves rows of experts,
+ * with equally many elements. If they do not, records a failure of the run and returns false. */
 static bool members_agree(const struct comm_member *m)
 {
     const struct collective_part *own = &m->parts[m->member_index];

@@ -9,15 +9,16 @@
 
 #include "exec/cpu/cpu.h"
 
-/* Makes the state of all collectives, barriers and messages of a step; it serves every step. */
+/* Makes the state of all collectives, barriers and messages of a step. comm_begin_step() resets it for the next
+ * step. */
 struct comm *comm_new(struct exec_run *run);
-void comm_free(struct comm *comm);
 void comm_begin_step(struct comm *comm);
+void comm_free(struct comm *comm);
 
 /* Wakes all threads that wait in this module's functions, which then return false. */
 void comm_stop(struct comm *comm);
 
-/* Blocks the host of a rank until the other members of a BARRIER have come. False: the run has been stopped. */
+/* Blocks the host of a rank until all members of a BARRIER have arrived. Returns false if the run has been stopped. */
 bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op);
 
 /* True if the rank has reached its part of a collective, barrier, send or receive. */

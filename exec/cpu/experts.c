@@ -10,7 +10,7 @@ size_t cpu_route_scratch_floats(const struct work *work)
     return (size_t)work->route.copies * 3 + (size_t)work->route.experts;
 }
 
-/* Fills expert[copies] with the numbers of the experts of token t. */
+/* Sets expert[0..copies) to the numbers of the experts of token t; copy j of the token goes to expert[j]. */
 static void experts_of_token(const struct call *call, int64_t t, float *expert)
 {
     const struct work *work = call->work;
@@ -28,8 +28,8 @@ static double route_scale(const struct work *work)
     return work->route.scale > 0 ? (double)work->route.scale * 1e-6 : 1;
 }
 
-/* Makes the scores of a token's experts, before they are divided by their sum. Softmax over all experts fills
- * all[0..experts), too. */
+/* Sets score[0..copies) to the scores of a token's experts, not yet divided by their sum. For a softmax over all
+ * experts it also sets all[0..experts) to the scores of all experts. */
 static void compute_scores(const struct work *work, const float *logit, const float *expert,
                            float *score, float *all)
 {
@@ -91,7 +91,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
         experts_of_token(call, t, expert);
         compute_scores(work, logits + t * experts, expert, score, all);
         const double sum = work->route.norm ? sum_of(score, copies) : 1;
-        /* the sum of dw * weight: the gradient through the sum that divides the scores */
+        /* if the scores are divided by their sum, the derivative of that sum takes this from every dw */
         double through = 0;
         for (int64_t j = 0; work->route.norm && j < copies; j++)
             through += (double)dw[j] * (double)score[j] / sum;
@@ -115,7 +115,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Does the work of cpu_permute() if routing is not even, by the list of rows. */
+/* Does the work of cpu_permute() if routing is not even: the source of each row is in the list source_row. */
 static void permute_routed(const struct call *call)
 {
     const size_t cols = (size_t)call->work->permute.cols;
@@ -155,7 +155,7 @@ const char *cpu_permute(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Does the work of cpu_unpermute() if routing is not even, by the list of rows. */
+/* Does the work of cpu_unpermute() if routing is not even: adds each row to the token in source_row. */
 static void unpermute_routed(const struct call *call)
 {
     const struct work *work = call->work;
@@ -175,7 +175,7 @@ static void unpermute_routed(const struct call *call)
     }
 }
 
-/* Does the work of cpu_unpermute_backward() if routing is not even, by the list of rows. */
+/* Does the work of cpu_unpermute_backward() if routing is not even, by the lists source_row and source_copy. */
 static void unpermute_routed_backward(const struct call *call)
 {
     const struct work *work = call->work;
@@ -251,7 +251,8 @@ const char *cpu_unpermute_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Returns the element of the weights [rows, copies] that belongs to row i of the copies; -1: none, the row pads. */
+/* Returns the index, among the weights [rows, copies], of the weight of row i of the experts; -1: the row is
+ * padding. */
 static int64_t weight_of_row(const struct call *call, int64_t i)
 {
     const int64_t rows = call->work->permute.rows, copies = call->work->permute.copies;
@@ -261,7 +262,7 @@ static int64_t weight_of_row(const struct call *call, int64_t i)
     return t < 0 ? -1 : t * copies + call->routed_rows->source_copy[i];
 }
 
-/* Returns the number of rows that copies of tokens fill, padding included. */
+/* Returns the number of rows of experts, padding included. */
 static int64_t copied_rows(const struct call *call)
 {
     return call->routed_rows != NULL ? call->routed_rows->row_count

@@ -1,8 +1,8 @@
 /* exec/cpu/fast_exp.h: exp() in fp32 that compilers can vectorise.
  *
- * x = n ln 2 + r with |r| <= ln 2 / 2, exp(x) = 2^n exp(r), exp(r) by its Taylor polynomial of degree 7, whose error
- * there is below 2^-27. The relative error is below 2e-7; x below -87 gives about 1e-38, x above 88 counts as 88. x
- * must be neither NaN nor infinite. */
+ * With x = n ln 2 + r and |r| <= ln 2 / 2, exp(x) = 2^n exp(r). exp(r) is computed by its Taylor polynomial of degree
+ * 7, whose error there is below 2^-27. The relative error of the result is below 2e-7. For x below -87 the result is
+ * about 1e-38; x above 88 counts as 88. x must be neither NaN nor infinite. */
 #ifndef EXEC_CPU_FAST_EXP_H
 #define EXEC_CPU_FAST_EXP_H
 
@@ -17,7 +17,7 @@
 
 static inline float fast_exp(float x)
 {
-    /* 1.5 * 2^23: adding it leaves a whole number in the low bits */
+    /* 1.5 * 2^23: a sum with it is rounded to a whole number, which stands in the low bits of the sum */
     const float round = 12582912.0f;
     x = x < -87.0f ? -87.0f : x;
     x = x > 88.0f ? 88.0f : x;

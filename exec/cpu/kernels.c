@@ -62,7 +62,7 @@ static size_t round_up_to_line(size_t floats)
     return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 }
 
-/* True if an operand of this dtype is converted to fp32 for a kernel. Operands of indices and bytes are not. */
+/* True if operands of this dtype are converted to fp32 for a kernel. Indices, bytes and 8- or 4-bit numbers are not. */
 static bool needs_conversion(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;

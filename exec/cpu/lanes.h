@@ -1,8 +1,8 @@
 /* exec/cpu/lanes.h: sums and maxima over rows in an order that compilers can vectorise.
  *
- * Of whole groups of 16, element i goes to lane i mod 16. At the end the elements that are left are joined one by one,
- * and the lanes in ascending order. So the order of additions is the same on every machine, and rounding errors are
- * those of sums of 1/16th the length. */
+ * A row is read in groups of LANES elements, and element i of a group is added to lane i. The elements after the last
+ * whole group are added one by one, and then the lanes in ascending order. So the order of additions is the same on
+ * every machine, and rounding errors are those of sums of 1/16th the length. */
 #ifndef EXEC_CPU_LANES_H
 #define EXEC_CPU_LANES_H
 

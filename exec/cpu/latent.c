@@ -1,10 +1,11 @@
-/* Latent attention: keys and values of all heads from their up-projection (rows, heads, plain + vdim) and the key
- * columns that heads share (rows, rotated). */
+/* The keys and values of latent attention. Those of all heads are made from their up-projection, (rows, heads, plain +
+ * vdim), and from the key columns that all heads share, (rows, rotated). */
 #include "exec/cpu/kernels.h"
 
 #include <string.h>
 
-/* The columns of a head: plain: of k, from the up-projection; rotated: of k, shared by all heads; vdim: of v. */
+/* The columns of a head. plain: those of k that the up-projection gives. rotated: those of k that all heads share.
+ * vdim: those of v. */
 struct head_widths {
     size_t plain, rotated, vdim;
 };

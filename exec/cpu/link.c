@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* A stopped run is noticed within this time. */
+/* The longest sleep in seconds: within this time a thread notices that the run has stopped. */
 static const double LONGEST_SLEEP_S = 0.05;
 
 void cpu_link_init(struct emulated_link *link, struct exec_link limits)

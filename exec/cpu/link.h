@@ -19,7 +19,8 @@ struct emulated_link {
 void cpu_link_init(struct emulated_link *link, struct exec_link limits);
 void cpu_link_release(struct emulated_link *link);
 
-/* Puts bytes, ready at the time now_s, on the link; returns the time at which they have arrived. */
+/* Puts bytes that are ready at the time now_s on the link, after all earlier ones, and returns the time at which they
+ * have arrived. */
 double cpu_link_arrival_s(struct emulated_link *link, double now_s, double bytes);
 
 /* Sleeps until the monotonic clock reads until_s or *stop is true. */

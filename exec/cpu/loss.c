@@ -1,4 +1,4 @@
-/* The embedding's table look-ups, and the cross-entropy loss. */
+/* The embedding, which looks up rows of a table, and the cross-entropy loss. */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
@@ -127,8 +127,8 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Returns the number of columns in a rank's part that stand for words of the vocabulary; the rest is padding. If the
- * vocabulary does not divide evenly, the last parts have fewer such columns. */
+/* Returns how many columns of a rank's part, of `vocab` columns from token `first` on, belong to tokens of the
+ * vocabulary; the rest is padding. total: the size of the vocabulary; 0: no column is padding. */
 static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;
@@ -136,7 +136,7 @@ static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 }
 
 /* Computes the statistics of this part of the vocabulary, (rows, 3): the largest logit, the sum of exponentials
- * relative to it, and the label's logit, 0 when the label is in another part. */
+ * relative to it, and the label's logit (0 if the label is in another part, or does not count). */
 const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
 {
     (void)scratch;
@@ -157,9 +157,9 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Merges the statistics of all parts of the vocabulary, which an all-gather has put together as (parts, rows, 3):
- * writes the lse of each row, and the mean loss over the rows that count, which is added to an earlier loss if there is
- * one. */
+/* Merges the statistics of all parts of the vocabulary, which an all-gather has put together as (parts, rows, 3).
+ * Writes the log-sum-exp of each row. Adds the losses of the rows that count, divided by the number `count` of the
+ * whole batch, to the loss so far, if there is one. */
 const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
 {
     (void)scratch;
@@ -177,7 +177,7 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
             top = fmax(top, stats[3 * (p * rows + i)]);
         for (int64_t p = 0; p < parts; p++) {
             const float *part = stats + 3 * (p * rows + i);
-            /* a part may have no columns */
+            /* the sum of a part without columns is 0 */
             total += part[1] > 0 ? part[1] * exp(part[0] - top) : 0;
             target += part[2];
         }
@@ -190,7 +190,7 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Computes the gradient of the logits of one part of the vocabulary, from the logarithm of the sum over all parts. */
+/* Computes the gradient of the logits of one part of the vocabulary, from the log-sum-exp over all parts. */
 const char *cpu_cross_entropy_partial_backward(const struct call *call, float *scratch)
 {
     (void)scratch;

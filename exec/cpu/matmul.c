@@ -6,7 +6,7 @@
 #include <cblas.h>
 #include <string.h>
 
-/* Computes one product. A group without rows has an empty result; a gradient over no rows is zero. */
+/* Computes one product, and adds it to beta y. If m or n is 0, there is no result. A sum over k = 0 terms is 0. */
 static void multiply(enum matmul_form form, blasint m, blasint n, blasint k, const float *a,
                      const float *b, float *y, float beta)
 {
@@ -36,15 +36,15 @@ size_t cpu_matmul_scratch_floats(const struct work *work)
                : 0;
 }
 
-/* An operand of 8 bits with its scales: one matrix after another for each group. groups_split_rows: a group's matrix
- * has the rows of that group; else each matrix has rows / groups rows. */
+/* An 8-bit operand and its scales, as one matrix for each group. If groups_split_rows is set, the matrix of a group has
+ * that group's rows; else all matrices have equally many rows. */
 struct scaled_operand {
     const struct operand *values, *scales;
     struct scaling_layout layout;
     bool groups_split_rows;
 };
 
-/* Writes the values of an operand multiplied by their scales to `to`, and returns `to`. */
+/* Writes an operand's values, each multiplied by its scale, to `to`, and returns `to`. */
 static const float *rescaled_operand(float *to, const struct call *call,
                                      const struct scaled_operand *o)
 {
@@ -70,8 +70,8 @@ static const float *rescaled_operand(float *to, const struct call *call,
     return to;
 }
 
-/* Sets `rows` rows of y, from row `first` on, to the bias, to which the product is then added; with accumulate, adds
- * the bias to them. */
+/* Sets each of the `rows` rows of y from row `first` on to the bias, or adds the bias to it if the product accumulates.
+ * The product is added afterwards. */
 static void add_bias(const struct call *call, size_t first, size_t rows, const float *bias)
 {
     const size_t n = (size_t)call->work->matmul.n;

@@ -1,5 +1,5 @@
-/* Norms, their gradients, and sums over rows. Sums are kept in fp64: over 10^5 rows fp32 would
- * lose the last two digits. */
+/* Norms, their gradients, and sums over rows. Sums are kept in fp64: over 10^5 rows fp32 would lose the last two
+ * digits. */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
@@ -31,7 +31,7 @@ const char *cpu_rmsnorm(const struct call *call, float *scratch)
 }
 
 /* Computes the gradient of an RMSNorm. With xhat = x rstd and g = dy weight: dx = rstd (g - xhat mean(g xhat)), and
- * dweight is the sum of dy xhat over rows. */
+ * dweight is the sum of dy xhat over rows, plus the gradient so far if the work accumulates. */
 const char *cpu_rmsnorm_backward(const struct call *call, float *scratch)
 {
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
@@ -85,7 +85,8 @@ const char *cpu_layernorm(const struct call *call, float *scratch)
 }
 
 /* Computes the gradient of a LayerNorm. With xhat = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - xhat
- * mean(g xhat)). */
+ * mean(g xhat)). dweight is the sum of dy xhat over rows and dbias that of dy, plus the gradients so far if the work
+ * accumulates. */
 const char *cpu_layernorm_backward(const struct call *call, float *scratch)
 {
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;

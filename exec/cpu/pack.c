@@ -1,12 +1,13 @@
-/* Work that rearranges elements: an all-to-all needs the elements for each rank in one piece. */
+/* Work that copies elements to other places, mostly because an all-to-all needs the elements for each rank in one
+ * piece. */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 #include "exec/moved_rows.h"
 
 #include <string.h>
 
-/* Copies between x, (rows, parts * (w0 + w1 + w2)), and up to three blocks (parts, rows, w), one for each w: out of x
- * with `pack`, else into x. */
+/* Copies x, (rows, parts * (w0 + w1 + w2)), to up to three blocks (parts, rows, w), one for each w that is not 0;
+ * without `pack`, copies the blocks to x. */
 static void copy_blocks(const struct call *call, bool pack)
 {
     const struct work *work = call->work;
@@ -30,8 +31,8 @@ static void copy_blocks(const struct call *call, bool pack)
     }
 }
 
-/* Copies rows of experts between the order of the ranks that sent them, [ranks, experts, rows], and that of experts,
- * [experts, ranks, rows]. */
+/* Copies rows of experts from the order [ranks, experts, rows], by the ranks that sent them, to the order [experts,
+ * ranks, rows]; without `pack`, in the other direction. */
 static void reorder_expert_rows(const struct call *call, bool pack)
 {
     const struct routed_rows *routed = call->routed_rows;
@@ -102,9 +103,8 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Copies, in each part, each row of `moved` from its packed place in x to its place among the rank's own rows in the
- * result; with `back`, from its place among the own rows of x to its packed place in the result. A part of x has x_rows
- * rows. */
+/* Copies, in each part, the outer row of each pair of `moved` in x to the inner row in the result; with `back`, the
+ * inner row in x to the outer row in the result. A part of x has x_rows rows. */
 static void copy_moved_rows(const struct call *call, const struct moved_rows *moved, bool back,
                             const struct operand *x, int64_t x_rows)
 {

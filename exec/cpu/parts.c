@@ -1,14 +1,15 @@
-/* Kernels of host streams, on several threads: the elements are cut into parts, and these into blocks whose conversions
- * stay in a cache. */
+/* AdamW on several threads. The elements are cut into parts, one for each thread, and parts into blocks, whose
+ * conversions to fp32 stay in a cache. */
 #include "exec/cpu/kernels.h"
 #include "exec/number.h"
 #include "exec/parallel.h"
 
 #include <string.h>
 
+/* BLOCK: the elements that are converted together. GRAIN: the fewest elements for a thread. */
 enum { BLOCK = 2048, GRAIN = 16 * BLOCK };
 
-/* Returns the address of element i of an operand. An operand with a single element, such as a sum, has it for every
+/* Returns the address of element i of an operand. An operand with a single element, such as a sum, returns it for every
  * i. */
 static void *element_address(const struct operand *operand, uint64_t i)
 {
@@ -34,7 +35,7 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
         if (read && o->dtype != DTYPE_F32)
             number_to_f32(staged[k], data, o->dtype, o->element_count);
     }
-    /* returns NULL: these kinds find no fault in data */
+    /* the result is NULL, since AdamW finds no fault in data */
     (void)cpu_math_rows[work.kind].run(&block, NULL);
     for (uint32_t k = 0; k < call->write_count; k++)
         if (call->write[k].dtype != DTYPE_F32)

@@ -1,4 +1,4 @@
-/* Work that treats elements one by one. */
+/* Work on single elements, and sums over elements. */
 #include "exec/cpu/kernels.h"
 #include "exec/cpu/lanes.h"
 
@@ -14,14 +14,15 @@ static float sigmoid(float x)
 
 static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / pi) */
 
-/* Returns tanh(sqrt(2 / pi) (x + 0.044715 x^3)), which gelu's tanh form has. It computes tanh u as 1 - 2 / (1 + exp
- * 2u), whose absolute error of some 1e-7 suffices in the factor 1 + tanh u. */
+/* Returns tanh(sqrt(2 / pi) (x + 0.044715 x^3)), a factor of GELU's tanh form. It computes tanh u as 1 - 2 / (1 + exp
+ * 2u). The absolute error of some 1e-7 suffices, since GELU uses 1 + tanh u. */
 static float tanh_for_gelu(float x)
 {
     return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
 }
 
-/* Returns f(x) and sets *slope to f'(x), where f is max(x, 0)^2 for FUNCTION_RELU2, and else GELU's tanh form. */
+/* Returns f(x) and sets *slope to f'(x). f(x) is max(x, 0)^2 for FUNCTION_RELU2, and GELU's tanh form for any other
+ * function. */
 static float apply_activation(int64_t function, float x, float *slope)
 {
     if (function == FUNCTION_RELU2) {
@@ -36,7 +37,8 @@ static float apply_activation(int64_t function, float x, float *slope)
 
 static const float CLAMP = 7, CLAMPED_SLOPE = 1.702f;
 
-/* Returns (up + 1) gate sigmoid(1.702 gate) of the clamped gate and up, and the slopes by both. */
+/* Returns (up + 1) gate sigmoid(1.702 gate), where gate is clamped to at most 7, and up to -7 .. 7. Sets *by_gate and
+ * *by_up to the derivatives. */
 static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
 {
     const float x = gate < CLAMP ? gate : CLAMP;
@@ -47,7 +49,7 @@ static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
     return (u + 1) * x * s;
 }
 
-/* Returns the result of a gated activation for gate and up, and the slopes by both. */
+/* Returns the result of a gated activation for one gate and up. Sets *by_gate and *by_up to the derivatives. */
 static float apply_gated(int64_t function, float gate, float up, float *by_gate, float *by_up)
 {
     if (function == FUNCTION_CLAMPED)
@@ -185,9 +187,8 @@ const char *cpu_square_sum(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Returns the factor by which gradients are scaled: max_norm / (norm + 1e-6), at most 1, as in
- * torch.nn.utils.clip_grad_norm_ and Megatron-LM's clip_grads.py; 1 without a max_norm. *squares: the square of the
- * norm. */
+/* Returns the factor that clips gradients: max_norm / (norm + 1e-6), at most 1, as in torch.nn.utils.clip_grad_norm_
+ * and Megatron-LM's clip_grads.py; 1 if max_norm is 0. *squares: the square of the norm. */
 static float clip_factor(const struct call *call, const float *squares)
 {
     double factor = call->adamw.max_norm / (sqrt((double)*squares) + 1e-6);
@@ -204,15 +205,15 @@ const char *cpu_clip(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Constants of AdamW in one step: decay_factor is 1 - lr weight_decay, corrected_lr is lr / (1 - beta1^t),
- * root_correction is 1 / sqrt(1 - beta2^t). */
+/* Constants of AdamW in step t: decay_factor is 1 - lr weight_decay, corrected_lr is lr / (1 - beta1^t),
+ * root_correction is 1 / sqrt(1 - beta2^t), and clip_factor is 1 unless gradients are clipped. */
 struct adamw_constants {
     float beta1, beta2, one_less_beta1, one_less_beta2, eps, decay_factor, corrected_lr,
         root_correction, clip_factor;
 };
 
-/* Updates n <= LANES elements from element `at` on. All are read before any is written, so that the compiler can
- * vectorise the loop between, although results are usually in place. */
+/* Updates n <= LANES elements from element `at` on. It reads all of them before it writes any, so that the compiler can
+ * vectorise the computation although results usually overwrite operands. */
 static inline void adamw_lanes(const struct adamw_constants *a, const struct call *call, int64_t at,
                                size_t n)
 {

@@ -1,4 +1,5 @@
-/* 8- and 4-bit copies of a matrix, with a scale for each block (docs/ir.md, "Matrix products and attention"). */
+/* Casts of a matrix to 8 bits, with a scale for each block, and casts back from 8 or 4 bits (docs/ir.md, "Matrix
+ * products and attention"). */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
@@ -25,7 +26,8 @@ static float largest_in_block(const struct strided_matrix *x, int64_t i, int64_t
     return most;
 }
 
-/* Writes the scale of a block and returns the factor by which its numbers are multiplied before they are rounded. */
+/* Writes scale number `which`, that of a block with the largest magnitude amax, and returns its inverse, by which the
+ * block's numbers are multiplied before they are rounded. */
 static float write_block_scale(const struct call *call, void *scales, int64_t which, float amax)
 {
     const enum dtype dtype = (enum dtype)call->write[0].dtype;
@@ -40,7 +42,8 @@ static float write_block_scale(const struct call *call, void *scales, int64_t wh
     return factor;
 }
 
-/* Writes a narrow copy of x, row after row, and its scales, block after block; scales are f32 or bytes. */
+/* Writes an 8-bit copy of x, row after row, and its scales, block after block, from scale number `which` on. Scales are
+ * fp32, or bytes for SCALING_MX. With quantise.given, an operand gives the largest magnitude. */
 static void quantise_copy(const struct call *call, struct strided_matrix x, void *to, void *scales,
                           int64_t which)
 {
@@ -61,7 +64,7 @@ static void quantise_copy(const struct call *call, struct strided_matrix x, void
         }
 }
 
-/* Writes a narrow copy for each group of rows. */
+/* Writes an 8-bit copy and its scales for each group of rows; with `turned`, of the transpose of the group's matrix. */
 static void quantise_groups(const struct call *call, bool turned, const struct operand *to,
                             const struct operand *scales)
 {

@@ -8,9 +8,9 @@ size_t cpu_rope_scratch_floats(const struct work *work)
     return 2 * (size_t)work->rope.dim; /* at most dim / 2 doubles; dim / 2 cosines and sines */
 }
 
-/* Rotates the last r columns of every head (r is dim or fewer): the pair of columns (j, j + r / 2) turns by the angle
- * position * theta^(-2 j / r). direction: 1, or -1 for the inverse. The columns before these, and those after the
- * heads, are copied. */
+/* Rotates the last r columns of every head, where r is dim or fewer: the columns j and j + r / 2 turn by the angle
+ * position * theta^(-2 j / r). direction: 1, or -1 for the inverse. The columns of a head before these, and the columns
+ * of a row after its heads, are copied. */
 static void rotate_pairs(const struct call *call, float *scratch, float direction)
 {
     const struct work *work = call->work;
