@@ -104,13 +104,15 @@ static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help
     "every number of that one, and its source."
 #define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
 
-/* Options that are in the sets of a command, but that it refuses with a message of its own. Each list ends in NULL. */
+/* The options that a command refuses with a message of its own, although its sets have them. Each list ends in NULL. */
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
 static const char *const refused_by_run[] = {"costs", NULL};
 
 /* The most files of a command that reads one recording for each stage of a pipeline. */
 enum { STAGES_MAX = 256 };
 
+/* A row has the name, the arguments, the least and the largest number of arguments, the function, the summary, the
+ * description, the sets of options and the refused options. */
 static const struct command commands[] = {
     {"predict",
      "[FILE...]",

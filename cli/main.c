@@ -50,7 +50,8 @@ int main(int argc, char **argv)
      * With the signals ignored, the write fails with an error, which is reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* A program inherits an ignored SIGCHLD from its parent; then it could read no exit code of a child process. */
+    /* If the parent ignores SIGCHLD, this process inherits that, and could not read the exit codes of its own
+     * children. */
     signal(SIGCHLD, SIG_DFL);
     gsl_set_error_handler(handle_gsl_error);
     progress_show_on_terminal();

@@ -57,8 +57,8 @@ enum status options_parse(struct options *options, const struct option_set *cons
                           char **argv, struct diag *diag);
 void options_release(struct options *options);
 
-/* Return an option's value by name. Asking for an option that no set has, or for a value of another kind, is a
- * programming error (an assert). */
+/* The following functions return what is known of an option by its name. Asking for an option that no set has, or
+ * for a value of another kind, is a programming error (an assert). */
 /* Returns whether the user gave the option; for a flag: whether it is set. */
 bool options_given(const struct options *options, const char *name);
 /* Returns the text of an option; NULL: it has no value. */
@@ -67,7 +67,7 @@ int64_t options_count(const struct options *options, const char *name); /* 0: it
 double options_number(const struct options *options, const char *name); /* 0: it has no value */
 int options_choice(const struct options *options, const char *name);    /* -1: it has no value */
 
-/* Returns the texts of a list option in the order in which they were given, and their number in *count. */
+/* Returns the texts of a repeatable option in the order in which they were given, and sets *count to their number. */
 const char *const *options_list(const struct options *options, const char *name, size_t *count);
 
 /* Sets an option that was not given, as if the user had given it. value NULL: sets a flag. The text is copied. */
@@ -112,8 +112,8 @@ bool options_list_has_name(const char *const *without, const char *name);
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without);
 
-/* Finds the value of an option in a command line that options_put_command() wrote, as headers of files have it. Returns
- * false if the command does not have the option, or is NULL. */
+/* Finds the value of an option in a command line that options_put_command() wrote, as headers of files have it, and
+ * sets *value to it. Returns false, with *value empty, if the command does not have the option, or is NULL. */
 bool options_find_in_command(const char *command, const char *name, struct text *value);
 
 /* Appends the help of all sets: the options with their values, descriptions and defaults, in lines of at most 100

@@ -16,7 +16,7 @@ enum page_tone { PAGE_GOOD, PAGE_BAD, PAGE_BORDERLINE };
 struct page {
     struct text html;
     bool table_is_folded; /* the table that is being written is folded away */
-    size_t svg_count;
+    size_t svg_count;     /* the drawings that the page has */
 };
 
 void page_begin(struct page *page, const char *title, const char *subtitle);

@@ -8,6 +8,11 @@
 #include <math.h>
 #include <string.h>
 
+/* A column that is filled is appended to each output that is set: JSON, CSV, text and page. Text and page are the
+ * outputs for people. They show the columns with a label; the other two have the columns with a key.
+ *
+ * COLUMNS_MAX: the most columns of a table. FLAT_MAX: the most columns of a row that is written as a JSON object on one
+ * line. */
 enum { COLUMNS_MAX = 48, FLAT_MAX = 16 };
 
 static int column_kind_of(const struct column *column)
@@ -170,7 +175,7 @@ static void put_csv_field(struct rows *rows, const struct column *column, const 
 void rows_put_name(struct rows *rows, const char *name)
 {
     const struct column *column = next_column(rows);
-    assert(column_kind_of(column) <= COLUMN_NUMBER_OR_NAME);
+    assert(column_kind_of(column) <= COLUMN_NUMBER_OR_NAME); /* kinds of texts are the first ones */
     assert(name != NULL || (column->kind & COLUMN_NULLABLE) != 0);
     if (rows->json != NULL && column->key != NULL)
         json_put_text(rows->json, column->key, name);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* BINS: the number of bins of a lane, about one for two pixels of a page. SPANS_MAX: a lane with more spans is drawn in
- * bins. */
+/* BINS: the number of bins of a lane, so that a bin is about two pixels wide on a page. SPANS_MAX: a lane with more
+ * spans is drawn in bins. */
 enum { BINS = 500, SPANS_MAX = 400 };
 /* A box with a smaller share of the window would be invisible, so it is drawn as wide as this. */
 #define NARROWEST (1.0 / 900)

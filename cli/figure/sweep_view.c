@@ -156,8 +156,8 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 
 /* ---- lines ---- */
 
-/* Sets *out to the name of the line to which a row belongs, such as "strategy=fpdt zero=3": the values that the row has
- * of the axes that vary, but for axis x. */
+/* Sets *out to the name of the line to which a row belongs, "strategy=fpdt zero=3": the row's values of the axes
+ * that vary, without axis x. */
 static void put_line_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;
@@ -240,7 +240,8 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     struct line_names names = {0};
     double number;
     series->line_of_row = arena_array(&view->arena, table->row_count, sizeof *series->line_of_row);
-    /* The lines with numbers come first, so that they get the first indices; then the others. */
+    /* The first pass adds the lines that have numbers, so that they get the first indices. The second adds the
+     * others. */
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < table->row_count; i++) {
             if (table_read_number(table, i, y, &number) != (pass == 0))

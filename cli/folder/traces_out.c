@@ -79,7 +79,8 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     text_release(&value);
 }
 
-/* Adds the files beyond the trace that `emit` asks for. */
+/* Adds the files that `emit` asks for. With the text of a search it also removes the page that is already in the
+ * folder. */
 static enum status add_requested_files(const struct prediction *p, struct traces_emit emit,
                                        struct file_set *files, struct diag *diag)
 {

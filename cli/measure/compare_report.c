@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* KINDS_SHOWN: the kinds of work for which one screen has room. LABEL: the width of the labels of the lines above the
+/* KINDS_SHOWN: the most kinds of work that one screen shows. LABEL: the width of the labels of the lines above the
  * tables. */
 enum { KINDS_SHOWN = 8, LABEL = 11 };
 

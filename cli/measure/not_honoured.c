@@ -38,7 +38,7 @@ static bool is_ideal(const struct choices *c, bool host)
 
 static const struct {
     bool (*applies)(const struct choices *choices, bool host);
-    const char *words;
+    const char *words; /* NULL: words that name the kernels of attention */
 } rows[] = {
     {has_other_attention, NULL},
     {is_compiled, "nothing is compiled: kernels are this program's and its libraries'"},

@@ -55,7 +55,8 @@ static enum status read_predicted_operator(struct compared_operators *o, struct 
     return status;
 }
 
-/* Reads the rows of one rank: of `rank`, or if it has none, of the first one. */
+/* Reads the operators of rank `rank` into row[] or, if the prediction lacks that rank, those of its first rank. Sets
+ * *count to their number. row[] has room for all elements of the list. */
 static enum status read_predicted_operators(struct compared_operators *o, struct json_node list,
                                             uint32_t rank, struct predicted_operator *row,
                                             size_t *count, struct diag *diag)

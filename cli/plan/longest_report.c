@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct column flips[] = {
+static const struct column option_columns[] = {
     {"option", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"longest_tokens", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0,
      "Set if no longer sequence was tried."},
 };
-const struct row_table longest_table = {"plan_longest_option", flips, ARRAY_LEN(flips)};
+const struct row_table longest_table = {"plan_longest_option", option_columns,
+                                        ARRAY_LEN(option_columns)};
 
 /* ---- text ---- */
 

@@ -15,10 +15,11 @@ struct answers {
     size_t resumed_count; /* number of answers of wanted jobs that the file had */
 };
 
-/* Opens or creates the file, and gives the answers in it to the reproduction. *answers must be released in either
- * case. */
+/* Opens or creates the file, and gives the answers in it to the reproduction. *answers must be released even after
+ * an error. */
 enum status answers_open(struct answers *answers, const char *path, struct reproduction *r,
                          struct diag *diag);
+/* Appends the answer of a job to the file. */
 enum status answers_add(struct answers *answers, const struct reproduction *r, size_t job,
                         const void *answer, struct diag *diag);
 void answers_release(struct answers *answers);

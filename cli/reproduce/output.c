@@ -138,7 +138,7 @@ enum status output_entry(const struct reproduction *r, size_t e, const char *fol
 
 /* ---- the page ---- */
 
-/* The states of entries: rows of states.csv and of the page. */
+/* The columns of the states of entries, in states.csv and on the page. */
 static const struct column states[] = {
     {"name", "figure or table", NULL, COLUMN_NAME, 0, NULL},
     {NULL, "shows", NULL, COLUMN_TEXT, 0, NULL},

@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* Writes NAME.csv, NAME.txt, NAME.svg and NAME-dark.svg into the folder, and a light and a dark picture of each
- * timeline. */
+/* Writes NAME.txt into the folder; NAME.csv, NAME.svg and NAME-dark.svg, if the entry has points; and a light and a
+ * dark picture of each timeline. */
 enum status output_entry(const struct reproduction *r, size_t entry, const char *folder,
                          struct diag *diag);
 
-/* Writes index.html and states.csv, with the entries that are wanted. */
+/* Writes index.html and states.csv of the entries that are wanted. */
 enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
                         struct diag *diag);
 

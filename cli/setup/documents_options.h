@@ -25,8 +25,9 @@ struct packed_documents {
 };
 
 /* Packs `count` batches as the options say, into sequences of the sizes that follow from the setup's request. Makes
- * the request point to the documents of the first batch. Does nothing if --documents is not given. It is an error if
- * the schedule has documents already: those of its file (from_file), or of a core plan. */
+ * the request point to the documents of the first batch. Without --documents packs nothing, and refuses the other
+ * options of the set. It is an error if the schedule has documents already: those of its file (from_file), or of a
+ * core plan. */
 enum status documents_pack_batches(struct packed_documents *packed, struct setup *setup,
                                    const struct options *options, bool from_file, size_t count,
                                    struct diag *diag);

@@ -46,7 +46,7 @@ static void *load_module(void)
         text_puts(&path, places[i]);
         /* RTLD_DEEPBIND makes MPI find its own symbols before those of SimGrid, which has an MPI with the same names
          * (SMPI). RTLD_GLOBAL lets the parts that MPI loads find its symbols. */
-        /* sanitizers refuse RTLD_DEEPBIND even if the file does not exist */
+        /* The test comes first, since sanitizers refuse RTLD_DEEPBIND even if the file does not exist. */
         if (access(path.data, R_OK) == 0)
             module = dlopen(path.data, RTLD_NOW | RTLD_GLOBAL | RTLD_DEEPBIND);
     }

@@ -21,8 +21,8 @@ static const struct column point[] = {
 /* clang-format on */
 const struct row_table sweep_point_table = {"sweep_point", point, ARRAY_LEN(point)};
 
-/* Returns whether an axis changes what is computed for a token: the model, the documents, or a choice about that. Other
- * axes change only how it is computed. */
+/* Returns whether an axis changes what is computed for a token: the model, the documents, or a choice of what is
+ * computed. Other axes change only how it is computed. */
 static bool axis_changes_workload(const char *axis)
 {
     static const char *const axes[] = {"model", "set", "documents", "packing"};

@@ -52,7 +52,7 @@ struct sweep_run {
 static void show_progress(struct sweep_run *run)
 {
     char note[96] = "";
-    size_t other = run->done_points;
+    size_t other = run->done_points; /* the rows of an earlier run, which have no status here */
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         other -= run->count_of_status[i];
     size_t unfit = run->done_points - other - run->count_of_status[SWEEP_FITS] -
@@ -129,6 +129,7 @@ static enum status exchange_with_remote(struct sweep_run *run, struct diag *diag
 static enum status run_local_points(struct sweep_run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
+    /* with other nodes the wait is short, since their messages have to be looked for */
     int wait_ms = run->remote.launcher->process_count > 1 ? 2 : 1000;
     while (status == STATUS_OK && interrupt_signal() == 0 &&
            (run->queue.next < run->queue.point_count || run->pool.busy_workers > 0 ||

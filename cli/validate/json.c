@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+/* The kinds of columns that EXTERNAL_COLUMNS names. Those that begin with IN_CSV are for the CSV file (-o), in which a
+ * value that is not given is an empty field; the others are for JSON, which has null there. */
 enum {
     NEEDED = COLUMN_NAME,
     TEXT = COLUMN_NAME,

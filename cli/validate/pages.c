@@ -173,7 +173,8 @@ static void put_errors(struct text *out, const char *by, const char *name,
                     100 * error_means_mean(means), 100 * means->worst_error);
 }
 
-/* Appends a line with the errors of the training steps of a set: those of a device, of a framework, or all. */
+/* Appends a line with the errors of the training steps of a set. device, framework: only steps on this device, or
+ * with this framework, are taken; NULL: all are. */
 static void put_group(struct text *out, const struct external_validation *v, const char *set,
                       const char *by, const char *name, const char *device, const char *framework)
 {

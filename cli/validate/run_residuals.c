@@ -146,7 +146,7 @@ static bool same_set(const struct residual *a, const struct residual *b)
     return strcmp(a->set, b->set) == 0;
 }
 
-/* Appends a line for the group of run i: the runs of its set that have the same key. Marks them as done. */
+/* Appends a line for the group of run i: the runs from i on that have its set and its key. Marks them in done[]. */
 static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
                       const struct interval *interval, key_fn *key, size_t i, bool *done)
 {

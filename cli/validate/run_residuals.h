@@ -17,8 +17,9 @@
 enum status run_residuals_add(struct residuals *residuals, const struct validation *validation,
                               const struct external_validation *external, struct diag *diag);
 
-/* Appends the errors of the runs by source, device, framework and scale, with the share of runs inside their intervals
- * and the median half width of these. A run's interval is made without the rows of the run's laboratory. */
+/* Appends the errors of the runs' times by source, device, framework and scale, and those of their memory by source.
+ * Each line has the share of runs inside their intervals and the median half width of these. A run's interval is
+ * made without the rows of the run's laboratory. */
 void run_residuals_print(struct text *out, const struct residuals *runs,
                          const struct evidence *evidence);
 
