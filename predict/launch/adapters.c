@@ -9,10 +9,11 @@
 enum {
     PEFT_RANK = 8,  /* LoraConfig.r of PEFT */
     TRL_RANK = 16,  /* ModelConfig.lora_r of TRL */
-    OF_OTHERS = -1, /* targets of which some are no linear layers of a transformer's layers */
+    OF_OTHERS = -1, /* some targets are not among the linear layers of a transformer's layers */
 };
 
-/* Returns the field by which an adapter is trained; LAUNCH_FIELD_COUNT: none is. */
+/* Returns the field that says that an adapter is trained, LAUNCH_ADAPTER_ON or LAUNCH_ADAPTER. Returns
+ * LAUNCH_FIELD_COUNT if none is trained. */
 static enum launch_field adapter_field(const struct launch *launch)
 {
     if (launch_has_field(launch, LAUNCH_ADAPTER_ON))
@@ -23,8 +24,8 @@ static enum launch_field adapter_field(const struct launch *launch)
     return named ? LAUNCH_ADAPTER : LAUNCH_FIELD_COUNT;
 }
 
-/* Returns the bits of adapter_targets that a module's name stands for: 0 for all linear layers, OF_OTHERS for
- * others. */
+/* Returns the linear layers that a module's name stands for, as bits of enum adapter_target: 0 for all linear layers,
+ * OF_OTHERS for any other module. */
 static int64_t targets_of_module(const char *name, size_t size)
 {
     static const struct {
@@ -47,8 +48,8 @@ static int64_t targets_of_module(const char *name, size_t size)
     return OF_OTHERS;
 }
 
-/* Returns the targets of adapters that the files give, as bits of enum adapter_target. If they give none, it is PEFT's
- * default for Llama, Qwen and Mistral, q and v (peft/utils/constants.py,
+/* Returns the linear layers that have an adapter, as targets_of_module() does, for all modules that the files name. If
+ * they name none, these are q and v, PEFT's default for Llama, Qwen and Mistral (peft/utils/constants.py,
  * TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
 static int64_t targets_of(const struct launch *launch)
 {
@@ -73,7 +74,7 @@ static int64_t targets_of(const struct launch *launch)
     }
 }
 
-/* Returns why the adapters are not modelled; NULL: they are. */
+/* Returns why the adapters are not modelled, for a remark; NULL: they are modelled. */
 static const char *why_not(const struct launch *launch, const struct transformer *model,
                            int64_t targets)
 {
@@ -124,8 +125,8 @@ static bool is_quantised_model(const struct launch *launch)
     return marked;
 }
 
-/* Adds the option that says how frozen weights are stored. Returns the reason that --at-most must name because their
- * storage is not modelled; NULL: it is. */
+/* If frozen weights are kept in 8 or 4 bits, adds the option frozen-weights. If they are, but that is not modelled, adds
+ * a remark and returns "bits", the reason to name in --at-most. Otherwise returns NULL. */
 static const char *add_frozen_weights(struct launch *launch, const struct transformer *model,
                                       enum launch_field field)
 {

@@ -6,7 +6,8 @@
 
 #define NOT_READ LAUNCH_FRAMEWORK_COUNT
 
-/* Formats that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
+/* The columns are the members of struct launch_format: name, framework, keys, arguments, programs, use_instead. Formats
+ * that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
  * configuration classes and examples of each program, in 2026: axolotl/utils/schemas, verl/trainer/config,
  * llamafactory/hparams, swift/arguments, openrlhf/cli, torchtune/config, litgpt/finetune, nemo and nemo_rl
  * (examples/configs), megatron/neox_arguments of GPT-NeoX, nanotron/config, MaxText/configs/base.yml,

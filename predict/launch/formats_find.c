@@ -14,8 +14,8 @@ static bool entry_matches(const char *entry, size_t size, const char *name)
     return strncmp(entry, name, same) == 0 && (open || name[same] == '\0');
 }
 
-/* True if an entry of the list matches a setting's name and, if the entry is "name=value", its value. value: NULL: the
- * setting has none. */
+/* True if an entry of the list matches a setting's name and, if the entry is "name=value", also the setting's value. A
+ * setting without a value (NULL) matches no such entry. */
 static bool is_listed(const char *list, const char *name, const char *value)
 {
     while (list != NULL && *list != '\0') {
@@ -41,7 +41,8 @@ static bool has_key_of(const struct launch_format *format, const struct settings
     return false;
 }
 
-/* If the format is an engine of a framework that has another format, returns that format's name; else NULL. */
+/* If the format is that of a further engine of a framework, returns the framework's name, which is that of its main
+ * format; else returns NULL. */
 static const char *framework_of_engine(const struct launch_format *format)
 {
     return format->framework == LAUNCH_TABLE_FILE
@@ -82,7 +83,8 @@ const struct launch_format *launch_format_engine(const struct launch *launch,
     return format;
 }
 
-/* True if the word names a program of the list: a command, the last part of a path, or the first of a module's name. */
+/* True if the list has the program that a word names: the word itself, the last part of a path, or the first part of a
+ * module's name ("trl" of "trl.scripts.sft"). */
 static bool is_program(const char *list, const char *word)
 {
     char module[64];
@@ -99,12 +101,12 @@ static bool is_program(const char *list, const char *word)
 
 const struct launch_format *launch_format_of_command(const struct launch *launch,
                                                      const struct shell_command *command,
-                                                     size_t words)
+                                                     size_t first_argument)
 {
-    for (size_t i = 0; i < command->word_count && (i < words || i == 0); i++) {
+    for (size_t i = 0; i < command->word_count && (i < first_argument || i == 0); i++) {
         const char *before = i > 0 ? command->word[i - 1].text : "";
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
-        if (i > 0 && i + 1 != words && !module)
+        if (i > 0 && i + 1 != first_argument && !module)
             continue;
         const struct launch_format *format = format_at(launch, 0);
         for (size_t f = 0; format != NULL; format = format_at(launch, ++f))

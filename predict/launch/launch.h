@@ -34,8 +34,8 @@ struct launch_value {
     int64_t whole_number;     /* also switches: 0 or 1 */
     double real_number;       /* also counts */
     const char *text;         /* the value as the file has it */
-    const char *setting_name; /* the name of the setting that gives the field */
-    struct loc place;
+    const char *setting_name; /* the name of the setting that gives the field; NULL: none does */
+    struct loc place;         /* the place of that setting */
 };
 
 enum launch_framework {
@@ -73,8 +73,8 @@ struct launch_row {
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
-    /* for a LAUNCH_UNMODELLED row: the values with which a run does what is predicted, separated by blanks; NULL: the
-     * values that switch the setting off */
+    /* for a LAUNCH_UNMODELLED row: the values for which the prediction is right all the same, separated by blanks; NULL:
+     * the values that switch the setting off */
     const char *predicted_values;
 };
 
@@ -86,13 +86,13 @@ struct launch_table {
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
-/* The sorts of remarks on settings that became no option, or an option with another value. */
+/* The sorts of remarks, most of them on a setting that became no option, or an option with another value. */
 enum launch_remark_kind {
-    REMARK_ASSUMED,
-    REMARK_UNMODELLED,
-    REMARK_UNKNOWN,
-    REMARK_KNOWN_IN_RUN_ONLY, /* its value is known only when the script runs */
-    REMARK_IGNORED,
+    REMARK_ASSUMED,           /* something is taken that no file says */
+    REMARK_UNMODELLED,        /* the run does something else than is predicted */
+    REMARK_UNKNOWN,           /* no row names the setting */
+    REMARK_KNOWN_IN_RUN_ONLY, /* only the running script, or a file that is not here, has it */
+    REMARK_IGNORED,           /* the setting has no effect on a step */
     REMARK_KIND_COUNT
 };
 
@@ -141,9 +141,9 @@ struct launch {
     struct text printed_comments; /* lines that launch_print() writes before the settings */
     /* the folder of the file that launch_read() is reading; NULL: it reads none */
     const char *script_folder;
-    const char *named_file[8]; /* settings files that the script names, which are read after it */
+    const char *named_file[8]; /* files that the script names, which are read after it */
     size_t named_file_count;
-    /* a named file is being read: fields that are set already are kept */
+    /* one of these files is being read: fields that settings gave already are kept */
     bool is_reading_named_file;
 };
 
@@ -154,9 +154,10 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 
 /* ---- reading ---- */
 
-/* Reads a file, or a line of arguments, into *launch, and then the settings files that a command in it names, if they
- * exist; what the command says replaces what they say. Further calls add to *launch. It is an error if two files set
- * one field differently. A config.json, or a model file of ours, becomes the option "model". */
+/* launch_read() reads a file, or a line of arguments, into *launch. Then it reads the files that a command in it names,
+ * if they exist; a field that the command sets keeps its value. launch_read_text() reads a text, and no files that it
+ * names. Further calls of either add to *launch. It is an error if the files of two calls set one field differently. A
+ * config.json, or a model file of ours, becomes the option "model". */
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag);
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag);
@@ -178,7 +179,8 @@ struct launch_given {
     double gpu_bytes;       /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
-/* Fills launch->option with the options that mean the same as the settings that were read. */
+/* Fills launch->option with the options that mean the same as the settings that were read, and adds remarks on what they
+ * do not express. */
 enum status launch_make_options(struct launch *launch, struct launch_given given,
                                 struct diag *diag);
 
@@ -189,8 +191,9 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
 enum status launch_check_model(enum framework framework, const struct transformer *model,
                                struct diag *diag);
 
-/* Appends the settings of choices, whose model launch_check_model() accepts, as the framework reads them, after lines
- * that begin with '#'. Fails if a table file of the shipped data, by which they are written, cannot be read. */
+/* Appends the settings by which a framework runs the choices, as its file or command line has them, after comments that
+ * begin with '#'. launch_check_model() must have accepted the model of the choices. Fails only if a table file of the
+ * shipped data cannot be read. */
 enum status launch_print(struct text *out, enum framework framework, const struct choices *choices,
                          struct diag *diag);
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Appends a part of a text that only a run knows, from its opening mark to its closing mark, as characters of a JSON
- * string. Returns the text after it. */
+/* Appends the open part (predict/launch/settings.h) with which `text` begins, with its two marks, as characters within a
+ * JSON string. Returns the text after the part. */
 static const char *put_open_part(struct text *out, const char *text)
 {
     text_printf(out, "\\u%04x", SETTING_OPEN);
@@ -18,8 +18,9 @@ static const char *put_open_part(struct text *out, const char *text)
     return text + (*text != '\0');
 }
 
-/* Makes a JSON string of an unquoted word whose beginning is in `out` already: puts a quotation mark before the
- * beginning, and appends the rest of the word and a second mark. Returns the text after the word. */
+/* Makes a JSON string of a word that has an open part and no quotation marks, such as 1$A. The part of the word before
+ * `text` has been appended already: puts a quotation mark before that part, and appends the rest of the word and the
+ * closing quotation mark. Returns the text after the word. */
 static const char *put_open_word(struct text *out, const char *text)
 {
     size_t word = out->size;
@@ -37,8 +38,8 @@ static const char *put_open_word(struct text *out, const char *text)
     return text;
 }
 
-/* Appends JSON whose values only a run knows in part ("stage": $1) as JSON in which these values are strings that hold
- * the marks of open parts. */
+/* Appends JSON some of whose values have open parts ("stage": $1), which is no JSON, as JSON in which these values are
+ * strings. The strings hold the open parts with their marks. */
 static void put_json_with_marks(struct text *out, const char *text)
 {
     bool string = false;
@@ -62,9 +63,12 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* The DeepSpeed configuration named by the command that starts the training: another file, none, or the file of this
- * document. */
-enum document_naming { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
+/* Whether the command that starts the training reads a here-document as its DeepSpeed configuration. */
+enum document_naming {
+    NAMED_OTHER, /* no: it names another file, or is Megatron-LM's, which reads no such configuration */
+    NAMED_NONE, /* maybe: it names no file, or the document goes to no known file */
+    NAMED_THIS  /* yes: it names the file to which the document goes */
+};
 
 static enum document_naming naming_of_document(const struct launch *launch,
                                                const struct shell_document *document)
@@ -75,8 +79,8 @@ static enum document_naming naming_of_document(const struct launch *launch,
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }
 
-/* Reads a document that begins as JSON does. Sets *taken if it is the configuration. A document that the command does
- * not name is no error, whatever it contains. */
+/* Reads a document that begins as JSON does. Sets *taken to whether it is the DeepSpeed configuration; then fields are
+ * set from it. A fault in a document is an error only if the command names the document's file. */
 static enum status read_document(struct launch *launch, const char *name,
                                  const struct shell_document *document, bool *taken,
                                  struct diag *diag)

@@ -6,8 +6,7 @@
 static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
                                          "a text"};
 
-/* True if the field is a number of things of which there is at least one. Numbers of other fields may be below 1, which
- * means "all" or "none". */
+/* True if a value below 1 of the field is an error. In other fields such a value may mean "all" or "none". */
 static bool is_positive_count(enum launch_field field)
 {
     static const enum launch_field amounts[] = {
@@ -29,7 +28,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
 {
     struct launch_value *value = &launch->field_value[row->field], before = *value;
     struct launch_value read = {.is_given = true, .place = setting->place};
-    /* "gpu" of torchrun means as many ranks as a node has GPUs */
+    /* torchrun starts as many ranks on a node as it has GPUs if the number of ranks is "gpu" */
     bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
                       strcmp(setting->value, "gpu") == 0;
     if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
@@ -65,7 +64,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
     read.setting_name = arena_text(&launch->arena, setting->name, strlen(setting->name));
-    /* If one file gives an argument twice, the last value counts; launch_set_fields() reports it. */
+    /* If one file gives a setting twice, the last value counts; launch_set_fields() adds a remark. */
     bool again = before.is_given && strcmp(before.place.name, read.place.name) == 0 &&
                  strcmp(before.setting_name, read.setting_name) == 0;
     if (launch->is_reading_named_file && before.is_given && !before.is_implied && !again)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Returns how many GPUs a list of this size names: "0,2,3". 0: it names none by number. */
+/* Returns how many GPUs list[0..size) names by their numbers, as in "0,2,3"; 0 if it is no such list. */
 static int64_t count_devices(const char *list, size_t size)
 {
     const char *end = list + size;
@@ -20,7 +20,8 @@ static int64_t count_devices(const char *list, size_t size)
     return count;
 }
 
-/* Returns how many GPUs deepspeed's --include names: "worker-0:0,1@worker-1:0". 0: all of a node's are among them. */
+/* Returns how many GPUs deepspeed's --include names, as in "worker-0:0,1@worker-1:0". Returns 0 if that is not known,
+ * since a node without numbers, as in "worker-0", means all its GPUs. */
 static int64_t count_included(const char *nodes)
 {
     int64_t count = 0;

@@ -22,7 +22,8 @@ static void remark_missing_model_or_length(struct launch *launch, struct launch_
                                  "no file says it: give the tokens of a sequence with --seq");
 }
 
-/* Sets the length of a sequence of reinforcement learning: a prompt and its answer. */
+/* If no file gives the length of a sequence, but files give those of a prompt and of an answer, as for reinforcement
+ * learning, sets it to the sum of the two. */
 static void set_sequence_length(struct launch *launch)
 {
     int64_t prompt = launch_count_or(launch, LAUNCH_PROMPT, 0);
@@ -65,8 +66,9 @@ static void set_global_batch(struct launch *launch, int64_t gpus)
     launch->field_value[LAUNCH_GLOBAL_BATCH].setting_name = from.setting_name;
 }
 
-/* Sets the micro-batch of a framework that fills micro-batches up to a number of tokens of a rank: as many sequences of
- * the longest length as have room and divide the sequences of a rank. */
+/* Sets the micro-batch of a run that fills micro-batches up to a number of tokens of each rank (LAUNCH_TOKEN_BATCHES),
+ * and adds a remark. It is the largest number of sequences of the longest length that fit and that divides the sequences
+ * of a data-parallel rank in a step; at least 1. */
 static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP, LAUNCH_SP};
@@ -139,8 +141,9 @@ static void add_bf16_layers_option(struct launch *launch)
             (long long)first, (long long)last);
 }
 
-/* Adds --products by the framework's name of the recipe of scales. Without a name it is the delayed recipe, the default
- * of Megatron and TransformerEngine. */
+/* Adds --products if matrix products are in 4 or 8 bits. For 8 bits, the recipe says how scales are found; a recipe that
+ * is not modelled becomes a remark. A file that names none means `delayed`, the default of Megatron and
+ * TransformerEngine. */
 static void add_products_option(struct launch *launch)
 {
     static const char *const recipes[][2] = {
@@ -165,7 +168,7 @@ static void add_products_option(struct launch *launch)
         "up to twice as long");
 }
 
-/* Returns the value of an option that the launch has, or NULL. */
+/* Returns the value of an option that the launch has; NULL: it does not have the option. */
 static const char *option_value(const struct launch *launch, const char *name)
 {
     for (size_t i = 0; i < launch->option_count; i++)
@@ -198,8 +201,8 @@ static void add_primary_weights_option(struct launch *launch)
                           primary_weights_names[PRIMARY_WEIGHTS_QUANTISED]);
 }
 
-/* Adds --attention-products where attention's core is in 8 bits (TransformerEngine's fp8_dpa). With fp8_mha the
- * products around it read and write 8 bits, too. */
+/* Adds --attention-products if attention's core is in 8 bits (TransformerEngine's fp8_dpa), or a remark if that is not
+ * modelled. With fp8_mha what the core reads and writes is in 8 bits, too, which only a remark says. */
 static void add_attention_products_option(struct launch *launch)
 {
     static const char *const recipes[] = {"fp8-tensor", "fp8-delayed", "mxfp8"};
@@ -227,8 +230,8 @@ static void add_attention_products_option(struct launch *launch)
             "casts before the core, which take longer");
 }
 
-/* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits, which they do
- * unless the file says that all scales are found at once. */
+/* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits: here they agree
+ * on all scales once a step. Torchtitan does so only if the file says it (LAUNCH_SCALES_ONCE). */
 static void remark_scales_of_gathers(struct launch *launch)
 {
     static const char text[] =
@@ -244,7 +247,8 @@ static void remark_scales_of_gathers(struct launch *launch)
                                  launch->field_value[LAUNCH_QUANTISED_WEIGHTS].place, text);
 }
 
-/* Adds the options that rows of a table file give without a field. They replace those of the family. */
+/* Adds the options that rows of a table file set directly, without a field. Each replaces the option of the same name
+ * that the functions of the framework's family have added. */
 static void add_table_options(struct launch *launch)
 {
     for (size_t i = 0; i < launch->table_option_count; i++) {
@@ -259,7 +263,8 @@ static void add_table_options(struct launch *launch)
     }
 }
 
-/* Loads the model that the command or an option names. Returns false if neither does, or it cannot be loaded. */
+/* Loads the model that the caller (`given`) or else an option of the launch names. Returns false if neither does, or if
+ * it cannot be loaded. */
 static bool load_model(struct transformer *model, const struct launch *launch,
                        struct launch_given given, struct arena *arena)
 {
@@ -270,8 +275,10 @@ static bool load_model(struct transformer *model, const struct launch *launch,
     return name != NULL && transformer_load(model, arena, name, NULL, NULL) == STATUS_OK;
 }
 
-/* Adds the option of the vocabulary. With Transformers, tensor ranks gather logits if the head has weights of its own
- * and the vocabulary divides evenly; otherwise they keep their parts here. model: NULL if it is not known. */
+/* For tensor ranks of Trainer's family, adds the option --vocabulary gathered: each rank computes part of the logits and
+ * gathers the others. That is modelled if the head has weights of its own and the vocabulary divides evenly over the
+ * ranks; otherwise a remark says that ranks keep their parts in the prediction. model NULL: it is not known, and nothing
+ * is added. */
 static void add_vocabulary_option(struct launch *launch, const struct transformer *model)
 {
     int64_t tp = launch_count_or(launch, LAUNCH_TP, 1);
@@ -285,8 +292,9 @@ static void add_vocabulary_option(struct launch *launch, const struct transforme
             "tensor ranks gather whole logits: here each keeps its part of them");
 }
 
-/* Removes the option of a fused loss, with a remark, if there are tensor ranks: Liger's loss and cut cross entropy read
- * whole rows of logits, which tensor ranks do not have here. The profile's loss is taken instead. */
+/* If there are tensor ranks, removes the option of a fused loss (Liger's, or cut cross entropy) and adds a remark: such a
+ * loss reads whole rows of logits, of which each tensor rank has only a part here. Without the option the profile's loss
+ * is predicted. */
 static void drop_fused_loss(struct launch *launch)
 {
     struct launch_option *loss = NULL;
@@ -307,8 +315,8 @@ static void drop_fused_loss(struct launch *launch)
     *loss = launch->option[--launch->option_count];
 }
 
-/* Sets the number of GPUs and the global batch, where no file gives them, from the number of data-parallel ranks, if a
- * table file's framework gives that. */
+/* For a table file's framework of Megatron's family whose settings give the number of data-parallel ranks
+ * (LAUNCH_DP_SHARD): sets the number of GPUs and the global batch that follow from it, each unless a file gives it. */
 static void set_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -337,9 +345,10 @@ static void set_data_ranks(struct launch *launch)
     }
 }
 
-/* Appends what a mark in a remark's text stands for: for {2P}, the bytes of the parameters at 2 bytes each, " (15.0
- * GiB)"; for {share}, that share of a GPU's memory, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not
- * known. Returns the text after the mark; NULL if `mark` does not begin with one of these marks. */
+/* Appends what the mark with which `mark` begins stands for in a remark's text. {2P} stands for the bytes of the
+ * parameters at 2 bytes each, " (15.0 GiB)". {share} stands for the share of a GPU's memory that the setting's value is,
+ * " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known. Returns the text after the mark; NULL if there
+ * is no such mark. */
 static const char *put_mark_value(struct text *out, const char *mark,
                                   const struct launch_remark *remark, double parameters,
                                   double gpu_bytes)
@@ -390,8 +399,9 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
     }
 }
 
-/* True if sequences are shorter than the predicted length: generated answers, and samples of a data file that are
- * neither packed nor padded. Megatron's family trains on such samples only if its settings say how they are packed. */
+/* True if sequences of the run may be shorter than the predicted length: if answers are generated, or if samples are
+ * neither packed nor padded. Frameworks of Megatron's family have full sequences unless a file says that they do not
+ * pack. */
 static bool has_shorter_sequences(const struct launch *launch)
 {
     if (launch_is_on(launch, LAUNCH_PADDED))
@@ -402,8 +412,8 @@ static bool has_shorter_sequences(const struct launch *launch)
            (launch_has_family(launch, LAUNCH_TRAINER) || launch_has_field(launch, LAUNCH_PACKING));
 }
 
-/* Adds the option --at-most with the reasons for which a run does less than is predicted. field: the field from which
- * the option comes; adapter: the reason that launch_adapter_options() returned, or NULL. */
+/* Adds the option --at-most with the reasons for which a run does less than is predicted, if there are any. field: the
+ * field from which the option comes; adapter: the reason that launch_adapter_options() returned, or NULL. */
 static void add_at_most_option(struct launch *launch, enum launch_field field, const char *adapter)
 {
     const bool lengths = has_shorter_sequences(launch);
@@ -415,8 +425,8 @@ static void add_at_most_option(struct launch *launch, enum launch_field field, c
     text_release(&words);
 }
 
-/* Adds the option that says how tokens travel to experts. The default of Megatron-LM is allgather (TransformerConfig,
- * moe_token_dispatcher_type). */
+/* Adds the option that says how tokens travel to experts on other ranks. Without a setting Megatron-LM uses allgather
+ * (TransformerConfig, moe_token_dispatcher_type). */
 static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
 {
     const char *words = launch_has_family(l, LAUNCH_MEGATRON)

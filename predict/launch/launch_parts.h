@@ -1,6 +1,6 @@
-/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks
- * and options (launch_remarks.c), settings into fields (launch_take.c, launch_field.c), frameworks
- * (launch_frameworks.c). */
+/* predict/launch/launch_parts.h: functions that the sources of predict/launch share. They read and set fields
+ * (launch_said.c), add remarks and options (launch_remarks.c), turn settings into fields (launch_take.c,
+ * launch_field.c, launch_values.c), and translate for each framework (a source each). */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 
@@ -17,7 +17,7 @@ bool launch_is_on(const struct launch *launch, enum launch_field field);
 const char *launch_field_text(const struct launch *launch, enum launch_field field);
 bool launch_text_is(const struct launch *launch, enum launch_field field, const char *text);
 
-/* Each sets a field, and replaces its value. */
+/* Each of these sets a field to a value, whether it was set before or not. */
 void launch_set_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_set_number(struct launch *launch, enum launch_field field, double number);
 void launch_set_text(struct launch *launch, enum launch_field field, const char *text);
@@ -32,7 +32,7 @@ void launch_add_remark(struct launch *launch, struct launch_remark remark);
 void launch_add_remark_printf(struct launch *launch, enum launch_remark_kind kind, const char *name,
                               struct loc at, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* Adds a remark on a field that a file gives. */
+/* Adds a remark on the setting that gives a field; its name is "SETTING VALUE". */
 void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
                             enum launch_field field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -45,7 +45,8 @@ enum status launch_field_error(const struct launch *launch, enum launch_field fi
 enum status launch_check_text_is_one_of(const struct launch *launch, enum launch_field field,
                                         const char *words, struct diag *diag);
 
-/* Adds an option that comes from a field (LAUNCH_FIELD_COUNT: from none). */
+/* Add an option, which must not be there yet. field: the field from which it comes, whose place it gets;
+ * LAUNCH_FIELD_COUNT: it comes from none. */
 void launch_add_option(struct launch *launch, enum launch_field field, const char *name,
                        const char *value);
 void launch_add_count_option(struct launch *launch, enum launch_field field, const char *name,
@@ -54,42 +55,47 @@ bool launch_has_option(const struct launch *launch, const char *name);
 
 /* ---- settings into fields ---- */
 
-/* Fails if files were read that do not go together. */
+/* Fails if files of two frameworks were read that cannot run together. */
 enum status launch_check_frameworks(struct launch *launch, struct diag *diag);
 struct launch_format;
 /* If a table file describes the format, sets launch->table_file to it. Fails if files of another framework with a table
  * file were read before. */
 enum status launch_use_table(struct launch *launch, const struct launch_format *format,
                              struct loc at, struct diag *diag);
-/* Sets the fields that settings name, by a framework's table, and adds remarks on the other settings. */
+/* Notes that a file of the framework was read, sets the fields that its settings name by the framework's table, and adds
+ * remarks on the other settings. */
 enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
                               const struct settings *settings, struct diag *diag);
-/* Sets the field of a row from a setting. Two settings that give one field different values are an error. */
+/* Sets the field of a row from a setting. A value of the wrong kind, or two settings that give the field different
+ * values, are an error. A value "auto" sets nothing and becomes a remark. */
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag);
-/* True if the prediction is right for this value of a setting: it is one of the words in `usual`, which blanks
- * separate; or, if `usual` is NULL, it switches the setting off. */
+/* True if the prediction is right for this value of a setting: if it is one of the words in `usual`, which blanks
+ * separate, or if `usual` is NULL and the value switches the setting off ("false", "none", "0"). */
 bool launch_is_predicted_value(const char *usual, const char *value);
-/* Fills *value from the text of a setting; false: the text is of another kind. text NULL: the setting has no value. */
+/* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if the
+ * text is of another kind. */
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
-/* True if files of a framework were read, or of one of its family. */
+/* True if files of the framework were read, or of a table file whose family is this framework. */
 bool launch_has_family(const struct launch *launch, enum launch_framework framework);
 
-/* Adds the option "adapter" if the fields describe adapters that are modelled; adds a remark if they describe others,
- * or if only part of the weights is trained. model: NULL if it is not known. If more is predicted than the run does,
- * returns the word of --at-most for it and sets *field to the field that says so; else returns NULL. */
+/* If the fields say that adapters or only some weights are trained, sets *field to the field that says so; otherwise to
+ * LAUNCH_FIELD_COUNT. Adds the options "adapter" and "frozen-weights" if that is modelled, else a remark. model NULL: it
+ * is not known. If more is predicted than the run does, returns the word for it in --at-most; else returns NULL. */
 const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
                                    enum launch_field *field);
 
 /* ---- the model ---- */
 
-/* Adds the option "model" for a transformer: the name of a preset that has the same fields, or, if there is none, a
- * line of fields. */
+/* Adds the option "model" for a transformer: the name of a preset with the same fields or, if there is none, a line of
+ * fields. Without has_vocab the vocabulary is not known, and a line without it is added. Fails if the launch has the
+ * option already. */
 enum status launch_add_model_option(struct launch *launch, struct transformer *model,
                                     bool has_vocab, struct diag *diag);
-/* Adds the option "model" for field LAUNCH_MODEL, the name of a model on the Hugging Face hub or a path. */
+/* Adds the option "model" for field LAUNCH_MODEL, a path or the name of a model on the Hugging Face hub. Adds a remark if
+ * the model's sizes are not known here. Does nothing if the field is not set, or if the launch has the option. */
 enum status launch_add_named_model(struct launch *launch, struct launch_given given);
 
 /* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here. */
@@ -100,13 +106,14 @@ const char *launch_hub_path(const struct transformer *model);
 /* The degrees of parallelism that follow from the fields of a framework. */
 struct launch_degrees {
     int64_t tp, pp, cp, hp;
-    bool has_fpdt;
+    bool has_fpdt; /* sequences are computed in chunks (FPDT) */
 };
+/* Adds the options of the degrees that are above 1, and the strategy that has them. */
 void launch_add_degree_options(struct launch *launch, struct launch_degrees degrees);
-/* Adds a remark on a configuration of DeepSpeed that the arguments name, if it was not read. */
+/* Adds a remark if the arguments name a configuration of DeepSpeed that was not read. */
 void launch_remark_unread_config(struct launch *launch);
 
-/* Each function adds the options that the fields of its framework mean. */
+/* Each of these functions adds the options that the fields of its framework mean. */
 enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,
                                       struct diag *diag);
 enum status launch_megatron_options(struct launch *launch, struct launch_given given,
@@ -125,8 +132,8 @@ enum status launch_torchtitan_check_model(const struct transformer *model, struc
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);
 void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);
-/* These three do the same for Axolotl, LLaMA-Factory and TRL, and set the options that rows of table files give without
- * a field. */
+/* These three do the same for Axolotl, LLaMA-Factory and TRL. For choices without a field they set an option of
+ * launch->table_option, which a row of the framework's table file writes. */
 void launch_axolotl_fields(struct launch *launch, const struct choices *choices);
 void launch_factory_fields(struct launch *launch, const struct choices *choices);
 void launch_trl_fields(struct launch *launch, const struct choices *choices);

@@ -13,7 +13,8 @@ static bool writes_row(const struct launch *launch, const struct launch_row *row
     return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
 
-/* Appends arguments "--name value", one a line. */
+/* Appends the fields that are set as arguments "--name value", each on its own line. A switch is a flag; one that is off
+ * is left out. */
 static void print_arguments(struct text *out, const struct launch *launch,
                             const struct launch_table *table)
 {
@@ -29,7 +30,8 @@ static void print_arguments(struct text *out, const struct launch *launch,
     }
 }
 
-/* Appends a value of TOML, which has JSON's strings; a text that begins with a bracket is an array. */
+/* Appends the value of a row's field in TOML, whose strings are JSON's. A text that begins with a bracket is an array,
+ * and is not quoted. */
 static void print_value(struct text *out, const struct launch *launch, const struct launch_row *row)
 {
     const char *text = launch_field_text(launch, row->field);
@@ -63,7 +65,8 @@ static void print_toml(struct text *out, const struct launch *launch,
     }
 }
 
-/* Returns the number of leading parts that two dotted names share, without the last part of either. */
+/* Returns how many leading parts two dotted names have in common: 1 for "a.b" and "a.c". The last part of either name
+ * does not count. */
 static unsigned shared_parts(const char *a, const char *b)
 {
     unsigned parts = 0;
@@ -131,7 +134,7 @@ struct printed_settings {
         const char *name, *value; /* value NULL: a flag */
     } item[ITEMS_MAX];
     size_t count;
-    bool is_done[LAUNCH_FIELD_COUNT];
+    bool is_done[LAUNCH_FIELD_COUNT]; /* a setting of `item` expresses the field */
 };
 
 static void add_printed_setting(struct printed_settings *items, const char *name, const char *value)
@@ -153,7 +156,7 @@ static const char *field_value_text(const struct launch *l, enum launch_kind kin
     return launch_field_text(l, field);
 }
 
-/* Adds the settings by which the rows of a table file express the fields and options. */
+/* Adds the settings by which the rows of a table file express the fields, and the options of l->table_option. */
 static void add_settings_of_table_file(struct printed_settings *items, struct launch *l,
                                        const struct launch_table_file *file)
 {
@@ -200,7 +203,7 @@ static void add_settings_of_table(struct printed_settings *items, const struct l
     }
 }
 
-/* Appends settings as YAML; settings with dotted names become members of a mapping. */
+/* Appends settings as YAML. Settings whose names share the part before a dot become members of one mapping. */
 static void print_yaml(struct text *out, const struct printed_settings *items)
 {
     bool done[ITEMS_MAX] = {false};
@@ -224,7 +227,8 @@ static void print_yaml(struct text *out, const struct printed_settings *items)
     }
 }
 
-/* Appends the command: the launcher's arguments, which have their dashes, before those of the script. */
+/* Appends the command `accelerate launch` with the launcher's arguments, and then `-m trl.scripts.sft` with the script's.
+ * The launcher's are those whose names have dashes; they come first in `items`. */
 static void print_command(struct text *out, const struct printed_settings *items)
 {
     bool script = false;
@@ -249,12 +253,12 @@ static void print_trl(struct text *out, const struct launch *l)
         add_printed_setting(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
     add_settings_of_table(&items, l, LAUNCH_TRAINER);
     add_printed_setting(&items, "packing_strategy", "wrapped");
-    /* by default TRL computes the loss in pieces of 256 tokens, unless it is Liger's */
+    /* without this setting TRL computes the loss in pieces of 256 tokens, unless it uses Liger-Kernel's loss */
     add_printed_setting(&items, "loss_type", "nll");
     print_command(out, &items);
 }
 
-/* Appends the settings of the framework `name`, which has a table file. */
+/* Appends the settings of a framework, as YAML, by its table file; name: the framework's name in that file. */
 static enum status print_table_framework(struct text *out, struct launch *l, const char *name,
                                          struct diag *diag)
 {

@@ -113,11 +113,11 @@ static bool is_option(const char *word)
     return word[0] == '-' && (c_is_alpha(word[1]) || (word[1] == '-' && word[2] != '\0'));
 }
 
-/* Returns the length of the name in an argument "name=value", such as "data.max_length=8192"; 0 if it has no such
- * form. */
+/* Returns the length of the name in an argument "name=value", such as "data.max_length=8192"; 0 for other arguments. */
 static size_t assigned_name_length(const char *word)
 {
-    size_t size = strspn(word, "+~"); /* a prefix of Hydra, which adds or deletes a setting */
+    size_t size =
+        strspn(word, "+~"); /* Hydra's prefixes, by which an argument adds or deletes a setting */
     if (!c_is_alpha(word[size]))
         return 0;
     while (c_is_alnum(word[size]) || (word[size] != '\0' && strchr("_.-", word[size])))
@@ -125,7 +125,8 @@ static size_t assigned_name_length(const char *word)
     return word[size] == '=' ? size : 0;
 }
 
-/* Adds the arguments of word[first..end) as settings; words that are known only in a run become remarks. */
+/* Adds the arguments in the words from `first` to before `end` of a command as settings. Notes the settings files among
+ * them, to be read later. Words that only a run knows, and words that are no arguments, become remarks. */
 static void add_arguments(struct launch *launch, struct settings *settings, const char *name,
                           const struct shell_command *command, size_t first, size_t end,
                           enum setting_kind kind)
@@ -164,7 +165,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
                (value.size == 0 || command->word[i].text[0] != SETTING_OPEN))
             text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
         any = any || value.size > 0;
-        if (kind == SETTING_LAUNCHER) /* Launchers take both forms. */
+        if (kind == SETTING_LAUNCHER) /* launchers take both '-' and '_' */
             for (char *c = option.data + strspn(option.data, "-"); *c != '\0'; c++)
                 *c = *c == '-' ? '_' : *c;
         settings_add(settings, option.data, any ? value.data : NULL, at)->kind = kind;
@@ -173,13 +174,14 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* True for torchtitan's run_train.sh, whose settings are variables too. */
+/* True for torchtitan's run_train.sh, which takes some settings from variables (add_run_train()). */
 static bool is_run_train(const char *word)
 {
     return strcmp(word, "run_train.sh") == 0 || ends_with(word, "/run_train.sh");
 }
 
-/* Adds the variables that torchtitan's run_train.sh makes arguments of, and its 8 ranks if none says how many. */
+/* Adds, as settings, the arguments that torchtitan's run_train.sh makes of variables: of NGPU (8 if it is not set),
+ * CONFIG_FILE, MODULE and CONFIG. */
 static void add_run_train(struct settings *settings, const char *name,
                           const struct shell_command *command)
 {
@@ -199,11 +201,12 @@ static void add_run_train(struct settings *settings, const char *name,
             settings_add(settings, rows[i].name, rows[i].value, at)->kind = rows[i].kind;
 }
 
-/* Adds the subcommand of `trl` and `nemo`, where it trains in another way than the usual one. */
+/* Adds the setting "--subcommand" if the command is `trl` or `nemo` with another subcommand than the usual one. first:
+ * the index of the word after the subcommand. */
 static void add_subcommand(struct settings *settings, const char *name,
                            const struct shell_command *command, size_t first)
 {
-    /* each program with its usual subcommand */
+    /* each program, with the subcommand that is usual for it */
     static const char *const rows[][2] = {{"trl", "sft"}, {"nemo", "pretrain"}};
     for (size_t k = 0; k < ARRAY_LEN(rows) && first > 1; k++)
         if (strcmp(command->word[0].text, rows[k][0]) == 0 &&
@@ -213,8 +216,8 @@ static void add_subcommand(struct settings *settings, const char *name,
                 ->kind = SETTING_PROGRAM;
 }
 
-/* Adds the scripts that commands start (`bash train.sh`) to the files that are read after this one, because this one
- * has no command of its own that starts a training. Returns a script that does not exist; NULL if all do. */
+/* Adds the scripts that a script's commands start (`bash train.sh`) to the files that are read after it. Returns one that
+ * cannot be read, for a message; NULL if there is none. It is called for a script that itself starts no training. */
 static const char *note_started_scripts(struct launch *launch, const char *name,
                                         const struct shell_script *script)
 {
@@ -235,9 +238,10 @@ static const char *note_started_scripts(struct launch *launch, const char *name,
     return missing;
 }
 
-/* Returns the index at which a program's arguments begin: after the first "x.py", after the subcommand of `trl` and the
- * like, or after the module of -m that is not a launcher, whichever comes first. Returns 0 if there is no program, or
- * if the command is a test, `echo`, `cp` or the like. */
+/* Returns the index of the word at which the arguments of the program begin that a command starts; 0 if it starts none.
+ * They begin after the first of these words: a Python file or run_train.sh; a module after -m, unless it is a launcher;
+ * the subcommand of `trl` and of the other `programs`. Commands that begin with one of `others`, such as `echo`, start no
+ * program. */
 static size_t find_arguments(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
@@ -272,8 +276,8 @@ static size_t find_arguments(const struct shell_command *command)
     return 0;
 }
 
-/* Renames arguments of torchtitan ("--training.seq_len") and of Trainer ("--per-device-train-batch-size") to the
- * names that their files use. */
+/* Gives the program's arguments the names that its files use: "--training.seq_len" becomes "training.seq_len", and
+ * "--per-device-train-batch-size" becomes "per_device_train_batch_size". */
 static void rename_as_file(struct settings *settings)
 {
     for (size_t i = 0; i < settings->setting_count; i++) {
@@ -290,7 +294,8 @@ static void rename_as_file(struct settings *settings)
     }
 }
 
-/* Returns the framework whose table has the arguments of a format, and renames the arguments as that table has them. */
+/* Returns the framework whose table has the arguments of a format. Renames the arguments to the names that the table
+ * has. */
 static enum launch_framework framework_of_arguments(const struct launch_format *format,
                                                     struct settings *settings)
 {
@@ -305,9 +310,10 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
     return format->framework;
 }
 
-/* Adds the number of GPUs that a command sees, if its launcher starts a rank on each of them (as deepspeed, accelerate,
- * axolotl and llamafactory-cli do, and torchrun if an argument says so), and the number of ranks of a node if a
- * variable gives it. */
+/* Adds, as settings of the launcher, what variables say of the number of ranks. If CUDA_VISIBLE_DEVICES is set and the
+ * launcher starts a rank on each GPU that it sees, or if there is one GPU, adds that variable. Launchers of this kind are
+ * deepspeed, accelerate, axolotl and llamafactory-cli, and torchrun if --nproc_per_node is "gpu" or "auto". For swift,
+ * megatron and llamafactory-cli, adds NPROC_PER_NODE and NNODES if they are set. */
 static void add_visible_gpus(struct settings *settings, const char *name,
                              const struct shell_command *command, size_t first)
 {
@@ -351,7 +357,7 @@ static size_t count_options(const struct shell_command *command)
 }
 
 /* If the command serves, evaluates or converts a model with a training framework, returns the framework's command that
- * trains. NULL: the command may train, or is of no such framework. Sources: the tables of commands in
+ * trains; else returns NULL. Sources: the tables of commands in
  * swift/cli/main.py, swift/cli/_megatron/main.py, llamafactory/launcher.py, axolotl/cli/main.py and trl/cli.py. */
 static const char *training_instead(const struct shell_command *command)
 {
@@ -393,7 +399,8 @@ static enum status refuse_other_work(const struct shell_script *script, const ch
     return STATUS_OK;
 }
 
-/* True if a command starts a program with arguments, or one of the programs that are known by name. */
+/* True if a command may start a training: it starts any program with arguments, or one of the programs that formats
+ * list, with or without arguments. */
 static bool is_launch_command(const struct launch *launch, const struct shell_command *command)
 {
     if (training_instead(command) != NULL)
@@ -404,8 +411,8 @@ static bool is_launch_command(const struct launch *launch, const struct shell_co
     return command->word_count > 0 && launch_format_of_command(launch, command, first) != NULL;
 }
 
-/* Returns the command that launches a training: of those that start a program, the first with the most arguments; NULL:
- * none starts one. */
+/* Returns the command that starts the training: of those that may (is_launch_command()), the one with the most arguments,
+ * and of several with as many the first. Returns NULL if there is none. */
 static const struct shell_command *find_launch_command(const struct launch *launch,
                                                        const struct shell_script *script)
 {
@@ -503,7 +510,8 @@ static enum status read_script(struct launch *launch, const char *name, const ch
 
 /* ---- a file of any format ---- */
 
-/* Reads a JSON object with arguments of a program after it, as plan --emit deepspeed writes them. */
+/* Reads a JSON object, and the arguments of a program if there are any after it, as plan --emit deepspeed writes them.
+ * The object begins at `object`, and ends at the first '}' at the beginning of a line. */
 static enum status read_json_then_arguments(struct launch *launch, const char *name,
                                             const char *text, size_t size, const char *object,
                                             struct diag *diag)
@@ -531,7 +539,7 @@ static enum status read_json_then_arguments(struct launch *launch, const char *n
     return status;
 }
 
-/* Returns the first character that is neither in a comment nor blank. */
+/* Returns the text from its first character that is neither blank nor in a comment ('#' to the end of a line). */
 static const char *first_significant_char(const char *text)
 {
     for (;;) {
@@ -542,8 +550,8 @@ static const char *first_significant_char(const char *text)
     }
 }
 
-/* True if a text begins with a key of YAML, such as "base_model: x". The first word of a command never ends in a
- * colon. */
+/* True if a text begins with a key of YAML, such as "base_model: x". A command is not taken for YAML, since its first
+ * word never ends in a colon. */
 static bool is_yaml(const char *mark)
 {
     size_t size = 0;
@@ -580,7 +588,7 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     return read_settings_file(launch, name, text, size, settings_read_toml, diag);
 }
 
-/* Reads one file, without those that it names. */
+/* Reads one file. Files that it names are noted in *launch, but not read. */
 static enum status read_one_file(struct launch *launch, const char *path, struct diag *diag)
 {
     struct text text = {0};

@@ -1,4 +1,4 @@
-/* Returns the table of settings of each kind of launch file, and has the table of launchers' arguments. */
+/* The table of launchers' arguments, and the function that returns the table of settings of any framework. */
 #include "predict/launch/launch_tables.h"
 
 #include "base/arena.h"
@@ -16,7 +16,8 @@ static const char wrapping[] =
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
 
-/* Arguments before the program; '-' in a name is '_' here. Sources: torch/distributed/run.py,
+/* The arguments of launchers, which stand before the program. A '-' within a name is '_' here. Sources:
+ * torch/distributed/run.py,
  * deepspeed/launcher/runner.py, accelerate/commands/launch.py, and the manuals of srun and mpirun. */
 /* clang-format off */
 static const struct launch_row launcher_rows[] = {

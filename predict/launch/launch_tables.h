@@ -1,4 +1,5 @@
-/* predict/launch/launch_tables.h: the table of each framework's settings; each stands in its framework's source. */
+/* predict/launch/launch_tables.h: the tables in C of the frameworks' settings. Each is defined in its framework's
+ * source. */
 #ifndef PREDICT_LAUNCH_LAUNCH_TABLES_H
 #define PREDICT_LAUNCH_LAUNCH_TABLES_H
 

@@ -13,9 +13,9 @@ static bool matches_pattern(const char *pattern, const char *name)
     return strcmp(pattern, name) == 0;
 }
 
-/* Returns the row with that name in the table in C from which a table file inherits rows: that of its framework's
- * family, or of the framework of which it is another engine. NULL: there is none. In Megatron's table names have
- * dashes. */
+/* Returns the row for a setting in the table in C whose rows launch->table_file inherits, which is that of its family;
+ * NULL: there is none. A table file of a further engine inherits what the framework's main table file does. Megatron's
+ * table has arguments, so there the name gets its dashes. */
 static const struct launch_row *inherited_row(struct launch *launch, const char *name)
 {
     const struct launch_table_file *file = launch->table_file;
@@ -50,7 +50,7 @@ static int compare_settings(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* Adds a remark on each argument that is given twice with different values, since programs use the last one. */
+/* Adds a remark on each setting that is given twice with different values; as in the programs, the last value counts. */
 static void remark_repeated(struct launch *launch, const struct settings *settings)
 {
     const struct setting **sorted =
@@ -68,8 +68,8 @@ static void remark_repeated(struct launch *launch, const struct settings *settin
     free(sorted);
 }
 
-/* Adds a remark on a setting that sets no field, or whose value has a part that only the shell knows. open: that part;
- * NULL: there is none. name: the setting's name for the remark. */
+/* Adds a remark on a setting that sets no field, or whose value has an open part. row: the setting's row; NULL: none
+ * names it. open: the open part; NULL: there is none. name: the setting's name for the remark. */
 static void remark_setting(struct launch *launch, const struct launch_row *row,
                            const struct setting *setting, const char *open, const char *name)
 {
@@ -93,7 +93,7 @@ static void remark_setting(struct launch *launch, const struct launch_row *row,
     launch_add_remark(launch, remark);
 }
 
-/* Sets the field that a setting names, or adds a remark on the setting. */
+/* Sets the field that a setting gives by the rows for it, or adds a remark on the setting. */
 static enum status apply_setting(struct launch *launch, enum launch_framework framework,
                                  struct setting setting, struct diag *diag)
 {

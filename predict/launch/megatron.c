@@ -197,7 +197,7 @@ static bool is_sharded(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
 }
 
-/* Returns how many copies of the sharded weights there are; only with HSDP there are several. */
+/* Returns how many copies of the weights there are, each sharded over a group of ranks; only HSDP has several. */
 static uint32_t shard_copies(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
@@ -216,9 +216,9 @@ static void set_context_fields(struct launch *l, const struct choices *c)
     }
 }
 
-/* Sets the fields of sharded weights, of overlap and of where the optimizer runs, and those that they require:
- * Megatron-FSDP requires its own checkpoint format and no fusion of gradient accumulation; an optimizer on the host
- * requires the precision-aware optimizer, which requires the distributed one. */
+/* Sets the fields that say how weights are shared, what overlaps computation, and where the optimizer runs. Some require
+ * others: Megatron-FSDP requires its own checkpoint format and no fusion of gradient accumulation; an optimizer on the
+ * host requires the precision-aware optimizer, which requires the distributed one. */
 static void set_weight_fields(struct launch *l, const struct choices *c)
 {
     bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
@@ -317,8 +317,8 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
-/* Reads the two sizes of a hierarchy of cp context ranks: first *heads, the number of head ranks, then that of the
- * ring. Returns false if the text is not two such sizes with the product cp. */
+/* Reads the text "A B" of --hierarchical-context-parallel-sizes: A head ranks, stored in *heads, and rings of B ranks.
+ * Returns false if it is not two sizes with the product cp. */
 static bool parse_hierarchy_sizes(const char *text, int64_t cp, int64_t *heads)
 {
     int64_t ring = 0;
@@ -401,8 +401,8 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
-/* Returns the modules that field LAUNCH_MODULES names, as bits of enum recompute_module. Only blanks, commas, quotes
- * and brackets stand between the names. *unknown: the first name that is no module here; NULL: there is none. */
+/* Returns the modules that field LAUNCH_MODULES names, as bits of enum recompute_module. Blanks, commas, quotes and
+ * brackets separate the names. Sets *unknown to the first name that is no module here; NULL: all are. */
 static unsigned read_modules(struct launch *l, const char **unknown)
 {
     static const char apart[] = " ,\t'\"[]";
@@ -421,7 +421,8 @@ static unsigned read_modules(struct launch *l, const char **unknown)
     return modules;
 }
 
-/* Adds the option of modules that are recomputed besides attention's core. */
+/* Adds the option of the modules that are recomputed besides attention's core, if there are any. modules: bits of enum
+ * recompute_module. */
 static void add_modules_option(struct launch *l, unsigned modules)
 {
     struct text names = {0};
@@ -434,8 +435,9 @@ static void add_modules_option(struct launch *l, unsigned modules)
     text_release(&names);
 }
 
-/* Adds the options of recomputation. --moe-layer-recompute sets granularity selective and adds module moe to those that
- * are named, or to core_attn (megatron/core/transformer/transformer_config.py, __post_init__()). */
+/* Adds the options of recomputation. Modules that are recomputed selectively are those that are named; if none is,
+ * core_attn. --moe-layer-recompute switches selective recomputation on and adds the module moe
+ * (megatron/core/transformer/transformer_config.py, __post_init__()). */
 static void add_recompute_options(struct launch *l)
 {
     const bool moe = launch_is_on(l, LAUNCH_MOE_RECOMPUTE);
@@ -480,11 +482,12 @@ static void add_recompute_options(struct launch *l)
                                "module %s is not known here: what it would drop is kept", unknown);
 }
 
-/* The least bytes of a mask that are worth a remark: a third of a percent of 80 GiB. */
+/* Masks of fewer bytes than this are not worth a remark: it is a third of a percent of 80 GiB. */
 static const double MASK_LEAST = 1 << 28;
 
-/* Adds a remark on the mask that the loader makes of each micro-batch: one byte a pair of tokens on the GPUs of the
- * first and the last stage (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
+/* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on. It has
+ * one byte for each pair of tokens of a sequence, on the GPUs of the first and the last stage
+ * (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
 static void remark_mask(struct launch *l)
 {
     double seq = launch_number_or(l, LAUNCH_SEQ, 0);
@@ -557,9 +560,9 @@ static void add_number_options(struct launch *l)
                                  "--attention-dropout is not given, and 0.1 by default");
 }
 
-/* Adds the option of the loss if it is not the profile's: TransformerEngine's, which overwrites the logits, or
- * Megatron-LM's over fp32 logits, which its own fused kernel uses, too
- * (megatron/core/models/common/language_module). */
+/* Adds the option of the loss if it is not the profile's. It is `te`, TransformerEngine's loss, which overwrites the
+ * logits, or `megatron`, Megatron-LM's loss over fp32 logits. Megatron-LM's fused loss kernel reads fp32 logits, too, so
+ * it counts as `megatron` (megatron/core/models/common/language_module). */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     bool linear = launch_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),

@@ -8,9 +8,9 @@
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
-/* Arguments that both frameworks have: what is not modelled, and data, learning rates, checkpoints on disk, evaluation
- * and logs, which have no effect on a step; also clipping and the like, whose cost is the same in every
- * configuration. */
+/* Arguments that Megatron-LM and Megatron-DeepSpeed share and that set no field. Some are not modelled. The others are
+ * ignored: data, learning rates, checkpoints on disk, evaluation and logs have no effect on a step, and clipping costs
+ * the same in every configuration. */
 /* clang-format off */
 static const struct launch_row shared_rows[] = {
     {"--log-params-norm",       UNMODELLED, "a pass over the parameters in each step: under 1 % of it", NULL},
@@ -103,7 +103,8 @@ static bool parse_layer_list(const char *text, int64_t *dense, int64_t *sparse)
            parse_i64(other, (size_t)(end - other), sparse);
 }
 
-/* Reads which layers have experts: all, or all after the first ones. */
+/* Sets the number of first layers that have no experts (m->dense_layers). Only 1, for experts in all layers, and a list
+ * of the form of parse_layer_list() are read. */
 static enum status read_expert_layers(struct launch *l, struct transformer *m, struct diag *diag)
 {
     int64_t dense, sparse;
@@ -120,9 +121,9 @@ static enum status read_expert_layers(struct launch *l, struct transformer *m, s
     return STATUS_OK;
 }
 
-/* Reads how the router scores experts (Megatron-LM, moe/moe_utils.py, topk_routing_with_score_function()): by default
- * by a softmax over the chosen ones. That equals the softmax over all experts if the chosen scores are divided by their
- * sum, which router_norm says. */
+/* Reads how the router scores experts (Megatron-LM, moe/moe_utils.py, topk_routing_with_score_function()). By default
+ * Megatron-LM takes a softmax over the chosen experts. Here that is a softmax over all experts with router_norm, which
+ * divides the scores of the chosen ones by their sum: the result is the same. */
 static enum status read_router(struct launch *l, struct transformer *m, struct diag *diag)
 {
     bool sigmoid = launch_text_is(l, LAUNCH_ROUTER_SCORE, "sigmoid");
@@ -136,8 +137,8 @@ static enum status read_router(struct launch *l, struct transformer *m, struct d
     return STATUS_OK;
 }
 
-/* Reads the experts of the model. With --as-dense it makes a dense feed-forward part instead, as wide as the experts
- * that a token passes. */
+/* Reads the experts of the model. With --as-dense the model gets a dense feed-forward part instead, as wide as the
+ * experts that a token passes are together. */
 static enum status read_experts(struct launch *l, struct launch_given given, struct transformer *m,
                                 struct diag *diag)
 {
@@ -166,9 +167,9 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
     return read_router(l, m, diag);
 }
 
-/* Reads latent attention; a size that is left out is that of MLATransformerConfig
- * (megatron/core/transformer/transformer_config.py). A norm of q and k then means the norms of the narrow vectors,
- * which they always have here. */
+/* Reads latent attention. A size that no file gives is that of MLATransformerConfig
+ * (megatron/core/transformer/transformer_config.py). m->qk_norm is switched off: Megatron's setting then means the norms
+ * of the narrow vectors, which latent attention always has here. */
 static enum status read_latent(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_is_on(l, LAUNCH_LATENT))
@@ -209,7 +210,8 @@ static void read_positions(struct launch *l, struct transformer *m)
                                "learned positions are predicted: one table more");
 }
 
-/* Reads the window, "(4095,0)" or "4095,0", and the interval of layers that see all keys. */
+/* Reads the window, "(4095,0)" or "4095,0": the numbers of keys before and after the query's own. Also reads every
+ * how many layers one sees all keys. */
 static enum status read_window(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_has_field(l, LAUNCH_WINDOW))

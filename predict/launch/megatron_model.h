@@ -1,5 +1,5 @@
-/* predict/launch/megatron_model.h: the arguments that Megatron-LM and Megatron-DeepSpeed share: the model, the batch,
- * and those without an effect on a step. */
+/* predict/launch/megatron_model.h: the arguments that Megatron-LM and Megatron-DeepSpeed share: those of the model and
+ * of the batch, those that are not modelled, and those without an effect on a step. */
 #ifndef PREDICT_LAUNCH_MEGATRON_MODEL_H
 #define PREDICT_LAUNCH_MEGATRON_MODEL_H
 
@@ -11,12 +11,13 @@ void megatron_set_model_fields(struct launch *launch, const struct transformer *
 /* Sets the fields of length, batch, tensor ranks and stages. */
 void megatron_set_size_fields(struct launch *launch, const struct choices *choices);
 
-/* Adds the option "model"; settings that no file gives have the defaults of the two frameworks. */
+/* Adds the option "model", if files give sizes of a model. Sizes that no file gives have the defaults of the two
+ * frameworks. */
 enum status megatron_add_model_options(struct launch *launch, struct launch_given given,
                                        struct diag *diag);
-/* Adds the options seq, batch and micro-batch. */
+/* Adds the options seq, batch and micro-batch, as far as files give them. */
 void megatron_add_batch_options(struct launch *launch);
-/* Fails unless every degree is at least 1 and their product divides the number of GPUs. */
+/* Fails unless every degree is at least 1 and their product divides the number of GPUs, if that is known. */
 enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
                                    const struct launch_degrees *degrees, struct diag *diag);
 

@@ -1,4 +1,5 @@
-/* Finds the settings files that a command names: `axolotl train x.yaml`, --config_file, --deepspeed ds.json. */
+/* Finds the files that a command names, to be read after it: `axolotl train x.yaml`, --config_file, --deepspeed
+ * ds.json. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_reader.h"
 
@@ -26,8 +27,7 @@ bool launch_remark_missing_file(struct launch *launch, const char *path, struct 
     return true;
 }
 
-/* Adds a file to those that are read after the one that names it, unless it is among them. Returns false if it is not
- * to be read: see launch_note_named_file(). */
+/* Does what launch_note_named_file() does, for a path that may end in any way. */
 static bool note_named_file(struct launch *launch, const char *path, struct loc at)
 {
     if (launch->script_folder == NULL)
@@ -58,7 +58,7 @@ bool launch_note_named_script(struct launch *launch, const char *path, struct lo
     return note_named_file(launch, path, at);
 }
 
-/* True if an argument gives the path of a settings file. */
+/* True if the value of the argument with this name may be the path of a settings file. */
 static bool argument_names_file(const char *name)
 {
     static const char *const names[] = {
@@ -86,7 +86,7 @@ void launch_note_files_of_arguments(struct launch *launch, struct settings *sett
     settings->setting_count = kept;
 }
 
-/* Returns the format of a settings file; NULL if it has no known format or cannot be read. */
+/* Returns the format of the settings file at a path; NULL if it has no known format or cannot be read. */
 static const struct launch_format *format_of_file(const struct launch *launch, const char *path)
 {
     struct settings settings = {0};

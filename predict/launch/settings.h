@@ -62,16 +62,16 @@ bool settings_put_decimal(struct text *out, const char *digits, unsigned base);
 /* Reports that a file has more than SETTINGS_MAX settings. */
 enum status settings_refuse_more(struct loc at, struct diag *diag);
 
-/* Returns the part of a value that only a run of the script knows ("$1"), copied to the arena; NULL if there is
+/* Returns the text of the first open part of a value ("$1"), without its marks, copied to the arena; NULL if there is
  * none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
-/* Returns the last part of a path whose beginning only a run of the script knows: "Qwen3-8B" of "$HOME/x/Qwen3-8B";
- * NULL if that part is not known either. */
+/* Returns the last part of a path that begins with an open part: "Qwen3-8B" of "$HOME/x/Qwen3-8B". Returns NULL if the
+ * last part is open, too, or if no part is. */
 const char *settings_known_path_end(const char *value);
 
-/* Readers of formats. Each reads text[0..size) to its end or to the first fault. name: the text's name in messages; it
- * is borrowed. */
+/* The readers of formats. Each adds the settings in text[0..size), up to its end or to the first fault, which is an
+ * error. name: the text's name in messages; it is borrowed. */
 
 /* Reads TOML 1.0 without dates, times and arrays of tables. */
 enum status settings_read_toml(struct settings *settings, const char *name, const char *text,

@@ -40,7 +40,7 @@ static bool begins_with(const struct toml_reader *t, const char *word)
     return (size_t)(t->end - t->next_char) >= size && memcmp(t->next_char, word, size) == 0;
 }
 
-/* Moves over one character, and counts lines. */
+/* Moves past one character, and counts a line if it is a line end. */
 static void take_char(struct toml_reader *t)
 {
     if (*t->next_char++ == '\n') {
@@ -206,7 +206,8 @@ static enum status read_key(struct toml_reader *t)
 
 /* ---- values ---- */
 
-/* Returns the end of digits with single '_' between them; NULL: there are none. */
+/* Returns the end of the digits with which a word begins, which may have single '_' between them; NULL: it does not begin
+ * with a digit. */
 static const char *skip_digits(const char *word)
 {
     if (!c_is_digit(*word))
@@ -216,7 +217,8 @@ static const char *skip_digits(const char *word)
     return word;
 }
 
-/* True if the word is a decimal number of TOML: no zero before other digits, digits on both sides of a point. */
+/* True if the word is a decimal number of TOML: it has no zero before other digits, and digits on both sides of a
+ * point. */
 static bool is_decimal(const char *word)
 {
     word += *word == '+' || *word == '-';
@@ -232,7 +234,7 @@ static bool is_decimal(const char *word)
     return at != NULL && *at == '\0';
 }
 
-/* Appends a whole number that is written after 0x, 0o or 0b, as a decimal one. Returns false if the word is no such
+/* Appends, in decimal digits, a whole number that is written after 0x, 0o or 0b. Returns false if the word is no such
  * number. */
 static bool put_prefixed_number(struct text *out, const char *word)
 {
@@ -282,7 +284,8 @@ static enum status read_number_or_word(struct toml_reader *t, struct text *out)
 static enum status read_table(struct toml_reader *t);
 static enum status read_value(struct toml_reader *t, struct text *out, bool nested);
 
-/* Reads an array as the text of its elements, separated by blanks; the elements of a nested array are in brackets. */
+/* Reads an array as the text of its elements, separated by blanks. With `nested` it is within another array, and its
+ * elements are put between brackets. */
 static enum status read_array(struct toml_reader *t, struct text *out, bool nested)
 {
     enum status status = STATUS_OK;
@@ -310,7 +313,7 @@ static enum status read_array(struct toml_reader *t, struct text *out, bool nest
     return status;
 }
 
-/* Reads a value; nested: within an array. An inline table makes settings of its own. */
+/* Reads a value; nested: it is within an array. An inline table adds settings of its own, and nothing to `out`. */
 static enum status read_value(struct toml_reader *t, struct text *out, bool nested)
 {
     enum status status;
@@ -337,7 +340,7 @@ static void truncate_text(struct text *text, size_t size)
     text->data[size] = '\0';
 }
 
-/* Reads "name = value"; the path already has the name's table. */
+/* Reads "name = value" and adds the setting. t->path is the name of the table around it, before and after the call. */
 static enum status read_key_and_value(struct toml_reader *t)
 {
     size_t before = t->path.size;

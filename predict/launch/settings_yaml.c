@@ -39,7 +39,7 @@ static struct loc present_location(const struct yaml_reader *y)
     return (struct loc){.name = y->name, .line = (uint32_t)y->event.start_mark.line + 1};
 }
 
-/* Returns the text of a scalar event; a NUL ends it, as in every text here. */
+/* Returns the text of the present event, a scalar, up to its first NUL. */
 static const char *scalar_text(const struct yaml_reader *y)
 {
     return (const char *)y->event.data.scalar.value;
@@ -56,7 +56,8 @@ static bool is_null(const struct yaml_reader *y)
     return false;
 }
 
-/* Appends the present scalar; a plain whole number as a decimal one. */
+/* Appends the present scalar. A whole number without quotes, which may be octal, hexadecimal or binary, is appended in
+ * decimal digits. */
 static void put_scalar(const struct yaml_reader *y, struct text *out)
 {
     const char *word = scalar_text(y), *digits = word + (*word == '-' || *word == '+');
@@ -90,8 +91,8 @@ static enum status refuse_depth(const struct yaml_reader *y)
                       DEPTH_MAX);
 }
 
-/* Skips the value whose first event is the present one. It refuses a value that is nested too deep,
- * since libyaml's time grows with the square of the depth. */
+/* Skips the value whose first event is the present one. Fails if the value is nested too deep, since libyaml's time
+ * grows with the square of the depth. */
 static enum status skip_value(struct yaml_reader *y)
 {
     unsigned open = 0;
@@ -132,7 +133,8 @@ static enum status read_sequence(struct yaml_reader *y, struct text *value)
 
 static enum status read_mapping(struct yaml_reader *y);
 
-/* Reads the value of the key at the end of the path; its first event is the current one. */
+/* Reads the value whose first event is the present one, and adds it as a setting with the name y->path. A mapping adds
+ * its members instead, and a null nothing. */
 static enum status read_value(struct yaml_reader *y, struct loc at)
 {
     struct text value = {0};
@@ -159,7 +161,7 @@ static enum status read_value(struct yaml_reader *y, struct loc at)
     return status;
 }
 
-/* The keys of one mapping and their lines, by which a key that is given twice is found. */
+/* The keys of one mapping, and their lines, for finding a key that is given twice. */
 struct yaml_keys {
     struct yaml_key {
         const char *name;

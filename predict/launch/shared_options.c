@@ -24,7 +24,7 @@ void launch_add_degree_options(struct launch *launch, struct launch_degrees d)
 
 void launch_remark_unread_config(struct launch *launch)
 {
-    /* the name of the file implies the stage, and another remark says so */
+    /* a known name of a DeepSpeed configuration implies the ZeRO stage, and a remark on that was added then */
     bool implied = launch->field_value[LAUNCH_ZERO].is_implied;
     if (launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) &&
         !launch->has_framework[LAUNCH_DEEPSPEED_JSON] && !implied &&

@@ -1,4 +1,4 @@
-/* Reads the commands of a shell script: finds which of them run, and what assignments leave. */
+/* Reads the commands of a shell script: finds which of them run, and the values of variables when they run. */
 #include "predict/launch/shell_reader.h"
 
 #include "base/c_locale.h"
@@ -19,13 +19,15 @@ void shell_release(struct shell_script *script)
 
 /* ---- assignments ---- */
 
-/* Returns an open part that stands for what a part of the script would add if the condition of s->open_line holds. */
+/* Returns an open part (predict/launch/settings.h) for a value that depends on whether the condition on line
+ * s->open_line holds. */
 static const char *open_mark(const struct shell_reader *s)
 {
     return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);
 }
 
-/* Runs A=( ... ) or A+=( ... ); the text is after the '('. */
+/* Makes the assignment A=( ... ) or, with `append`, A+=( ... ). s->next_char is after the '(', and is moved past the
+ * ')'. name[0..size): A. */
 static enum status assign_array(struct shell_reader *s, const char *name, size_t size, bool append)
 {
     struct shell_state *shell = s->shell;
@@ -76,7 +78,7 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
     return status;
 }
 
-/* Runs A=value or A+=value; the value is text[0..end). */
+/* Makes the assignment A=value or, with `append`, A+=value. name[0..size): A; the value stands from `text` to `end`. */
 static enum status assign_variable(struct shell_reader *s, const char *name, size_t size,
                                    bool append, const char *text, const char *end, uint32_t line)
 {
@@ -108,8 +110,8 @@ static enum status push_frame(struct shell_reader *s, enum shell_frame_kind kind
     return STATUS_OK;
 }
 
-/* Marks the commands that follow as open, because something unknown decides whether they run. If the outer block does
- * not run, they do not run either. */
+/* Marks the commands that follow, in a branch or a loop, as open: something unknown decides whether they run. If the
+ * block around them does not run, they do not run either. */
 static void mark_commands_as_unsure(struct shell_reader *s, const struct shell_frame *frame)
 {
     s->present_commands_run = frame->outer_runs == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
@@ -139,7 +141,7 @@ static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
         mark_commands_as_unsure(s, frame);
 }
 
-/* Skips the rest of the command: the list of a `for`, or the name of a function. */
+/* Skips to the end of the line or to a ';': past the list of a `for`, or the name of a function. */
 static void skip_command(struct shell_reader *s)
 {
     uint32_t lines = 0;
@@ -150,7 +152,7 @@ static void skip_command(struct shell_reader *s)
     s->line += lines;
 }
 
-/* Moves to the position after the `in` of a case. */
+/* Moves past the `in` of a case, or to the end of the line if there is none. */
 static void skip_to_in(struct shell_reader *s)
 {
     uint32_t lines = 0;
@@ -164,8 +166,8 @@ static void skip_to_in(struct shell_reader *s)
     s->line += lines;
 }
 
-/* Reads the word with which a command begins, if it is a keyword of the shell. Sets *taken if it is one; then
- * s->next_char is after it. */
+/* If the word from s->next_char to `end`, with which a command begins, is a keyword of the shell, enters or leaves the
+ * block that it begins or ends, moves past it and sets *taken. Otherwise clears *taken. */
 static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
     const char *word = s->next_char;
@@ -219,7 +221,8 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
 
 static enum status run_script(struct shell_reader *s);
 
-/* Runs a command whose words are a script, such as bash -c '...' or eval ... */
+/* Runs the script that words of a command contain: word number `first`, as in bash -c '...', or, with `joined`, that
+ * word and all after it, as in eval ... */
 static enum status run_nested_script(struct shell_reader *s, const struct shell_words *words,
                                      size_t first, bool joined)
 {
@@ -256,8 +259,8 @@ static const char *variable_text(const struct shell_reader *s, const char *name)
     return variable != NULL && variable->value.word_count > 0 ? variable->value.word[0].text : NULL;
 }
 
-/* Adds a command to the script's list, to which its words belong then. A command that runs a script in its words (eval,
- * bash -c) is not added; that script is run instead. */
+/* Adds a command to the script's list, which takes over the words and leaves *words empty. If the command runs a script
+ * in its words (eval, bash -c), runs that script instead. Does nothing for a command that does not run. */
 static enum status keep_or_run_command(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
@@ -290,8 +293,8 @@ static enum status keep_or_run_command(struct shell_reader *s, struct shell_word
     return STATUS_OK;
 }
 
-/* True if a word begins with NAME= or NAME+=. Then *size is the length of the name, *append is true for +=, and *begin
- * is the text after the '='. */
+/* True if a word begins with NAME= or NAME+=. Sets *size to the length of the name, *append to whether it is +=, and
+ * *begin to the text after the '='. */
 static bool is_assignment(const char *word, const char *end, size_t *size, bool *append,
                           const char **begin)
 {
@@ -312,8 +315,7 @@ static bool is_declaration(const struct shell_words *words)
     return false;
 }
 
-/* Reads one word of the script's text: makes the assignment if it is one, else appends the words to which it
- * expands. */
+/* Reads one word of the script. If it is an assignment, makes it; else appends the words to which it expands. */
 static enum status read_word(struct shell_reader *s, struct shell_words *words)
 {
     uint32_t lines = 0, line = s->line;
@@ -336,7 +338,7 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     return shell_expand(s->shell, words, word, end, line);
 }
 
-/* Returns whether the present command runs, which may stand after && or ||. */
+/* Returns whether the present command runs. If it stands after && or ||, that depends on the command before, too. */
 static enum shell_answer runs_after_operator(const struct shell_reader *s)
 {
     enum shell_answer runs = s->present_commands_run;
@@ -347,7 +349,7 @@ static enum shell_answer runs_after_operator(const struct shell_reader *s)
     return runs;
 }
 
-/* Runs one command from here to what separates it from the next. */
+/* Reads one command, up to the separator or line end after it, and runs it or adds it to the script's list. */
 static enum status read_command(struct shell_reader *s)
 {
     struct shell_words words = {0};
@@ -444,7 +446,8 @@ static void skip_comment(struct shell_reader *s)
     s->next_char = end;
 }
 
-/* Reads a separator of commands: blanks, line ends, ; & | && || and brackets. */
+/* Reads one of the characters between commands: a blank, a line end, ; & | && || or a parenthesis. The here-documents
+ * that a line announces are read after its end. */
 static enum status read_separator(struct shell_reader *s)
 {
     char c = *s->next_char++;
@@ -461,7 +464,7 @@ static enum status read_separator(struct shell_reader *s)
     return STATUS_OK;
 }
 
-/* Skips a command (( ... )) without evaluating it. */
+/* Skips a command (( ... )) without evaluating it; whether it succeeds is open. */
 static void skip_arithmetic(struct shell_reader *s)
 {
     while (s->next_char < s->end && *s->next_char != '\n' && *s->next_char != ')')

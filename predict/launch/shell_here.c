@@ -48,7 +48,7 @@ enum status shell_read_documents(struct shell_reader *s)
     return status;
 }
 
-/* Sets s->output_file to the file of "> word" or ">> word"; NULL if only a run knows its name. */
+/* Sets s->output_file to the file that a word after ">" or ">>" names; NULL if only a run knows its name. */
 static enum status note_output(struct shell_reader *s, const char *word, const char *end)
 {
     struct text file = {0};

@@ -40,7 +40,7 @@ struct shell_variable *shell_find_variable(struct shell_state *shell, const char
 /* Returns the variable of that name; adds one if there is none. */
 struct shell_variable *shell_find_or_add_variable(struct shell_state *shell, const char *name,
                                                   size_t size);
-/* Sets a variable to one word. */
+/* Sets a variable to one word, and adds the variable if there is none. */
 void shell_set_variable(struct shell_state *shell, const char *name, size_t size, const char *value,
                         uint32_t line);
 
@@ -51,11 +51,11 @@ size_t shell_variable_name_size(const char *text, const char *end);
  * line ends to *lines. Returns NULL if a quote or a construct in it is not closed. */
 const char *shell_word_end(const char *text, const char *end, uint32_t *lines);
 
-/* Expands a raw word into any number of words. */
+/* Expands a word of the script, from `text` to `end`, and appends the words that it becomes: none, one or several. */
 enum status shell_expand(struct shell_state *shell, struct shell_words *words, const char *text,
                          const char *end, uint32_t line);
-/* Expands the text of an assignment, or of a here-document (document), into one text, which is not split into
- * words. */
+/* Expands the text of an assignment or, with `document`, of a here-document, and appends the result, which is not split
+ * into words. */
 enum status shell_expand_text(struct shell_state *shell, struct text *out, const char *text,
                               const char *end, uint32_t line, bool document);
 

@@ -47,21 +47,21 @@ struct shell_reader {
     const char *output_file;
 };
 
-/* Reports that the script cannot be read at the present line; what: why, a whole sentence. */
+/* Reports that the script cannot be read at the present line. what: the reason, which is the whole message. */
 enum status shell_fault(const struct shell_reader *s, const char *what);
 
 /* True if text[0..size) is `word`. */
 bool shell_is_word(const char *text, size_t size, const char *word);
 
-/* Returns the opposite of an answer; for OPEN, OPEN. */
+/* Returns the opposite of an answer; that of ANSWER_OPEN is ANSWER_OPEN. */
 enum shell_answer shell_not(enum shell_answer answer);
 
-/* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
+/* Returns whether a command succeeds. A test succeeds if it holds, `false` never does, and any other command counts as
+ * successful. For a command whose name is open it is ANSWER_OPEN. */
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
-/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->next_char: "<<EOF", "<<-'EOF'", "<
- * file", "> file", "2>&1". A here-document is noted in s->here_document, and the file of an output in s->output_file;
- * any other redirection is skipped. */
+/* Reads a redirection that begins at s->next_char: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
+ * noted in s->here_document, and the file of an output in s->output_file; any other redirection is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->next_char, into the script's list. */

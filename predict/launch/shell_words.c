@@ -56,9 +56,10 @@ size_t shell_variable_name_size(const char *text, const char *end)
     return size > 0 && c_is_digit(text[0]) ? 0 : size;
 }
 
-/* ---- where things end ---- */
+/* ---- the ends of words and expansions ---- */
 
-/* Returns the position after the `close` that matches the `open` before text; NULL: there is none. */
+/* Returns the position after the character `close` that matches the character `open` just before text; NULL: there is
+ * none. */
 static const char *skip_balanced(const char *text, const char *end, char open, char close)
 {
     unsigned depth = 1;
@@ -79,7 +80,7 @@ static const char *skip_balanced(const char *text, const char *end, char open, c
     return NULL;
 }
 
-/* Returns the position after the expansion whose '$' or '`' is at text; NULL: it has no end. */
+/* Returns the position after the expansion that begins with a '$' or '`' at text; NULL: it is not closed. */
 static const char *expansion_end(const char *text, const char *end)
 {
     if (*text == '`') {
@@ -151,7 +152,7 @@ const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
 
 /* ---- arithmetic ---- */
 
-/* The state of evaluating $((...)) over whole numbers of up to 53 bits. A value that is not known, or that is larger,
+/* The state of evaluating $((...)). Whole numbers are doubles, which are exact up to 53 bits; a value that is not known
  * is NAN. */
 struct shell_arithmetic {
     struct shell_state *shell;
@@ -236,9 +237,9 @@ static double evaluate_sum(struct shell_arithmetic *s)
 /* The target of expanded characters: words that are split at blanks, or one text. */
 struct expansion {
     struct shell_state *shell;
-    struct shell_words *words; /* NULL: one text */
-    struct text text;          /* the present word, or all of it */
-    bool has_word;             /* there is a word, though it may be empty */
+    struct shell_words *words; /* the words that are complete; NULL: all is one text */
+    struct text text;          /* the present word, or the one text */
+    bool has_word;             /* `text` is a word, even if it is empty */
     uint32_t line;
 };
 
@@ -260,8 +261,7 @@ static void put_bytes(struct expansion *sink, const char *text, size_t size)
     sink->shell->expanded_bytes += size;
 }
 
-/* Adds the value of an expansion, split at blanks unless it is quoted. A part between marks, which only a run knows, is
- * not split. */
+/* Adds the value of an expansion, split at blanks unless it is quoted. An open part is not split. */
 static void put_value(struct expansion *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
@@ -282,8 +282,8 @@ static void put_value(struct expansion *sink, const char *value, bool quoted)
     }
 }
 
-/* Adds an expansion whose value is unknown: its text in the script between SETTING_OPEN and SETTING_CLOSE, with control
- * characters as blanks. */
+/* Adds an expansion whose value is unknown, as an open part: its text in the script, from `text` to `end`, between
+ * SETTING_OPEN and SETTING_CLOSE. Control characters become blanks. */
 static void put_open(struct expansion *sink, const char *text, const char *end)
 {
     struct text mark = {0};
@@ -313,7 +313,9 @@ static enum status expand_and_set(struct expansion *sink, const char *name, size
     return status;
 }
 
-/* Expands ${name:-word} and its relatives. name is NULL for $1, $2, ...; text is the part after the name. */
+/* Expands ${name:-word}, ${name:=word}, ${name:+word}, and the same without ':'. Any other ${name...} becomes an open
+ * part. name is NULL for $1, $2, ...; variable NULL: it is not set. whole: the '$'; text: what follows the name; end: the
+ * '}'. */
 static enum status expand_default(struct expansion *sink, const char *name,
                                   const struct shell_variable *variable, const char *whole,
                                   const char *text, const char *end, bool quoted)
@@ -337,7 +339,7 @@ static enum status expand_default(struct expansion *sink, const char *name,
     return STATUS_OK;
 }
 
-/* Adds all elements of an array, each as a word. joined: all of them as one word. */
+/* Adds all elements of an array, each as a word or, with `joined`, as one word with blanks between them. */
 static void expand_array(struct expansion *sink, const struct shell_variable *variable, bool quoted,
                          bool joined)
 {
@@ -430,7 +432,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     return STATUS_OK;
 }
 
-/* Expands the text up to `end`. quoted: it stands within double quotes; document: it is of a here-document. */
+/* Expands the text up to `end`. quoted: it is within double quotes; document: it is that of a here-document. */
 static enum status expand_into(struct expansion *sink, const char *text, const char *end,
                                bool quoted, bool document)
 {
@@ -460,7 +462,7 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
         } else if (!document && *text == '"') {
             const char *behind = double_quoted_end(text + 1, end);
             sink->has_word = true;
-            /* a quote inside another quote, in the word of a default: ${A:-"b"} */
+            /* this quote is within another quote, in the word of a default: "${A:-"b"}"; it is dropped */
             if (quoted || behind == NULL) {
                 text++;
                 continue;

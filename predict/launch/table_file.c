@@ -120,7 +120,7 @@ static enum status read_description(struct table_reader *r, const struct record 
     return STATUS_OK;
 }
 
-/* Reads the column `to`: a field, or an option with its dashes. */
+/* Checks the column `to`, and sets row->field if it names a field; an option ("--NAME") leaves row->field as it is. */
 static enum status read_target(const struct record *record, struct table_row *row,
                                struct diag *diag)
 {

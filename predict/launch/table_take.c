@@ -1,5 +1,4 @@
-/* Applies settings by a table file: does what the rows of predict/launch/table_file.h say of a setting and its
- * value. */
+/* Applies settings by the rows of a table file, as predict/launch/table_file.h describes them. */
 #include "base/c_locale.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
@@ -23,8 +22,8 @@ bool launch_is_pattern_of(const char *pattern, size_t size, const char *text)
     return false;
 }
 
-/* True if a list such as "lora_{r|alpha}" has the name: the text before the brace, followed by one of the endings in
- * it. It is also true for a member of such a name, "lora_alpha.x". */
+/* True if the name is among those that a list such as "lora_{r|alpha}" stands for, or is a member of one of them, as
+ * "lora_alpha.x" is. */
 static bool is_listed_in(const char *list, const char *name)
 {
     size_t size = strcspn(list, "{");
@@ -62,8 +61,8 @@ const struct table_row *launch_table_find_row(const struct launch_table_file *fi
     return list != NULL ? list : star;
 }
 
-/* Returns what `words` make of a value: a copy in the arena, or `value` itself if no pattern matches. *matched is set
- * to whether one does. */
+/* Returns the value that the column `words` gives in place of a value: a copy in the arena, or `value` itself if no
+ * pattern matches. Sets *matched to whether one does. */
 static const char *translate_value(struct arena *arena, const char *words, const char *value,
                                    bool *matched)
 {
@@ -113,8 +112,8 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
     }
 }
 
-/* Adds an option that a row gives without a field. A setting that gives the option replaces one that only implies it;
- * of two settings that imply it, the first counts. */
+/* Adds the option that a row sets directly, without a field. A setting that sets the option replaces one that only implies
+ * it; of two settings that imply it, the first counts. Two settings that set it differently are an error. */
 static enum status set_table_option(struct launch *launch, const struct table_row *row,
                                     const struct setting *setting, const char *value, bool matched,
                                     struct diag *diag)
@@ -122,7 +121,7 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
     if (row->words[0] != '\0' && !matched)
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
                           setting->name, setting->value == NULL ? "" : setting->value, row->words);
-    /* The settings are released before the options are used. */
+    /* the option needs a copy, since settings are released before options are used */
     value = arena_text(&launch->arena, value, strlen(value));
     for (size_t i = 0; i < launch->table_option_count; i++) {
         struct launch_option *option = &launch->table_option[i];
@@ -151,7 +150,8 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
     return STATUS_OK;
 }
 
-/* Applies one row to a setting. *effect: the row changed something. */
+/* Applies one row to a setting: sets its field or option, or adds a remark. Sets *effect unless the row says nothing for
+ * this value. */
 static enum status apply_row(struct launch *launch, const struct table_row *row,
                              const struct setting *setting, bool *effect, struct diag *diag)
 {
@@ -186,7 +186,8 @@ static enum status apply_row(struct launch *launch, const struct table_row *row,
     return status;
 }
 
-/* Returns less than, equal to or greater than 0 as version a is before, equal to or after b: "0.9" is before "0.10". */
+/* Returns a number below, equal to or above 0 if version a is before, equal to or after version b: "0.9" is before
+ * "0.10". */
 static int compare_versions(const char *a, const char *b)
 {
     while (*a != '\0' || *b != '\0') {
@@ -201,7 +202,8 @@ static int compare_versions(const char *a, const char *b)
     return 0;
 }
 
-/* Keeps in *launch the row with the latest `since` and the row with the earliest `until`. */
+/* Notes a row that was applied in launch->newest_row if its `since` is the latest so far, and in launch->oldest_row if
+ * its `until` is the earliest. */
 static void note_versions(struct launch *launch, const struct table_row *row)
 {
     if (row->since_version[0] != '\0' &&

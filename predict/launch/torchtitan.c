@@ -1,5 +1,5 @@
-/* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, of 0.1 and earlier, and of
- * the arguments of 2026 (torchtitan/config/configs.py), whose --module and --config name a recipe. */
+/* Translates torchtitan's settings. Their names are those of 0.2 (torchtitan/config/job_config.py), of 0.1 and earlier,
+ * and of the arguments of 2026 (torchtitan/config/configs.py), where --module and --config name a recipe. */
 #include "models/cluster.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
@@ -137,8 +137,8 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_ZB_V] = "ZBVZeroBubble",
 };
 
-/* Sets the list of the layers of each part (our chunk of layers), since the framework's own division counts the
- * embedding and the head as layers. */
+/* Sets the list of the layers in each part, as torchtitan calls a chunk of layers. Without the list torchtitan divides
+ * the layers itself, and counts the embedding and the head as layers. */
 static void set_part_fields(struct launch *l, const struct choices *c)
 {
     uint32_t parts = pipeline_chunk_count(c);
@@ -156,9 +156,9 @@ static void set_part_fields(struct launch *l, const struct choices *c)
     text_release(&list);
 }
 
-/* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks; FSDP shards
- * over data and context ranks. Also sets whether weights are gathered again for the backward: with ZeRO-3 and HSDP as
- * --reshard has it, else never. */
+/* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks. FSDP shards over
+ * data and context ranks together. Also sets whether weights are gathered again for the backward: always with ZeRO-3 and
+ * HSDP, unless --reshard is never; else never. */
 static void set_rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
@@ -196,7 +196,7 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
                      c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP || layers;
     torchtitan_set_model_fields(l, c->model);
     launch_set_count(l, LAUNCH_SEQ, c->seq);
-    /* with a pipeline, the local batch is all micro-batches of a step */
+    /* with a pipeline, the local batch is all micro-batches of a rank in a step, else one micro-batch */
     launch_set_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
     launch_set_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
     launch_set_count(l, LAUNCH_OPTIMIZER_OFFLOAD, c->optimizer == CHOICE_OPTIMIZER_HOST);
@@ -219,8 +219,8 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
-/* Sets the fields that converters of linear layers give: the default scales of float8 are for a tensor, those of mx for
- * 32 numbers. */
+/* Sets the fields of 8-bit products that converters of linear layers imply, unless a file gives them: with float8 there
+ * is a scale for each tensor, with mx for each 32 numbers. Adds a remark on a converter that is neither. */
 static void set_fields_of_converters(struct launch *l)
 {
     const char *list =
@@ -236,7 +236,8 @@ static void set_fields_of_converters(struct launch *l)
     launch_imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
 }
 
-/* Turns batches that are given in tokens, as current settings have them, into batches of sequences. */
+/* Turns batches that are given in tokens, as the settings of 2026 give them, into batches of sequences. Fails if a batch
+ * is no whole number of sequences. */
 static enum status count_sequences(struct launch *l, struct diag *diag)
 {
     static const enum launch_field pairs[][2] = {{LAUNCH_MICRO_TOKENS, LAUNCH_LOCAL_BATCH},
@@ -258,7 +259,7 @@ static enum status count_sequences(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Returns the number of parts in a list: each begins with a bracket. */
+/* Returns the number of parts in the text of a list: each begins with a bracket, and the list itself with none. */
 static int64_t count_parts(const char *list)
 {
     int64_t parts = 0;
@@ -282,8 +283,8 @@ static bool is_uneven(const char *list)
     return most > fewest + 1;
 }
 
-/* Adds the option that says which of embedding and head count as a layer: by default both do, in torchtitan's own
- * division (_generate_llm_fqn_per_model_part()). */
+/* Adds the option that says which of embedding and head count as a layer when torchtitan divides layers over stages
+ * (_generate_llm_fqn_per_model_part()). By default both do. */
 static void add_stage_layers_option(struct launch *l)
 {
     static const enum launch_field less[] = {LAUNCH_FIRST_LESS, LAUNCH_LAST_LESS};
@@ -327,7 +328,8 @@ static void add_stage_options(struct launch *l, int64_t pp)
         add_stage_layers_option(l);
 }
 
-/* Adds the options for how ranks share weights. Sets *dp to the number of all data-parallel ranks; 0: not known. */
+/* Adds the options that say how ranks share weights. Sets *dp to the number of all data-parallel ranks, or to 0 if it is
+ * not known. */
 static enum status add_weight_options(struct launch *l, struct launch_given given,
                                       const struct launch_degrees *d, int64_t *dp,
                                       struct diag *diag)
@@ -366,16 +368,16 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     launch_add_option(l, field, "weights", copies > 1 ? "hsdp" : "zero3");
     if (copies > 1)
         launch_add_count_option(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
-    /* the default is that of the profile: never with stages, always without */
+    /* by default the profile never gathers again with stages, and always without */
     if (launch_text_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
         launch_add_option(l, LAUNCH_RESHARD, "reshard", launch_field_text(l, LAUNCH_RESHARD));
     return STATUS_OK;
 }
 
-/* Returns the sequences of a micro-batch of a pipeline. Up to April 2025 the local batch was cut into
- * pipeline_parallel_microbatches, as many as there are stages unless it was given (torchtitan e846b6946,
- * parallelisms/pipelining_utils.py, build_pipeline_schedule()); files of that time give the degree in [experimental] or
- * [training], or the number. */
+/* Returns the number of sequences in a micro-batch of a pipeline, which is 1 by default. Until April 2025 it was the
+ * local batch (`local`) divided by pipeline_parallel_microbatches, which was the number of stages by default (torchtitan
+ * e846b6946, parallelisms/pipelining_utils.py, build_pipeline_schedule()). A file is of that time if it gives that
+ * setting, or if it gives the degree of the pipeline outside of [parallelism]. */
 static int64_t stage_batch(struct launch *l, int64_t local, int64_t pp)
 {
     const char *degree =
@@ -481,8 +483,7 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
         launch_add_option(l, LAUNCH_DTYPE, "states", "bf16");
     launch_add_option(l, LAUNCH_PARAM_DTYPE, "dtype",
                       launch_text_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
-    /* Model and loss are both compiled, unless the file lists the parts; so they are with a file of early 2025, which
-     * has no section [compile]. */
+    /* Without a list of the compiled parts, model and loss are both compiled. Files of early 2025 have no such list. */
     const char *parts =
         launch_has_field(l, LAUNCH_COMPILED) ? launch_field_text(l, LAUNCH_COMPILED) : "model loss";
     bool compiled = launch_is_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL;

@@ -1,4 +1,4 @@
-/* torchtitan's names of models: flavors, and the recipes of 2026, which say settings too. */
+/* torchtitan's names of models: flavors, and the recipes of 2026, which have settings besides a model. */
 #include "predict/launch/torchtitan_model.h"
 
 #include "models/transformer_fields.h"
@@ -44,16 +44,16 @@ static const struct flavor {
     {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false, NULL},
 };
 
-/* Recipes of 2026 (torchtitan/models/NAME/config_registry.py), by --config. All compute the loss in pieces. */
+/* The recipes of 2026 (torchtitan/models/NAME/config_registry.py), which --config names. All compute the loss in
+ * pieces. */
 static const struct recipe {
     const char *name, *model, *flavor;
-    int64_t seq, micro_batch_sequences, tp; /* micro_batch_sequences: of a data rank */
-    const char *recomputation;       /* the mode of recomputation */
-    bool is_compiled;
+    int64_t seq, micro_batch_sequences, tp; /* micro_batch_sequences: of a data-parallel rank */
+    const char *recomputation;              /* the mode of recomputation */
+    bool is_compiled; /* the model is compiled, with async TP and products in 8 bits */
 } recipes[] = {
     {"llama3_8b",     "llama3",  "8B",      8192, 1, 1, "selective", false},
     {"llama3_70b",    "llama3",  "70B",     8192, 8, 8, "full",      false},
-    /* its products are in 8 bits */
     {"llama3_405b",   "llama3",  "405B",    8192, 2, 8, "full",      true},
     {"qwen3_0_6b",    "qwen3",   "0.6B",    4096, 4, 1, "selective", false},
     {"qwen3_1_7b",    "qwen3",   "1.7B",    4096, 4, 1, "selective", false},
@@ -65,8 +65,8 @@ static const struct recipe {
 };
 /* clang-format on */
 
-/* Fills *model with the sizes of a flavor; texts of a preset live in the arena. Returns false if the flavor has no
- * sizes here. */
+/* Fills *model with the sizes of a flavor. If the flavor is a preset, the model's texts live in the arena. Returns false
+ * if the flavor has no sizes here. */
 static bool load_flavor(struct transformer *model, const struct flavor *f, struct arena *arena)
 {
     bool qwen3 = strcmp(f->model, "qwen3") == 0;
@@ -86,8 +86,8 @@ static bool load_flavor(struct transformer *model, const struct flavor *f, struc
     return f->layers > 0;
 }
 
-/* Appends the fields in which a model differs from that of a flavor, as "layers=32 and not 4", and returns their
- * number. Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
+/* Appends the fields in which a flavor differs from the model m, the flavor's value first, as "layers=32 and not 4", and
+ * returns their number. Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
 static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
 {
     struct arena arena = {0};
@@ -114,8 +114,8 @@ static int put_differences(struct text *out, const struct flavor *f, const struc
     return count;
 }
 
-/* Returns the flavor of torchtitan 0.2 whose model differs from m in the fewest fields, and appends these fields to
- * *differences. */
+/* Returns the flavor of torchtitan 0.2 that differs from the model m in the fewest fields, and sets *differences to
+ * these fields. */
 static const struct flavor *find_flavor(const struct transformer *m, struct text *differences)
 {
     const struct flavor *nearest = NULL;

@@ -4,13 +4,15 @@
 
 #include "predict/launch/launch_parts.h"
 
-/* Sets the fields of a model. The caller has checked that there is a flavor of it. */
+/* Sets the fields that name a model. launch_torchtitan_check_model() must have accepted it. */
 void torchtitan_set_model_fields(struct launch *launch, const struct transformer *model);
 
-/* Sets the fields that the recipe of --config gives, unless settings give them. Fails if the recipe is not known. */
+/* Sets the fields that the recipe of --config gives, except those that settings give. Does nothing without --config.
+ * Fails if the recipe is not known. */
 enum status torchtitan_set_recipe_fields(struct launch *launch, struct diag *diag);
 
-/* Adds the option "model" of a flavor, or a remark if its sizes are not known. */
+/* Adds the option "model" for the flavor that the fields name, or a remark if there is none or its sizes are not known.
+ * Does nothing if the model is given otherwise. */
 enum status torchtitan_add_model_options(struct launch *launch, struct launch_given given,
                                          struct diag *diag);
 

@@ -204,8 +204,8 @@ static bool says_zero(const struct launch *l)
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
-/* True if the setting `fsdp` has the word, alone or followed by '_' and more. Older files of Accelerate have a number
- * there. */
+/* True if LAUNCH_SHARDING, a list of words, has a word that is `word`, or that begins with `word` and a '_'. Older files
+ * of Accelerate have a number there. */
 static bool sharding_has_word(const struct launch *l, const char *word)
 {
     size_t size = strlen(word);
@@ -268,8 +268,8 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Returns how ranks share weights, -1 if that is not known. Sets *copies to the number of groups of ranks that each
- * hold all shards. */
+/* Returns how ranks share weights, a value of enum weights_choice; -1 if the ZeRO stage is none of 0 to 3. Sets *copies to
+ * the number of groups of ranks that each hold all shards. */
 static int weights_choice_of(const struct launch *l, int64_t *copies)
 {
     bool fsdp = has_fsdp(l) || launch_count_or(l, LAUNCH_DP_SHARD, 1) > 1;
@@ -287,14 +287,15 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
     return CHOICE_WEIGHTS_ZERO3;
 }
 
-/* True if FSDP leaves parameters gathered from the forward to the backward. */
+/* True if FSDP keeps parameters gathered from the forward to the backward. */
 static bool keeps_parameters_gathered(const struct launch *l)
 {
     return !says_zero(l) &&
            (sharding_is(l, "SHARD_GRAD_OP", "2") || launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
-/* True if every GPU has all weights, without FSDP or DeepSpeed, and trains in mixed precision. */
+/* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is neither FSDP nor
+ * DeepSpeed. */
 static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
@@ -304,16 +305,16 @@ static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
            !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
 
-/* True if parameters stay in the 16 bits in which they are loaded. FSDP and DeepSpeed make them fp32; DDP does not, and
- * autocast then casts nothing. "auto" means the type of the checkpoint, which is bf16 for most models. */
+/* True if parameters stay in the 16 bits in which they are loaded, as under DDP, where autocast then casts nothing. FSDP
+ * and DeepSpeed make them fp32. "auto" means the dtype of the checkpoint, which is bf16 for most models. */
 static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_degrees *d)
 {
     return is_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
                             launch_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
 }
 
-/* Adds the profile: the one that a table file gives; else hf-ddp for autocast over fp32 parameters, and hf for what
- * computes in 16 bits throughout. */
+/* Adds the profile: the one that a table file gives; else hf-ddp if DDP trains fp32 parameters under autocast, else
+ * hf. */
 static void add_profile_option(struct launch *l, const struct launch_degrees *d)
 {
     bool autocast = is_ddp(l, d) && !keeps_16_bit_parameters(l, d);
@@ -351,7 +352,8 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
-/* Adds the option for the states of Trainer's optimizer, or a remark on another optimizer than AdamW. */
+/* Adds the option for the states of Trainer's optimizer if they are not fp32, or a remark on another optimizer than
+ * AdamW. */
 static void add_state_options(struct launch *l, const struct launch_degrees *d)
 {
     const char *name = launch_has_field(l, LAUNCH_OPTIMIZER)
@@ -452,8 +454,8 @@ static void add_number_options(struct launch *l)
     }
 }
 
-/* Adds the number of pieces of TRL's loss, each of which has as many tokens of a rank as _CHUNKED_LM_HEAD_CHUNK_SIZE
- * says (trl/trainer/sft_trainer.py); or a remark on another loss than cross entropy. */
+/* Adds the number of pieces in which TRL computes its loss, if it is chunked_nll. A piece has CHUNK_TOKENS tokens of a
+ * rank (_CHUNKED_LM_HEAD_CHUNK_SIZE of trl/trainer/sft_trainer.py). Adds a remark on another loss than cross entropy. */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };
@@ -503,8 +505,8 @@ static void add_recompute_options(struct launch *l)
             "on the device here, which needs more memory");
 }
 
-/* Sets the fields that follow from a configuration file of TRL's (trl/accelerate_configs), which the setting names: how
- * ranks share weights. */
+/* Sets how ranks share weights if LAUNCH_ACCELERATE_CONFIG names one of TRL's own configuration files ("zero2", "fsdp2";
+ * trl/accelerate_configs), and no file gives that. Another name becomes a remark. */
 static void set_fields_of_accelerate_config(struct launch *l)
 {
     if (!launch_has_field(l, LAUNCH_ACCELERATE_CONFIG))
@@ -522,7 +524,8 @@ static void set_fields_of_accelerate_config(struct launch *l)
                                "this file is not here: give it with --from");
 }
 
-/* Sets the fields that follow from the subcommand of trl: it trains pairs of answers, or answers that are generated. */
+/* For the subcommands of trl that train on pairs of answers (dpo and others), sets LAUNCH_PAIRS and adds a remark. For
+ * those that generate answers (grpo, rloo), adds a remark. */
 static void set_fields_of_subcommand(struct launch *l)
 {
     static const char *const pairs[] = {"dpo", "orpo", "cpo", "reward"};
@@ -587,8 +590,8 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
                               ? "all-to-all"
                           : launch_text_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
                                                                     : "all-gather");
-    /* the plans of Transformers (base_model_tp_plan) cut products by columns and rows, and the head as colwise_rep; all
-     * ranks have all tokens */
+    /* the tensor plans of Transformers (base_model_tp_plan) cut products by columns and rows, and the head as
+     * colwise_rep; every tensor rank has all tokens */
     if (d.tp > 1)
         launch_add_option(l, LAUNCH_TP, "tensor-plan", "replicated");
     if (sharding_has_word(l, "offload"))

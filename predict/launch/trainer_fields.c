@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Sets an option that a row of a table file gives without a field. */
+/* Adds an option to l->table_option, which a row of a table file expresses directly, without a field. */
 static void set_option(struct launch *l, const char *name, const char *value)
 {
     l->table_option[l->table_option_count++] =
@@ -17,13 +17,13 @@ static void set_count_option(struct launch *l, const char *name, int64_t value)
     set_option(l, name, arena_printf(&l->arena, "%lld", (long long)value));
 }
 
-/* Returns the number of complete copies of the weights: HSDP has several. */
+/* Returns the number of copies of the weights, each sharded over a group of ranks; only HSDP has several. */
 static uint32_t weight_copies(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
 
-/* Sets how ranks share weights under FSDP2, and whether these are gathered again for the backward. */
+/* Sets the fields of FSDP2, and whether weights are gathered again for the backward. */
 static void set_fsdp_fields(struct launch *l, const struct choices *c)
 {
     launch_set_count(l, LAUNCH_FSDP, 1);
