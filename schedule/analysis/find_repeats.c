@@ -19,8 +19,8 @@ struct repeat_finder {
 
 /* ---- runs ---- */
 
-/* Adds the runs of a role after those of earlier roles. Returns false if there are no runs, or if one has too few
- * iterations before or after its gap. */
+/* Appends the runs of the role to ir->repeats.run. Returns false if there are none, or if one has fewer than BEFORE_MIN
+ * iterations before its gap or none after it. */
 static bool find_runs(struct repeat_finder *f)
 {
     struct repeats *r = &f->ir->repeats;
@@ -51,7 +51,7 @@ static bool find_runs(struct repeat_finder *f)
     return have_gaps;
 }
 
-/* True if every op of the last iterations before the gaps and of the first ones after them belongs to a run. */
+/* True if every op belongs to a run whose layer or unit is the last one before the gap or the first one after it. */
 static bool covers_list(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
@@ -80,7 +80,7 @@ static bool free_sets_correspond(const struct ir *ir, uint32_t a, int32_t value,
     return true;
 }
 
-/* Returns the index of the first operand of an op that lies in `buffer`; the op must have one. */
+/* Returns the index of the first operand that lies in `buffer`. The op must have such an operand. */
 static uint32_t operand_index_of(const struct ir *ir, uint32_t op, uint32_t buffer)
 {
     uint32_t slot = 0;
@@ -139,7 +139,8 @@ static bool ops_agree(const struct ir *ir, uint32_t a, uint32_t b)
            t->wait_count[a] == t->wait_count[b];
 }
 
-/* True if the iteration before the gap, which is copied, and the one after it are isomorphic. */
+/* True if a run's last iteration before its gap, which the whole list copies, and the first one after the gap are
+ * isomorphic (schedule/analysis/find_repeats.h). */
 static bool iterations_correspond(const struct repeat_finder *f, const struct repeat_run *run)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;

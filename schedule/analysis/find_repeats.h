@@ -1,21 +1,20 @@
-/* schedule/analysis/find_repeats.h: finds the runs of a short list (schedule/ir/repeats.h): sequences of iterations
- * that the whole list continues.
+/* schedule/analysis/find_repeats.h: finds the runs of a short list (schedule/ir/repeats.h). A run is a sequence of
+ * equal iterations; the whole list has more of them, in the run's gap.
  *
- * The folder schedule/analysis/ derives facts from a finished list of ops: what happens before what, waits, first
- * uses, free sets, liveness, repeats. */
+ * The folder schedule/analysis/ derives facts from a finished list of ops: what happens before what, waits, first uses,
+ * free sets, liveness, repeats. */
 #ifndef SCHEDULE_FIND_REPEATS_H
 #define SCHEDULE_FIND_REPEATS_H
 
 #include "schedule/ir/ir.h"
 
-/* Finds the runs of a role by the labels of its ops, and adds them to ir->repeats. The role's ops must be complete, and
- * the caller has set the members of ir->repeats copies_per_gap, first_copied_value, iterations_are_units and
- * layers_per_period.
+/* Finds the runs of a role by the labels of its ops, and appends them to ir->repeats.run. The role's list must be
+ * complete. The caller has set these members of ir->repeats: copies_per_gap, first_copied_value, iterations_are_units
+ * and layers_per_period. first_op: by buffer, the first op of the role that reads or writes it.
  *
- * Returns true if the list can be used as a short list: there are runs; each has two iterations before its gap and one
- * after it; every op of the iterations at the gap belongs to a run; and the two iterations at each gap are isomorphic,
- * which means that they refer to corresponding ops and buffers. first_op: by buffer, the first op of the role that
- * reads or writes it. */
+ * Returns true if the list can be used as a short list. That holds if there are runs, if each has at least two
+ * iterations before its gap and one after it, if every op of the layers or units on both sides of the gap belongs to a
+ * run, and if the two iterations at each gap are isomorphic: they refer to corresponding ops and buffers. */
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
 /* Returns the number of instances that a persistent buffer has in the whole list: 1 + copies_per_gap if it belongs to

@@ -1,9 +1,11 @@
 /* schedule/analysis/first_uses.h: the op and the clock at which the live range of each buffer of a role starts.
+ * (Clocks: schedule/analysis/happens_before.h.)
  *
- * A live range starts with the buffer's first touch in list order. Other touches need not be ordered after that one:
- * two halves may be written on two streams. So an op counts as completed before the first use only if it has
- * completed before every touch: the clock of the first use is the least of the touches' clocks. The planner of arenas
- * and the verifier of plans both use this clock. */
+ * An op touches a buffer if it reads or writes it. A live range starts with the first touch in list order. Later
+ * touches need not be ordered after that one: two halves of a buffer may be written on two streams. So an op counts as
+ * completed before the first use only if it has completed before every touch. The clock of the first use therefore is
+ * the least, in each column, of the clocks of the ops that touch the buffer. The planner of arenas and the verifier of
+ * plans both use this clock. */
 #ifndef SCHEDULE_ANALYSIS_FIRST_USES_H
 #define SCHEDULE_ANALYSIS_FIRST_USES_H
 
@@ -16,10 +18,10 @@
 struct first_uses {
     /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
     uint32_t *first_op;
-    /* [buffers] row of `early_clocks`; IR_NONE: the clock is that of op `first_op` */
+    /* [buffers] row of `early_clocks` with the clock of the first use; IR_NONE: it is the clock of op `first_op` */
     uint32_t *clock_row;
     uint32_t *early_clocks; /* (early_clock_count, clock_width) */
-    size_t capacity;
+    size_t capacity;        /* rows for which early_clocks has room */
     uint32_t early_clock_count, clock_width;
     uint32_t *by_first_use; /* the buffers in the order of their first uses */
     uint32_t used_count;
@@ -27,10 +29,12 @@ struct first_uses {
 
 void first_uses_release(struct first_uses *first_uses);
 
-/* Empties *first_uses for `buffers` buffers; the caller then adds the touches of a role's ops in list order. */
+/* Empties *first_uses and prepares it for `buffers` buffers. The caller then adds the touches of a role's ops in list
+ * order. */
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
-/* Records a touch that is not ordered after the buffer's first touch. */
+/* Records that `op` touches a buffer, but is not ordered after its first touch: lowers the clock of the first use to
+ * that of `op`. */
 void first_uses_add_unordered_touch(struct first_uses *first_uses, const struct order *order,
                                     uint32_t buffer, uint32_t op);
 

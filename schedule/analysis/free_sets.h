@@ -11,7 +11,7 @@
 
 #include "schedule/analysis/happens_before.h"
 
-/* The candidates of each buffer's free set, as linked lists: nearly all lists have one member. */
+/* The candidates of each buffer's free set, as linked lists of members. Nearly all lists have one member. */
 struct free_sets {
     struct free_sets_member {
         uint32_t op, next;
@@ -30,8 +30,8 @@ void free_sets_release(struct free_sets *sets);
 void free_sets_add_touch(struct free_sets *sets, const struct order *order, uint32_t buffer,
                          uint32_t op);
 
-/* Stores the free sets in the rows of an ir's buffers, from row `from` on, members in list order. A buffer that
- * no op touched gets an empty set. */
+/* Stores the free sets in the ir's table of buffers, from row `from` on. Members are in list order. A buffer that no op
+ * touched gets an empty set. */
 void free_sets_store(const struct free_sets *sets, struct ir *ir, uint32_t from);
 
 #endif

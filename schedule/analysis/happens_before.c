@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the width of rows is a multiple of this, so that a maximum takes few vector instructions */
+/* the number of columns of a clock is a multiple of this, so that the compiler makes vector instructions of
+ * raise_clock() */
 enum { LANES = 4 };
 
 void order_release(struct order *order)
@@ -87,7 +88,7 @@ void order_add_wait(struct order *order, uint32_t op)
         return;
     uint32_t *row = clock_of_open_op(order);
     uint8_t stream = order->stream_of_op[op - order->first_op];
-    /* The open op starts after this op already, and so after all that had to end before this op started. */
+    /* The open op starts after `op` already, and so after all that had to end before `op` started. */
     if (stream != ORDER_ON_HOST && row[stream] > op)
         return;
     raise_clock(row, order_clock_of(order, op), order->clock_width);

@@ -6,9 +6,9 @@
  * has ended; HOST_SYNC ends after all that was issued before on its stream. An op whose guard fails keeps its place and
  * its waits, so one pass serves all ranks. The order between ranks, which messages make, is not computed here.
  *
- * The order is held as one vector clock per op: a row with one uint32_t per stream, 1 + the last op of that stream that
- * has ended when the op starts (0: none). Ops of a stream end in list order, so one number per stream is enough, and
- * the clocks of a role take ops x streams numbers.
+ * The order is held as one vector clock per op: a row with one uint32_t for each stream, which is 1 + the last op of
+ * that stream that has ended when the op starts (0: none). Ops of a stream end in list order, so one number for each
+ * stream is enough, and the clocks of a role take ops x streams numbers.
  *
  * order_compute_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and
  * look at the clock of the op it is about to emit:
@@ -46,7 +46,7 @@ struct order {
     uint32_t *clocks;      /* (op_count, clock_width) */
     uint8_t *stream_of_op; /* (op_count) the op's stream, or ORDER_ON_HOST */
     uint32_t *stream_tail; /* (stream_count) 1 + the last op of the stream; 0: none yet */
-    /* (clock_width) the clock of what has ended when the host issues the next op */
+    /* (clock_width) for each stream, 1 + the last op that has ended when the host issues the next op */
     uint32_t *host_clock;
     uint32_t capacity;
     uint8_t op_place; /* enum order_op_place of the op under construction */
@@ -65,10 +65,10 @@ void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op);
  * valid until the next order_open_op(). `stream` is the op's stream column; ORDER_HOST ignores it. */
 const uint32_t *order_open_op(struct order *order, enum order_op_place place, uint32_t stream);
 
-/* Adds a wait of the open op for op `op`; does nothing if that is no earlier op of the list. */
+/* Makes the open op wait for `op`. Does nothing if `op` does not come earlier in the list. */
 void order_add_wait(struct order *order, uint32_t op);
 
-/* Closes the open op. */
+/* Closes the open op, which becomes the last op of the list. */
 void order_close_op(struct order *order);
 
 /* Returns where an op of a schedule runs, and what waits for it. */

@@ -6,7 +6,8 @@
 enum {
     BLOCKS_MAX = 16, /* the most blocks of an iteration */
     LAYERS_MIN = 3,  /* the fewest iterations of a run of layers */
-    /* the fewest iterations of a run of units: while a pipeline fills and drains, shorter sequences repeat too */
+    /* the fewest iterations of a run of units. While a pipeline fills and drains, shorter sequences are equal too, but
+     * do not continue. */
     UNITS_MIN = 5
 };
 
@@ -71,8 +72,8 @@ static bool add_key_if_new(uint64_t *seen, uint32_t *count, uint64_t key)
     return true;
 }
 
-/* Finds the blocks of a role. A block may contain gathers for the next layer. The optimizer visits a layer several
- * times, so in the optimizer a block begins wherever the updated layer changes. */
+/* Finds the blocks of a role (schedule/analysis/iterations.h). A block may contain gathers of weights for the next
+ * layer. The optimizer visits a layer several times, so there a block begins wherever the updated layer changes. */
 static struct op_blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
 {
     uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;
@@ -122,7 +123,7 @@ static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
         memcmp(t->stream + i, t->stream + k, ops * sizeof *t->stream) != 0 ||
         memcmp(t->guard + i, t->guard + k, ops * sizeof *t->guard) != 0)
         return false;
-    /* equal shapes mean equal kinds; of copies, the memories must be equal too */
+    /* Equal shapes mean equal kinds. Copies must also be between the same memories. */
     for (uint32_t op = 0; op < ops; op++)
         if (copy_memories_key(ir, i + op) != copy_memories_key(ir, k + op))
             return false;
@@ -131,8 +132,9 @@ static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
 
 /* ---- iterations ---- */
 
-/* Returns the label of an iteration of `length` blocks: with units, that of its first block that is no forward, if
- * there is one; else that of its first block. */
+/* Returns the label of an iteration, which consists of `length` blocks: that of its first block. If blocks are of
+ * units, an iteration may have forwards of one unit and the backward of another; its label is then that of the first
+ * block that is not a forward, if there is one. */
 static int32_t iteration_label_of_block(const struct op_block *block, uint32_t length,
                                         bool of_units)
 {
@@ -159,9 +161,10 @@ static void find_label_step(struct iterations *run, const struct op_block *block
     }
 }
 
-/* True if the iterations can be a run: from each to the next, the label (its layer or micro-batch) rises or falls by
- * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. In the
- * optimizer an iteration updates one bundle, which has all layers of a period and carries the label of the first. */
+/* True if the iterations can be a run. Layers are taken in periods of layers_per_period (1 for units). So labels must
+ * grow or fall by one period from each iteration to the next. The first label must be the first layer of a period if
+ * labels grow, and the last one if they fall. In the optimizer an iteration updates one bundle, which has all layers of
+ * a period and carries the label of the first. */
 static bool can_be_run(const struct repeats *r, const struct iterations *run)
 {
     int32_t layers = r->layers_per_period, at = run->first % layers;
@@ -169,8 +172,9 @@ static bool can_be_run(const struct repeats *r, const struct iterations *run)
            at == (run->step > 0 || run->is_in_optimizer ? 0 : layers - 1);
 }
 
-/* Returns the longest sequence of equal iterations that begins with block `at` and can be a run, for the shortest
- * number of blocks per iteration that repeats often enough. Its iteration_count is 0 if there is none. */
+/* Returns the longest sequence of equal iterations that begins with block `at` and can be a run. Of the numbers of
+ * blocks per iteration with which enough iterations are equal (LAYERS_MIN, UNITS_MIN), only the smallest is tried.
+ * iteration_count 0: there is no such sequence. */
 static struct iterations iterations_at(const struct ir *ir, const struct op_blocks *b, uint32_t at)
 {
     const struct repeats *r = &ir->repeats;

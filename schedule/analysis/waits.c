@@ -23,7 +23,7 @@ struct accesses {
 
 enum {
     MANY = UINT8_MAX,
-    /* the number of newest accesses of a list that are checked for being superseded */
+    /* supersede_access() checks so many accesses of a list, the newest ones */
     LOOKS_MAX = 8
 };
 
@@ -112,8 +112,8 @@ uint32_t waits_add_conflicts_of(struct waits *w, const struct touch *touch, uint
 const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t first = w->wait_count;
-    /* A later op may imply an earlier one, so waits are added from the latest to the earliest (added_waits is sorted
-     * so). */
+    /* A wait for a later op may imply one for an earlier op. So waits are added from the latest op to the earliest, the
+     * order of added_waits. */
     for (uint32_t i = 0; i < w->wait_count; i++) {
         if (order_open_op_follows(order, w->added_waits[i]))
             continue;
@@ -125,9 +125,10 @@ const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *c
     return *count > 0 ? w->needed_waits + first : NULL;
 }
 
-/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream` or, if it is MANY,
- * on any stream. Only the newest accesses are checked, since a buffer may have thousands of pieces; one that remains
- * too long is harmless, because the new access is ordered after it. */
+/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream` or, if that is MANY,
+ * on any stream. Only the newest LOOKS_MAX accesses are checked, since a buffer may have thousands of pieces. To keep
+ * an access that could be removed is harmless: an op that waits for the new access, which is ordered after the old one,
+ * needs no wait for the old one. */
 static void supersede_access(struct waits *w, uint32_t *link, const struct touch *touch,
                              uint8_t stream)
 {

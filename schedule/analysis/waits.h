@@ -24,8 +24,8 @@ struct touch {
 
 struct waits;
 
-/* Makes the state for buffers 0 .. buffers - 1. It keeps the pointer to `order`, whose open op is the one that later
- * calls are about. */
+/* Makes the state for buffers 0 .. buffers - 1. It keeps the pointer `order`; the open op of `order` is the one to
+ * which later calls add waits. */
 struct waits *waits_new(const struct order *order, uint32_t buffers);
 void waits_free(struct waits *waits);
 
@@ -33,16 +33,16 @@ void waits_free(struct waits *waits);
 void waits_add_op(struct waits *waits, uint32_t op);
 
 /* Adds to the list of waits the ops that conflict with one of touch[count], the elements that the open op reads or
- * writes; the open op runs on `stream`. Returns how many ops have been added for the open op so far. */
+ * writes. stream: that of the open op. Returns the number of ops that have been added for the open op so far. */
 uint32_t waits_add_conflicts_of(struct waits *waits, const struct touch *touch, uint32_t count,
                                 uint8_t stream);
 
-/* Joins the clocks of the added ops to the open op's clock, and empties the list of added ops. Returns, in list
- * order, those added ops that neither the open op's clock nor another added op implies. The array belongs to
+/* Makes the open op of `order` wait for the added ops, and empties the list of them. Returns, in list order, only the
+ * waits that are needed: a wait is left out if the open op's clock or another added op implies it. The array belongs to
  * `waits`. */
 const op_id *waits_join_needed(struct waits *waits, struct order *order, uint32_t *count);
 
-/* Records the touches of op `op`, with which later ops may conflict. */
+/* Records touch[count], the elements that op `op` of `stream` reads or writes; later ops may conflict with them. */
 void waits_record_touches(struct waits *waits, const struct touch *touch, uint32_t count,
                           uint8_t stream, uint32_t op);
 

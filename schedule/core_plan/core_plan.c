@@ -16,7 +16,7 @@ enum plan_column { SEQUENCE, WHAT, BEGIN, ROWS, KEY, KEYS, RANK, ROUND, COLUMNS 
 static const char *const column_names[COLUMNS] = {"sequence", "what", "begin", "rows",
                                                   "key",      "keys", "rank",  "round"};
 
-/* The text of one column of a line: `size` bytes, with no NUL after them. */
+/* The text of one column of a line: `size` bytes at `at`. It does not end with a NUL. */
 struct field {
     const char *at;
     size_t size;
@@ -72,7 +72,8 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
     return STATUS_OK;
 }
 
-/* Cuts the line at c into fields at its commas. Returns false unless it has exactly COLUMNS of them. c is not moved. */
+/* Cuts the line at the cursor into fields at its commas. Returns false unless there are exactly COLUMNS fields. The
+ * cursor does not move. */
 static bool split_fields(struct cursor *c, struct field field[COLUMNS])
 {
     int count = 0;
@@ -98,8 +99,8 @@ static bool is_word(struct field field, const char *word)
     return field.size == strlen(word) && memcmp(field.at, word, field.size) == 0;
 }
 
-/* Reads into value[] the columns whose bits are set in `mask`. The other columns must be empty, except `what`, which is
- * not looked at. */
+/* Reads into value[] the columns whose bits are set in `mask`. Fails if another column is not empty, except `what`,
+ * which is ignored here. */
 static enum status read_numbers(const struct core_plan *plan, const struct cursor *c,
                                 const struct field field[COLUMNS], unsigned mask,
                                 int64_t value[COLUMNS], struct diag *diag)
@@ -234,7 +235,7 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
     return status;
 }
 
-/* ---- the rest ---- */
+/* ---- printing, releasing, adding a sequence ---- */
 
 void core_plan_print(struct text *out, const struct core_plan *plan)
 {

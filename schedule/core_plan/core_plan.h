@@ -25,13 +25,15 @@
 
 #define CORE_PLAN_TOKENS_MAX (INT64_C(1) << 40)
 
+/* A range of tokens that one rank owns: the first token, and the number of tokens. */
 struct core_run {
     int64_t begin, rows;
     uint32_t owner;
 };
 
 struct core_sequence {
-    /* the end of the last document; without documents, of the last token that has an owner */
+    /* the length of the sequence: the end of the last document, or, in a plan without rows `document`, the end of the
+     * last token that has an owner */
     int64_t tokens;
     int64_t *document_end; /* [documents] the end of each document */
     uint32_t document_count;
@@ -50,25 +52,27 @@ struct core_plan {
     size_t sequence_count, capacity;
 };
 
-/* Reads a plan. Fails at the first row that cannot be read; core_plan_check() checks whether the rows fit together
- * (schedule/core_plan/coverage.h). name: the text's name in messages. */
+/* Reads a plan into *plan, which must be all-zero. Fails at the first row that cannot be read, with a message. It does
+ * not check whether the rows fit together; core_plan_check() does (schedule/core_plan/coverage.h). name: the text's
+ * name in messages. */
 enum status core_plan_parse(struct core_plan *plan, const char *name, const char *data, size_t size,
                             struct diag *diag);
 void core_plan_print(struct text *out, const struct core_plan *plan);
 void core_plan_release(struct core_plan *plan);
 
-/* True if a text begins as a core plan does. */
+/* True if a text begins with "core plan 1". */
 bool core_plan_recognise(const char *data, size_t size);
 
-/* Appends a sequence with the ends, the owners and the tiles of `documents`, and sets the plan's rank_count to that of
- * the deal. */
+/* Appends a sequence with the document ends, the owners and the tiles of `documents`, which must have a deal. Sets the
+ * plan's rank_count to that of the deal. */
 void core_plan_add_sequence(struct core_plan *plan, const struct document_list *documents);
 
-/* Returns the documents of a sequence; the ends are the plan's. */
+/* Returns the documents of a sequence, without deal and tiles. The result points to the sequence's array of ends. */
 struct document_list core_plan_document_list(const struct core_sequence *sequence);
 
-/* Makes the documents, owners and tiles of all sequences of a plan that core_plan_check() has found right. If one
- * sequence has tiles, all have: those of a sequence without any are each rank's own queries by all keys, in round 0. */
+/* Makes the documents, owners and tiles of all sequences, in the arena. core_plan_check() must have accepted the plan.
+ * If no sequence has tiles, none get any. Otherwise a sequence without tiles gets those by which each rank computes its
+ * own queries, in round 0. */
 struct documents *core_plan_make_documents(const struct core_plan *plan, struct arena *arena);
 
 #endif

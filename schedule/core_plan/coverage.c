@@ -92,8 +92,8 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
 
 /* ---- tiles ---- */
 
-/* The mask of a sequence. This file computes by code of its own which keys a query sees, so that a fault of
- * schedule/ir/visible.c is found. */
+/* The mask of a sequence. Which keys a query sees is computed here without schedule/ir/visible.c, so that a fault of
+ * that file is found. */
 struct plan_mask {
     struct document_list documents;
     int64_t window;
@@ -107,7 +107,7 @@ static int64_t first_key(const struct plan_mask *s, int64_t query)
 }
 
 /* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. Returns false if there is
- * none. The search relies on this: from one query to the next, the first key that is seen never moves back. */
+ * none. This needs no search: the first key that a query sees never comes before that of the query before it. */
 static bool find_visible_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k,
                               int64_t k_end, int64_t *query, int64_t *key)
 {
@@ -132,8 +132,8 @@ static int compare_keys(const void *left, const void *right)
     return (a->first_key > b->first_key) - (a->first_key < b->first_key);
 }
 
-/* Reports the first key that a query of [q, end) sees and that lies in no tile or in two, and then returns false. All
- * these queries lie in each of the tiles, which are in ascending order of keys. */
+/* Checks the queries [q, end), all of which lie in each of tile[count]; the tiles are in ascending order of keys.
+ * Reports the first key that such a query sees and that lies in no tile or in two, and then returns false. */
 static bool check_strip(const struct core_sequence *s, const struct plan_mask *sight, int64_t q,
                         int64_t end, const struct core_tile *const *tile, size_t count,
                         const struct plan_place *at)
@@ -237,9 +237,8 @@ static bool has_backward(const struct core_sequence *s)
 
 enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag)
 {
-    enum {
-        SHOWN = 10
-    }; /* of a plan whose numbers have a gap, a million sequences would be wrong */
+    /* the most sequences with a message; a plan whose sequence numbers have a gap may have a million wrong ones */
+    enum { SHOWN = 10 };
     size_t wrong_ones = 0;
     for (size_t i = 0; i < plan->sequence_count && wrong_ones < SHOWN; i++) {
         const struct core_sequence *s = &plan->sequence[i];
@@ -282,8 +281,8 @@ static int compare_ranges(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-/* Returns how many tokens of the union of the ranges are owned by ranks other than `rank`. Sorts the ranges. run: in
- * ascending order. */
+/* Returns how many tokens of the union of the ranges are owned by ranks other than `rank`. Sorts the ranges. run[runs]:
+ * the runs of the sequence, ascending. */
 static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run *run, size_t runs,
                                     uint32_t rank)
 {
@@ -305,8 +304,8 @@ static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run 
     return count;
 }
 
-/* Adds to *load the visible pairs of queries [q, q_end) and keys [k, k_end), and to *queries and *keys the rows that
- * these pairs read. */
+/* Adds to load->visible_pairs the visible pairs of queries [q, q_end) and keys [k, k_end). Adds to *queries and *keys
+ * the rows that have such a pair. */
 static void add_tile(struct coverage_load *load, struct row_ranges *queries,
                      struct row_ranges *keys, const struct plan_mask *s, int64_t q, int64_t q_end,
                      int64_t k, int64_t k_end)

@@ -1,17 +1,19 @@
-/* schedule/core_plan/coverage.h: the rule `coverage` of core plans, and how far a plan is from what is possible.
+/* schedule/core_plan/coverage.h: the rule `coverage` of core plans, and bounds with which a plan can be compared.
  *
  * A plan is right if every token has one owner, all ranks own equally many tokens, and every visible pair of a query
- * and a key lies in exactly one tile. Whatever is wrong is proved by a token, or by a query and a key. */
+ * and a key lies in exactly one tile. A message names a token, or a query and a key, for which this does not hold. */
 #ifndef SCHEDULE_CORE_PLAN_COVERAGE_H
 #define SCHEDULE_CORE_PLAN_COVERAGE_H
 
 #include "schedule/core_plan/core_plan.h"
 #include "schedule/core_plan/row_bytes.h"
 
-/* Adds a message for the first fault of each sequence, of ten sequences at most. Returns STATUS_NO if there is one. */
+/* Checks a plan. Adds a message for the first fault of each sequence, for ten sequences at most. Returns STATUS_NO if
+ * there is a fault. name: the plan's name in messages. */
 enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag);
 
-/* One rank's part of a sequence. A row counts once, in whatever number of rounds it is used. */
+/* The work and the messages of one rank in the forward of a sequence. A row counts once, even if several rounds use
+ * it. */
 struct coverage_load {
     double visible_pairs;
     int64_t own_tokens;    /* tokens that it owns */
@@ -22,27 +24,28 @@ struct coverage_load {
 /* Fills load[ranks] for a sequence of a plan that core_plan_check() has found right. */
 void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
 
-/* The fewest rows of keys that ranks receive if each of R ranks owns S / R of the S tokens and computes their queries:
- * the sum over all ranks, and the rows of the rank that receives the most. */
+/* A lower bound of the rows of keys that ranks receive if each of R ranks owns S / R of the S tokens and computes the
+ * queries of its own tokens: the sum over all ranks, and the rows of the rank that receives the most. */
 struct coverage_fewest {
     double all_ranks, fullest_rank;
 };
-/* Returns these fewest rows. Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last
- * of them at place p(i), counted from 1. The query at that place sees p(i) keys, so the rank receives at least p(i) -
- * a(i). If ranks are sorted by their last tokens, the first i ranks own all tokens up to p(i), and perhaps later ones:
- * p(i) >= a(1) + ... + a(i). So rank i receives at least a(1) + ... + a(i-1), and the last one n - own. The sum over
- * the m ranks of a document is (m-1) a(1) + (m-2) a(2) + ... + a(m-1). It is least if m = ceil(n / own) and only the
- * first rank owns fewer than `own`, namely the remainder r; then it is (m-1) r + own (m-1) (m-2) / 2. Ranks that own
- * neighbouring tokens receive exactly this. With a window, only the pairs give a bound: P pairs of `own` queries need P
- * / own keys, so all ranks together receive at least P / own - S.
+/* Returns this bound. pairs: the visible pairs of all ranks together. window: 0: there is none.
  *
- * pairs: the visible pairs of all ranks. */
+ * Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last of them at place
+ * p(i), counted from 1. The query at that place sees p(i) keys, so the rank receives at least p(i) - a(i). If ranks are
+ * sorted by their last tokens, the first i ranks own all tokens up to p(i), and perhaps later ones: p(i) >= a(1) + ...
+ * + a(i). So rank i receives at least a(1) + ... + a(i-1), and the last one n - own. The sum over the m ranks of a
+ * document is (m-1) a(1) + (m-2) a(2) + ... + a(m-1). It is least if m = ceil(n / own) and only the first rank owns
+ * fewer than `own`, namely the remainder r; then it is (m-1) r + own (m-1) (m-2) / 2. Ranks that own neighbouring
+ * tokens receive exactly this. With a window, only the pairs give a bound: P pairs of `own` queries need P / own keys,
+ * so all ranks together receive at least P / own - S. */
 struct coverage_fewest coverage_fewest_keys(const struct document_list *documents, int64_t window,
                                             uint32_t ranks, double pairs);
 
-/* Returns the bytes that some rank must at least receive and send in a forward, whatever rank computes each tile: a
- * rank's P pairs need q queries and k keys with q k >= P, of which it owns `own` each. pairs: those of all ranks
- * together. moves: queries may be sent to other ranks. */
+/* Returns a lower bound of the bytes that the busiest rank receives and sends in a forward, whichever rank computes
+ * each tile. A rank that computes P pairs reads q queries and k keys with q k >= P; it owns `own` tokens, so it must
+ * get the other queries and keys from other ranks. pairs: the visible pairs of all ranks together. moves: queries may
+ * be sent to other ranks, too; false: only keys. */
 double coverage_fewest_bytes(double pairs, uint32_t ranks, double own,
                              const struct row_bytes *bytes, bool moves);
 

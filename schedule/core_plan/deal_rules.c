@@ -13,8 +13,8 @@ const char *const deal_rule_names[DEAL_RULE_COUNT] = {
     "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-/* For each rule: `owners`, the rule that deals its tokens, and the parameter that it has if the user gives none. 0: the
- * rule has no parameter. */
+/* By rule. owners: the rule that deals its tokens, which may be another one. parameter: the parameter if the user gives
+ * none; 0: the rule takes none. */
 static const struct {
     enum deal_rule owners;
     int64_t parameter;
@@ -89,7 +89,7 @@ int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks)
     }
 }
 
-/* Shares of a sequence, in the order of their tokens. */
+/* The shares of a sequence (struct token_share), in the order of their tokens. */
 struct share_list {
     struct token_share *share;
     size_t count, capacity;
@@ -163,8 +163,8 @@ static int compare_chunks(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Adds the shares of DEAL_CHUNKS. The chunk with the most visible pairs is dealt first; each chunk goes to the rank
- * with the fewest pairs so far that has room for it. */
+/* Adds the shares of DEAL_CHUNKS: the chunk with the most visible pairs is dealt first, and each goes to the rank with
+ * the fewest pairs so far among those that have room for a chunk. */
 static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
                         const struct document_list *documents, struct deal_windows windows)
 {
@@ -196,7 +196,7 @@ static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
 
 /* ---- DEAL_DEGREE: each document on the fewest ranks that have room for it ---- */
 
-/* A document of a sequence: its first position, and its tokens. */
+/* A document of a sequence: its first position, and its number of tokens. */
 struct document_span {
     int64_t begin, rows;
 };
@@ -225,15 +225,16 @@ static void add_degree_run(struct degree_state *d, int64_t begin, int64_t rows, 
     d->pairs_of_rank[owner] += deal_visible_pairs(d->documents, d->windows, begin, begin + rows);
 }
 
-/* Returns the tokens of slice i if a document of n tokens is cut into 2 `count` slices; if they do not divide evenly,
- * the first slices have one token more. */
+/* Returns the number of tokens of slice i if a document of n tokens is cut into 2 * count slices. If they do not divide
+ * evenly, each of the first slices has one token more. */
 static int64_t rows_of_slice(int64_t n, uint32_t count, int64_t i)
 {
     return n / (2 * count) + (i < n % (2 * count));
 }
 
-/* Returns the first rank of the least loaded set of `count` ranks that all have room for their slices of a document of
- * n tokens; UINT32_MAX if no set has. A set is `count` consecutive ranks, from a multiple of `count` on. */
+/* Returns the first rank of the set with the fewest visible pairs among the sets in which each rank has room for its
+ * two slices of a document of n tokens; UINT32_MAX if there is none. A set is `count` consecutive ranks, from a
+ * multiple of `count` on. */
 static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ranks, uint32_t count,
                                       int64_t n)
 {
@@ -262,7 +263,7 @@ static uint32_t double_ranks(uint32_t count, uint32_t ranks)
     return count < ranks - count ? 2 * count : ranks;
 }
 
-/* Deals a document of n tokens from `begin` on, where each rank holds rank_tokens of the sequence. */
+/* Deals a document of n tokens from `begin` on. rank_tokens: the tokens of the sequence that each rank must get. */
 static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int64_t rank_tokens,
                                     int64_t begin, int64_t n)
 {
@@ -270,7 +271,7 @@ static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int6
     /* the fewest ranks that could hold the document if they held nothing else */
     while (count < ranks && n > count * rank_tokens)
         count = double_ranks(count, ranks);
-    /* more ranks, until there is a set of `count` ranks with room */
+    /* if no set of that size has room, larger sets are tried */
     while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
         count = double_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
@@ -278,7 +279,7 @@ static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int6
         add_degree_run(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
         begin += rows;
     }
-    /* no set has room: the emptiest rank takes as many tokens as fit, then the next one */
+    /* If no set has room, the rank with the most room takes as many tokens as it can, then the next one. */
     while (first == UINT32_MAX && n > 0) {
         uint32_t emptiest = 0;
         for (uint32_t r = 1; r < ranks; r++)

@@ -4,14 +4,14 @@
 
 #include "models/transformer.h"
 
-/* Bytes of a row that is sent: key: a key with its value; query: a query, to the rank that computes it; result: the
+/* The bytes of a row that is sent. key: a key with its value. query: a query, to the rank that computes it. result: the
  * result of a query, back to its owner. */
 struct row_bytes {
     double key, query, result;
 };
 
-/* Returns the bytes of the rows of a layer in a forward, with `element` bytes for each number. A result travels with
- * its log-sum-exps in fp32. */
+/* Returns the bytes of the rows of a layer in a forward. element: the bytes of each number. A result includes its
+ * log-sum-exps, in fp32. */
 static inline struct row_bytes row_bytes_of_layer(const struct transformer *model, double element)
 {
     const double key = (double)model->head_dim, value = (double)transformer_v_head_dim(model),

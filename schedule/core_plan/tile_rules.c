@@ -18,11 +18,12 @@ static void add_tile(struct tile_list *list, struct core_tile tile)
 
 /* ---- rings ---- */
 
-/* The ranks that own the queries and the keys of the tiles that a rank computes in a step. */
+/* The rank that owns the queries, and the rank that owns the keys, of the tiles that one rank computes in one step. */
 struct tile_owners {
     uint32_t queries, keys;
 };
-/* Returns the owners for one step of a ring of `ranks` ranks, which consists of inner rings of `window` ranks. */
+/* Returns the owners for one step of a rank in a ring of `ranks` ranks. window: the number of ranks of its inner
+ * rings. */
 typedef struct tile_owners ring_rule(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window);
 
 static struct tile_owners owners_if_keys_move(uint32_t rank, uint32_t step, uint32_t ranks,
@@ -48,8 +49,8 @@ static struct tile_owners owners_if_windows_move(uint32_t rank, uint32_t step, u
                                 (rank / window * window + ranks - outer * window) % ranks + lane};
 }
 
-/* Adds a tile for each run of queries of rank of.queries and each run of keys of rank of.keys, unless all of the keys
- * come after the queries. tile: gives the other members of each. */
+/* Adds a tile for each run of queries of rank of.queries with each run of keys of rank of.keys, unless all keys of the
+ * run come after its queries. tile: its other members are those of every added tile. */
 static void add_tiles_of_owners(struct tile_list *list, const struct token_deal *deal,
                                 struct tile_owners of, struct core_tile tile)
 {
@@ -65,7 +66,8 @@ static void add_tiles_of_owners(struct tile_list *list, const struct token_deal 
         }
 }
 
-/* Adds the tiles of all steps of a pass. gathers: all steps after the first are one round. */
+/* Adds the tiles of all ranks in all steps of a pass; adds none if `rule` is NULL. gathers: all steps after the first
+ * are one round; false: each step is a round. */
 static void add_ring(struct tile_list *list, const struct token_deal *deal, ring_rule *rule,
                      uint32_t window, bool gathers, bool backward)
 {
@@ -77,7 +79,7 @@ static void add_ring(struct tile_list *list, const struct token_deal *deal, ring
         }
 }
 
-/* The rules that are rings. backward NULL: the backward has the tiles of the forward. */
+/* The rules that are rings. backward NULL: the backward has the tiles of the forward. gathers: as in add_ring(). */
 static const struct ring_row {
     enum deal_rule rule;
     ring_rule *forward, *backward;
@@ -109,7 +111,7 @@ struct move_state {
     struct deal_windows windows;
     struct row_bytes bytes;
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
-    /* ranks that exceed the mean of pairs by no more than this share of it give no queries away */
+    /* a rank gives queries away only if its pairs exceed the mean over ranks by more than this share of the mean */
     double tolerance;
     struct query_range *item;
     size_t item_count, capacity;
@@ -130,7 +132,7 @@ static void add_item(struct move_state *m, int64_t q, int64_t end, uint32_t rank
     m->item[m->item_count++] = (struct query_range){q, end, first, rank};
 }
 
-/* Makes items of each rank's own queries, one for each run and document. */
+/* Makes items of each rank's own queries, one for each run and document. Sets pairs_of_rank and mean. */
 static void find_items(struct move_state *m)
 {
     for (uint32_t rank = 0; rank < m->deal->rank_count; rank++)
@@ -147,7 +149,7 @@ static void find_items(struct move_state *m)
         }
 }
 
-/* Returns the bytes of those of the rows [begin, end) that the rank does not own, with `each` bytes a row. */
+/* Returns the bytes of the rows of [begin, end) that the rank does not own. each: the bytes of a row. */
 static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64_t end,
                                 uint32_t rank, double each)
 {
@@ -163,8 +165,9 @@ struct query_slice {
     double bytes_per_pair; /* bytes for each pair */
 };
 
-/* Returns the shortest slice with at least `pairs` pairs from the beginning or the end of an item, in
- * multiples of min_slice_tokens. If fewer tokens would be left of the item, the slice is the whole item. */
+/* Returns the shortest slice from the beginning of an item, or with `tail` from its end, that has at least `pairs`
+ * pairs and a multiple of min_slice_tokens tokens. If that leaves fewer than min_slice_tokens tokens of the item, the
+ * slice is the whole item. */
 static struct query_slice shortest_slice(const struct move_state *m, size_t number, double pairs,
                                          bool tail)
 {
@@ -181,15 +184,15 @@ static struct query_slice shortest_slice(const struct move_state *m, size_t numb
     }
     int64_t rows = (low + m->min_slice_tokens - 1) / m->min_slice_tokens * m->min_slice_tokens;
     if (rows + m->min_slice_tokens >
-        item->end - item->q) /* what is left is no shorter slice than the minimum */
+        item->end - item->q) /* the rest would be shorter than a slice may be */
         rows = item->end - item->q;
     return (struct query_slice){number, tail ? item->end - rows : item->q,
                                 tail ? item->end : item->q + rows, 0};
 }
 
-/* Finds the slice that costs `rank` the fewest bytes for each pair. To compare few items, it takes slices only from
- * ranks whose surplus over the mean is more than half that of `most`, the most loaded rank. After the move `rank` must
- * have fewer pairs than the giver had before. Returns false if there is none. */
+/* Finds the slice that costs the fewest bytes for each pair if it moves to `rank`. To compare few items, it takes
+ * slices only from ranks whose surplus over the mean is more than half that of `most`, the most loaded rank. After the
+ * move `rank` must have fewer pairs than the giver had before. Returns false if there is no such slice. */
 static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint32_t most,
                                 struct query_slice *best)
 {
@@ -299,8 +302,8 @@ static int64_t round_count_of(const struct tile_list *tiles, int64_t own_rows)
     return rounds;
 }
 
-/* Sorts the tiles and adds them to *list. Those of each rank are put into rounds 1, 2, ... by their keys, with about
- * equally many keys in each round. */
+/* Sorts the tiles and adds them to *list. The tiles of each rank are put into rounds 1, 2, ... in ascending order of
+ * their keys, with about equally many keys in each round. */
 static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles, int64_t own_rows)
 {
     if (tiles->count == 0)
@@ -319,7 +322,8 @@ static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles,
     }
 }
 
-/* Cuts items by the owners of their keys. Own queries by own keys are round 0; the other tiles of a rank follow. */
+/* Adds the tiles of all items, one for each item and share of keys. A rank's own queries by its own keys are round 0;
+ * the other tiles of a rank are put into later rounds. */
 static void add_tiles_of_items(struct tile_list *list, const struct move_state *m)
 {
     uint32_t shares;
@@ -367,7 +371,8 @@ double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t rank
     return 0;
 }
 
-/* Returns the fewest tokens of a slice that moves. A rank must have several slices, or it can only give all it has. */
+/* Returns the fewest tokens of a slice that moves. With DEAL_MOVE it is at most a quarter of a rank's tokens: a rank
+ * that consists of one slice could only give away all that it has. */
 static int64_t min_slice_tokens_of(const struct deal_choice *choice, const struct token_deal *deal)
 {
     const int64_t quarter = deal_rows_of_rank(deal, 0) / 4 > 1 ? deal_rows_of_rank(deal, 0) / 4 : 1;
