@@ -1,20 +1,21 @@
 /* The 16-bit copies of fp32 parameters that torch.autocast makes for products.
  *
- * A product casts the weight that it reads (aten/src/ATen/autocast_mode.cpp, cached_cast()). The cache holds the copy
- * until the outermost region of autocast ends, which is after the loss, because Trainer's and torchtitan's models
- * compute the loss inside it; autograd holds it until the product's backward. Checkpointing saves nothing of a layer,
- * so the copies of a layer that is computed again die with the region. Its second forward enters autocast anew and
- * makes other copies, which live until the layer's backward has read them. Each micro-batch is a region of its own. The
- * embedding's look-up reads fp32. tests/scripts/autocast_copies.py shows all this with PyTorch on a processor.
+ * A product casts the weight that it reads (aten/src/ATen/autocast_mode.cpp, cached_cast()). Autocast's cache holds the
+ * copy until the outermost region of autocast ends; that is after the loss, because Trainer's and torchtitan's models
+ * compute the loss inside it. Autograd holds the copy until the product's backward. Checkpointing saves nothing of a
+ * layer, so the copies of a recomputed layer are freed when the region ends. The layer's second forward enters autocast
+ * anew and makes other copies, which live until the layer's backward has read them. Each micro-batch is a region of its
+ * own. The embedding's look-up reads the fp32 parameters. tests/scripts/autocast_copies.py shows all this with PyTorch
+ * on a processor.
  *
- * Here a bundle is cast at once, where its first op of a forward reads it. */
+ * Here a bundle is cast as a whole, before the first op of a forward that reads it. */
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The copies that autocast makes of a bundle's parameters in one micro-batch; IR_NONE: not made yet. */
+/* The copies of a bundle's parameters that autocast makes in one micro-batch; IR_NONE: not made yet. */
 struct weight_copies {
     bool is_recomputed; /* an op that computes a layer again reads the bundle */
     buffer_id forward_copy, backward_copy;
@@ -26,7 +27,7 @@ struct autocast {
     uint32_t *bundle_of;   /* [buffer] the bundle whose parameters ops name by it; IR_NONE: none */
     uint32_t buffer_count; /* length of bundle_of; later buffers have no bundle */
     struct weight_copies *copies; /* [bundle][micro-batch] */
-    /* [micro-batch] the last op of its region of autocast; IR_NONE: none */
+    /* [micro-batch] the last op of the micro-batch's region of autocast; IR_NONE: none */
     uint32_t *last_op_of_region;
     uint32_t micro_batches;
 };
@@ -49,8 +50,8 @@ static struct weight_copies *weight_copies_of(const struct autocast *a, uint32_t
     return &a->copies[bundle * a->micro_batches + micro_batch_of(a, op)];
 }
 
-/* True if the op runs under torch.autocast: it is of the forward, or of a loss in pieces, which computes its gradients
- * in its forward. */
+/* True if the op runs under torch.autocast: it belongs to the forward, or to a loss in pieces, whose forward computes
+ * the gradients as well. */
 static bool runs_under_autocast(const struct autocast *a, uint32_t op)
 {
     const struct choices *c = a->e->choices;
@@ -87,8 +88,8 @@ static buffer_id emit_bundle_cast(struct autocast *a, uint32_t bundle, uint32_t 
     return copy;
 }
 
-/* Makes an op read the 16-bit copies of parameters or, if it is the embedding's look-up, the fp32 parameters
- * themselves. Emits copies that do not exist yet before the op. */
+/* Makes an op read the 16-bit copies of parameters; the embedding's look-up reads the fp32 parameters instead. Emits
+ * the casts that make copies which do not exist yet, before the op. */
 static void redirect_operands(struct autocast *a, uint32_t op)
 {
     struct ir *ir = a->e->ir;

@@ -1,10 +1,12 @@
 /* Weights as bundles: tensors laid end to end, gathered, reduced and updated together.
  *
- * The embedding is a bundle, the head is one, and each layer is one (or, where weights stay whole, as many consecutive
- * layers as fit into the profile's bucket size). Experts that are spread over ranks are a bundle beside that of their
- * layers, since fewer ranks share it. With the profile's switch has_root_unit, embedding and head are one bundle. A
- * bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every stage's) is a
- * multiple of 8 elements (16 bytes in bf16). docs/strategies/weights.md. */
+ * The embedding is a bundle, the head is one, and each layer is one. With the profile's switch has_root_unit, embedding
+ * and head are one bundle. Where weights stay whole, a bundle has as many consecutive layers as fit into the profile's
+ * bucket size. Experts that are spread over ranks, adapters and stored weights have bundles of their own, beside the
+ * main bundle of their layers.
+ *
+ * A bundle is padded so that every rank's part is a multiple of 8 elements (16 bytes in bf16); where stages hold parts
+ * of each other's weights, every stage's part is as well. docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
 #include "models/frozen_storage.h"
 #include "schedule/choices/kept.h"
@@ -41,13 +43,14 @@ static enum weight weight_of_name(const char *name)
 
 enum {
     NAME_SIZE = 112,
-    /* the most bundles of a part: one of most weights, and those of stored weights and adapters, or of experts */
+    /* The most bundles of a part of the model: the main one, and two of those with stored weights, adapters or
+     * experts. */
     BUNDLES_OF_PART = 3,
 };
 
-/* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately. *offset: where the tensor
- * starts, counted in a rank's elements of the model part; it becomes the tensor's end. experts: the part is a layer
- * with experts. */
+/* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately, and sets the tensor's slot.
+ * *offset: where the tensor starts, in elements of one rank from the start of the model part; it becomes the tensor's
+ * end. experts: the part is a layer with experts. */
 static void add_tensor(struct emit *e, bool experts, const char *prefix,
                        const struct tensor_spec *spec, const struct tensor_cut *cut,
                        uint64_t *offset)
@@ -62,7 +65,8 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         if (block->is_copied)
             parts /= tensor_kv_copies(e->whole_model, parts);
         int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
-        /* parts of ceil(rows / parts) rows have this padding anyway, so it is not stated */
+        /* A cut into parts of ceil(rows / parts) rows has up to parts - 1 rows of padding by itself. Only more than
+         * that is stated. */
         if (padded < block->rows + parts)
             padded = 0;
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
@@ -95,8 +99,8 @@ static bool is_spread_expert(const struct emit *e, const struct tensor_spec *spe
     return e->choices->ep > 1 && weight_is_of_experts(weight_of_name(spec->name));
 }
 
-/* Adds the tensors of a layer's experts that are spread over ranks. Each rank's own experts lie from element *used of
- * their bundle on; *used becomes their end. */
+/* Adds the tensors of a layer's experts that are spread over ranks. Each rank's own experts lie in the bundle of
+ * experts from element *used on; *used becomes their end. */
 static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
                         const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
@@ -121,9 +125,9 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     *used += offset;
 }
 
-/* Adds the tensors of a part to the ir, from element *used of the bundle on; *used becomes their end. Tensors whose
- * gradients are not summed over tensor ranks come first: those that are cut, and those that are complete on each
- * rank. */
+/* Adds the tensors of a part that lie in the main bundle, from element *used on; *used becomes their end. First come
+ * the tensors whose gradients are not summed over tensor ranks: those that are cut, and those whose gradient is
+ * complete on each rank. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
@@ -156,9 +160,9 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-/* Returns the least common multiple of `parts` and, if stages hold parts of weights, of all numbers of stages that
- * share a unit of the chunk. A bundle cut into that many parts can be divided evenly over any of these groups of
- * stages. */
+/* Returns the number of parts into which a bundle is cut: `parts` or, if stages hold parts of weights, the smallest
+ * multiple of `parts` that every number of stages which share a unit of the chunk divides. So a bundle divides evenly
+ * over each of these groups of stages. */
 static uint64_t part_divisor(const struct choices *c, uint32_t chunk, uint64_t parts)
 {
     for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
@@ -170,8 +174,8 @@ static uint64_t part_divisor(const struct choices *c, uint32_t chunk, uint64_t p
     return parts;
 }
 
-/* Adds a bundle to a chunk. It holds the tensors that were added to the ir since the previous bundle, `used` elements
- * in all, stored as `storage` says. */
+/* Adds a bundle to a chunk, with the tensors that were added to the ir since the previous bundle: `used` elements in
+ * all. storage: the form in which they are stored. experts: they are experts that are spread over ranks. */
 static void close_bundle_with_storage(struct emit *e, const char *name, uint32_t chunk,
                                       bool experts, enum frozen_storage storage, uint64_t used)
 {
@@ -223,8 +227,9 @@ static void add_head(struct emit *e, uint64_t *used)
     add_part(e, part_after_layers(e, PART_HEAD), "", spec, count, used);
 }
 
-/* Lays out the embedding and the learned positions, and in the same bundle the final norm and the head, if `root`. A
- * tied embedding that two stages hold is a bundle of its own, the same on both. */
+/* Lays out the bundle of the embedding and of the learned positions; if `root`, the final norm and the head are in it,
+ * too. A tied embedding that two stages hold is a bundle of its own, the same on both; the positions then have another
+ * bundle, on the first stage only. */
 static void lay_out_embedding(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
@@ -250,16 +255,16 @@ static void lay_out_embedding(struct emit *e, bool root)
                  0, false, used);
 }
 
-/* True if a tensor lies in its layer's bundle of adapters or, if not `adapters`, in its layer's bundle of stored
- * weights. */
+/* True if a tensor lies in the bundle of adapters of its layer (`adapters` set), or in that of stored weights (not
+ * set). */
 static bool is_beside(const struct emit *e, const struct tensor_spec *spec, bool adapters)
 {
     const enum weight weight = weight_of_name(spec->name);
     return adapters ? weight_is_of_adapter(weight) : weight_is_stored(e, weight);
 }
 
-/* Adds the tensors of a layer's adapters or, if not `adapters`, of its stored weights. They lie from element *used of
- * their bundle on; *used becomes their end. */
+/* Adds the tensors of a layer's adapters (`adapters` set) or of its stored weights (not set). They lie in their bundle
+ * from element *used on; *used becomes their end. */
 static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
@@ -279,8 +284,8 @@ static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *
     *used += offset;
 }
 
-/* Lays out the adapters of layers first..end-1 or, if not `adapters`, the stored weights of these layers, in a bundle
- * of their own. Adds no bundle if there are none. main_bundle: the bundle of the layers' other weights. */
+/* Lays out a bundle with the adapters of layers first .. end - 1 (`adapters` set) or with their stored weights (not
+ * set). Adds no bundle if there are none. main_bundle: the bundle of most weights of these layers. */
 static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
                            bool adapters, uint32_t main_bundle)
 {
@@ -303,7 +308,7 @@ static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_
     bundle->is_frozen = !adapters;
 }
 
-/* True if all layers first..end-1 keep quantised weights. */
+/* True if --primary-weights is quantised and all layers first .. end - 1 multiply in 8 or 4 bits. */
 static bool quantises_layers(const struct emit *e, uint32_t first, uint32_t end)
 {
     bool all = e->choices->primary_weights == PRIMARY_WEIGHTS_QUANTISED;
@@ -312,7 +317,7 @@ static bool quantises_layers(const struct emit *e, uint32_t first, uint32_t end)
     return all;
 }
 
-/* Lays out the experts of layers first..end-1 in a bundle of their own, if they are spread over ranks. */
+/* Lays out the experts of layers first .. end - 1 in a bundle of their own, if they are spread over ranks. */
 static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
                             uint32_t main_bundle)
 {
@@ -368,8 +373,8 @@ static void lay_out_head(struct emit *e)
     close_bundle(e, "head", pipeline_chunk_count(e->choices) - 1, false, used);
 }
 
-/* Lays out the parts that the stage has, in the order of its chunks. Unless the scope is a whole step, there is no
- * embedding and no head. */
+/* Lays out the bundles of all parts that the stage has, in the order of its chunks. If the scope is not a whole step,
+ * there is no embedding and no head. */
 static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -395,22 +400,21 @@ static void lay_out(struct emit *e)
         lay_out_embedding(e, false);
 }
 
-/* True if the gradients of at least some bundles are reduced in every micro-batch. */
+/* True if there are bundles whose gradients are reduced in every micro-batch. */
 static bool reduces_each_micro_batch(const struct emit *e)
 {
     return weights_reduce_each_micro_batch(e->choices) && e->group.dense.shard_size > 1;
 }
 
-/* True if a bundle has a whole gradient for each micro-batch, because its gradients are reduced in every
- * micro-batch. */
+/* True if a bundle has a whole gradient for each micro-batch, since that gradient is reduced in the micro-batch. */
 static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
 {
     return weights_reduce_each_micro_batch(e->choices) &&
            e->weights.bundle[b].ranks->shard_size > 1;
 }
 
-/* True if autocast casts the parameters that products read. Then they are whole and in fp32, and AdamW updates them in
- * place on the device. */
+/* True if autocast casts the parameters that products read. That is modelled where parameters are whole and in fp32,
+ * and AdamW updates them in place on the device. */
 static bool casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -420,8 +424,8 @@ static bool casts_parameters(const struct emit *e)
            (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
 }
 
-/* Makes a buffer bound to a bundle: for all its elements or, if `shard`, for this rank's part of them. It is
- * persistent, unless it is a gradient and gradients are allocated in the backward. */
+/* Returns a new buffer that is bound to a bundle, with room for all its elements or, if `shard`, for this rank's part.
+ * It is persistent, unless it is a gradient and gradients are allocated in the backward. */
 static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                    enum binding_kind kind, enum category category, enum dtype dtype,
                                    bool shard)
@@ -458,10 +462,10 @@ bool weights_params_are_masters(const struct choices *choices)
            (choices->optimizer != CHOICE_OPTIMIZER_HOST || choices->parameters == PARAMETERS_HOST);
 }
 
-/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of --states. one_copy: it updates
- * bundle->param_shard. Else it updates a master copy, unless the parameters that computation reads have the master's
- * dtype (bf16 with --states bf16, fp32 with --dtype f32) and lie in the optimizer's memory. Then it updates these or,
- * if they are whole and ranks divide the updates, this rank's part of them. */
+/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of --states: the masters and two
+ * moments. If one_copy, the masters are bundle->param_shard. If the parameters are masters themselves
+ * (weights_params_are_masters()) and each rank updates all of them, the masters are bundle->param. Else they have a
+ * buffer of their own; if the parameters are masters, it stands for this rank's part of them (BUFFER_PART). */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
@@ -486,14 +490,15 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
         make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
-/* Returns the dtype of the parameters that forward and backward ops name. */
+/* Returns the dtype of the buffer by which forward and backward ops name a bundle's parameters. Stored weights are
+ * bytes. */
 static enum dtype param_dtype(const struct emit *e, const struct bundle_state *bundle)
 {
     return bundle->storage == FROZEN_STORAGE_16BIT ? (enum dtype)e->choices->dtype : DTYPE_U8;
 }
 
-/* Makes the buffers of a bundle's parameters, which ranks hold whole. An implementation that keeps only quantised
- * weights has no 16-bit parameters, so the buffer of these does not count as its memory (BUFFER_PART). */
+/* Makes the buffers of a bundle's parameters, if ranks hold them whole. An implementation that keeps only quantised
+ * weights has no 16-bit parameters, so their buffer does not count as its memory (BUFFER_PART). */
 static void make_whole_params(struct emit *e, uint32_t b)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -517,9 +522,8 @@ static void make_whole_params(struct emit *e, uint32_t b)
         quantised_make_buffers(e, b);
 }
 
-/* Makes the buffers of a bundle's sharded parameters. The implementation keeps no 16-bit shards of parameters that it
- * gathers in 8 bits, so their buffer does not count as its memory (BUFFER_PART), unless it holds the masters
- * (one_copy). */
+/* Makes the buffers of a bundle's sharded parameters. If they are gathered in 8 bits, the implementation keeps no
+ * 16-bit shards, so their buffer does not count as its memory (BUFFER_PART), unless it holds the masters (one_copy). */
 static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bool one_copy)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -540,7 +544,7 @@ static void make_states(struct emit *e, uint32_t b)
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_shard_params(c) && bundle->ranks->shard_size > 1;
-    /* parameters and optimizer states lie in one memory */
+    /* parameters and optimizer states are in the same memory */
     bool together = c->optimizer != CHOICE_OPTIMIZER_HOST || c->parameters == PARAMETERS_HOST;
     /* the optimizer updates the parameters themselves */
     bool one_copy = !bundle->is_frozen && shard_params && together &&
@@ -566,8 +570,8 @@ static void make_states(struct emit *e, uint32_t b)
             make_state_buffer(e, b, "scales", BINDING_SCALES, CATEGORY_PARAMETER, DTYPE_U8, false);
     if (bundle->is_frozen)
         return;
-    /* This gradient is reduced into grad_shard or, where there is none, in place. Gradients per micro-batch are made in
-     * weights_begin_micro_batch(). */
+    /* This gradient is reduced to grad_shard, or in place if there is no grad_shard. Gradients of single micro-batches
+     * are made in weights_begin_micro_batch(). */
     if (!has_gradient_per_micro_batch(e, b))
         bundle->grad = make_state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
                                          e->weights.grad_dtype, false);
@@ -580,9 +584,9 @@ static void make_states(struct emit *e, uint32_t b)
     make_optimizer_states(e, b, one_copy || e->weights.uses_autocast);
 }
 
-/* Emits zeros in gradients before the step. If stages use each other's weights, these are the stage's own gradients, to
- * which those of other stages are added. If all stages hold all weights, these are the gradients of chunks that this
- * stage does not compute, because all stages take part in the reduction of all gradients. */
+/* Emits zeros in gradients before the step, if stages share subsequences. If stages use each other's weights, these are
+ * the stage's own gradients, to which sums over stages are added. If all stages hold all weights, these are the
+ * gradients of chunks on which this stage does not compute: all stages take part in the reduction of all gradients. */
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);
@@ -603,8 +607,8 @@ void weights_make_bundles(struct emit *e)
     e->weights.uses_autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
-        /* Parameters that are not there throughout get a buffer that ops of forward and backward name, until
-         * pass_weights() puts the gathered parameters, or pass_autocast() their 16-bit copy, in its place. */
+        /* Parameters that do not exist throughout the step get a buffer by which ops of forward and backward name them.
+         * pass_weights() replaces it by the gathered parameters, pass_autocast() by their 16-bit copy. */
         struct bundle_state *bundle = &e->weights.bundle[b];
         const uint64_t elements =
             bundle->storage == FROZEN_STORAGE_16BIT

@@ -21,17 +21,17 @@ static struct view final_gradient(const struct emit *e, uint32_t b)
     return view_whole(e, weights_final_grad(e, b));
 }
 
-/* True if gradients are DTensors on tensor ranks and FSDP does not shard them; then they keep the placements (such as
- * partial sums) that autograd gave them until the optimizer reads them. */
+/* True if the gradients on tensor ranks are DTensors that FSDP does not shard. Until the optimizer reads them, they
+ * keep the placements that autograd gave them, such as partial sums. */
 static bool gradients_keep_placements(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return e->tensor.size > 1 && tensor_uses_dtensor(c) && c->weights == CHOICE_WEIGHTS_REPLICATED;
 }
 
-/* Emits the reductions of those gradients of a bundle that are partial sums (of norms and biases), one by one: once for
- * the norm of all gradients, and again for AdamW. In the schedule the backward has summed them already, so the ops only
- * take the time. */
+/* Emits reductions of the gradients of a bundle that are partial sums (of norms and biases), one by one: once for the
+ * norm of all gradients, and again for AdamW. In the schedule they have been summed with the backward already, so the
+ * ops only take the time, and nothing reads their results. */
 static void reduce_partial_gradients(struct emit *e, uint32_t b)
 {
     enum { READERS = 2 };
@@ -46,9 +46,10 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
     }
 }
 
-/* Each rank makes the whole gradient of some weights and takes its own rows of it only when AdamW reads them. Emits the
- * passes that the rows of other tensor ranks in bundle `b` cost: the sum of their squares, and their scaling. The norm
- * of all gradients counts these rows on the ranks that own them. */
+/* Emits the passes over the rows of other tensor ranks in a gradient of bundle `b`: the sum of their squares, and their
+ * scaling. There are such rows (other_ranks_grad) if each rank makes the whole gradient of a weight, and takes its own
+ * rows only when AdamW reads them. Their sum is not used: the norm of all gradients counts the rows on the ranks that
+ * own them. */
 static void clip_rows_of_others(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].other_ranks_grad};

@@ -1,19 +1,19 @@
-/* Parameters that are gathered at the beginning of a step from the parts that ranks updated at the end of the one
- * before (--param-gather overlap), and quantised weights (--primary-weights).
+/* The casts and gathers of parameters at the beginning of a step, of two kinds. With --param-gather overlap, parameters
+ * are gathered from the parts that ranks updated at the end of the step before. With --primary-weights quantised,
+ * quantised weights are made from the masters.
  *
  * Quantised weights are what Megatron-LM keeps with --fp8-param-gather: there are no 16-bit parameters of linear
- * layers. Each rank quantises its part of the fp32 masters, and the parts are gathered in 8 bits, those of nvfp4 in
- * 4 (TransformerEngine, pytorch/tensor/utils.py, quantize_master_weights(); Megatron-LM, distrib_optimizer.py,
- * _copy_main_params_to_model_params()). With a scale for a tensor, all ranks first agree on the largest elements,
- * by one all-reduce. Where products need a transposed copy, it is made of the gathered one
- * (post_all_gather_processing()). The schedule casts at the beginning of a step and not after AdamW, which is the
- * same, since nothing reads the weights in between. A bundle has one scale here where each of its tensors has its
- * own, which is the same work.
+ * layers. Each rank quantises its part of the fp32 masters, and the parts are gathered in 8 bits, those of nvfp4 in 4
+ * (TransformerEngine, pytorch/tensor/utils.py, quantize_master_weights(); Megatron-LM, distrib_optimizer.py,
+ * _copy_main_params_to_model_params()). If a scale is that of a whole tensor, all ranks first agree on the largest
+ * elements, by one all-reduce. If products need a transposed copy, it is made from the gathered one
+ * (post_all_gather_processing()). The schedule casts at the beginning of a step and not after AdamW; it takes the same
+ * time, and nothing reads the weights in between. A bundle has one scale here, while each of its tensors has its own
+ * there; the work is the same.
  *
- * Of mxfp8, whose two copies cannot be made of each other, Megatron-LM gathers 16 bits into the memory of the
- * gradients, and quantises them from there (--reuse-grad-buf-for-mxfp8-param-ag), so 16-bit parameters take no
- * memory of their own. The few weights that stay in 16 bits (norms, biases, routers) are not gathered beside
- * quantised ones. */
+ * With mxfp8 neither of the two copies can be made from the other. Megatron-LM gathers 16 bits into the memory of the
+ * gradients and quantises them from there (--reuse-grad-buf-for-mxfp8-param-ag), so 16-bit parameters take no memory of
+ * their own. The few weights of such layers that stay in 16 bits (norms, biases, routers) are not gathered here. */
 #include "schedule/weights/early_gather.h"
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
@@ -21,8 +21,8 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/quantised.h"
 
-/* True if ranks agree on the largest element of a bundle before they quantise it. False for bundles whose experts have
- * scales of their own: their all-reduce, of a few bytes more, is left out. */
+/* True if ranks agree on the largest element of a bundle before they quantise it. It is false for bundles whose experts
+ * have scales of their own: their all-reduce, of a few bytes more, is left out. */
 static bool agrees(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
@@ -31,8 +31,8 @@ static bool agrees(const struct emit *e, uint32_t b)
            quantised_expert_scales(e, b) < 2;
 }
 
-/* Emits passes that find the largest elements of the masters of those bundles that the same ranks share, and one
- * all-reduce for all bundles. Sets largest[b] of each of these bundles; the others' stay empty. */
+/* Emits the passes that find the largest elements of the masters, for the bundles that the ranks `ranks` share and
+ * agree on, and one all-reduce for all of them. Sets largest[b] of each of these bundles; leaves the others empty. */
 static void find_largest(struct emit *e, const struct weight_ranks *ranks, struct view *largest)
 {
     int64_t count = 0, next = 0;
@@ -57,8 +57,9 @@ static void find_largest(struct emit *e, const struct weight_ranks *ranks, struc
     emit_op(e, e->stream.weight_gather, &reduce, &own, 1, &all, 1);
 }
 
-/* Emits the cast of a bundle's masters to the quantised dtype and, if ranks hold parts, the gathers of the parts and of
- * scales that differ between ranks. Returns the last gather; IR_NONE: there is none. */
+/* Emits the cast of a bundle's masters to the quantised dtype. If each rank casts a part, also emits the gather of the
+ * parts and, unless the scales are the same on all ranks, that of the scales. Returns the last gather; IR_NONE: there
+ * is none. */
 static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
@@ -84,9 +85,9 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
                               bundle->ranks->shard_group, part.buffer, bundle->narrow);
 }
 
-/* Prepares the gathers of sharded parameters in 8 bits (shard.c). Megatron-FSDP quantises a rank's part once a step,
- * after AdamW: this cast is emitted here. torchao quantises it before each gather (float8/fsdp_utils.py,
- * fsdp_pre_all_gather()). */
+/* Prepares the gathers of sharded parameters in 8 bits (shard.c): keeps `largest`, and emits the cast of this rank's
+ * part if the framework casts it once a step, as Megatron-FSDP does after AdamW. torchao casts it before each gather
+ * (float8/fsdp_utils.py, fsdp_pre_all_gather()); then this emits nothing. */
 static void prepare_sharded(struct emit *e, uint32_t b, struct view largest)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];

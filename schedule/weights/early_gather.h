@@ -5,7 +5,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits these casts and gathers. Returns the last gather; IR_NONE: there is none. */
+/* Emits the casts and gathers of all bundles that need them. Returns the last gather; IR_NONE: there is none. */
 op_id early_gather_emit(struct emit *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* The reduction of weight gradients, sharded or replicated: they are padded, summed over tensor ranks, reduced over
- * the ranks that share a copy of the weights, and sent back to the stage that owns them. */
+/* The reduction of weight gradients, sharded or replicated. Complete gradients are summed over tensor ranks where these
+ * hold partial sums, and reduced over the ranks that share a copy of the weights. Gradients of units that stages share
+ * are summed over these stages. schedule/weights/shard.h describes the functions. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
@@ -7,9 +8,6 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/shard.h"
 
-/* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
- * (host_per_step_s): it reads the norm of all gradients, so the device must have finished, and then waits for all
- * ranks. */
 void shard_end_backward(struct shard *s)
 {
     struct emit *e = s->e;
@@ -23,19 +21,17 @@ void shard_end_backward(struct shard *s)
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
-/* True if the first write to a gradient waits for the reduction of the gradient two before it. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 {
     return s->gradient[row].lent_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
                                                  : weights_reduce_each_micro_batch(s->e->choices);
 }
 
-/* Emits zeros in the padding of a gradient, if it is cut into parts when it is summed; no other op writes the
- * padding. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
-    /* the gradient is that of one micro-batch or of one shared unit, and is cut into parts */
+    /* True if the sum cuts the gradient into parts, padding included, and the gradient is new: of one micro-batch, of
+     * one shared unit, or allocated in the backward. Other gradients are persistent, so their padding stays 0. */
     bool cut =
         (shard_waits_for_sums(s, row) || weights_allocate_gradients_in_backward(s->e->choices)) &&
         (s->gradient[row].lent_grad != IR_NONE || bundle->ranks->shard_size > 1);
@@ -46,8 +42,8 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
                                    bundle->elements - bundle->used_elements});
 }
 
-/* Sums `count` elements of a gradient, from `begin` on, over the tensor ranks. Does nothing if count is 0 or group is
- * IR_NONE16. */
+/* Emits the sum over the tensor ranks of `group` of `count` elements of a gradient, from `begin` on. Does nothing if
+ * count is 0 or group is IR_NONE16. */
 static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group, buffer_id grad,
                                   uint64_t begin, uint64_t count)
 {
@@ -59,8 +55,8 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     s->gradient[row].reduction = emit_op(e, e->stream.grad_reduce, &work, &part, 1, &part, 1);
 }
 
-/* Sums the gradients of keys' and values' projections of a layer's part, if several tensor ranks hold copies of a key
- * and value head: each rank's gradient covers the queries of its own heads only. */
+/* Sums the gradients of the projections of keys and values in part p, if several tensor ranks hold copies of a key and
+ * value head: each rank's gradient covers only the queries of its own heads. */
 static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
 {
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
@@ -76,7 +72,7 @@ static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_i
     }
 }
 
-/* Sums the gradients of the norms of a layer's query and key heads: each rank's gradient covers its own heads only. */
+/* Sums the gradients of the norms of query and key heads in part p: each rank's gradient covers only its own heads. */
 static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
 {
     static const enum weight norms[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
@@ -89,9 +85,9 @@ static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id 
     }
 }
 
-/* Sums over tensor ranks the gradients of weights that each of them holds whole and that are partial sums: if each rank
- * has its own tokens, those of norms, and of biases that are added after a scatter; if each has all tokens, only those
- * of norms of heads. */
+/* Sums over tensor ranks those gradients of a bundle that are partial sums although each rank holds the weight whole.
+ * If each rank has its own tokens, these are all that model_part.whole_begin names: norms, and biases that are added
+ * after a reduce-scatter. If each rank has all tokens, only the norms of heads are. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
@@ -112,8 +108,8 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
     }
 }
 
-/* Sums a bundle's gradient over the ranks that hold equal shards, if there are several. That is done once for each
- * bundle, when the last of its gradients in the step has been reduced; before that, nothing is emitted. */
+/* Sums a bundle's gradient over the ranks that hold the same shard, if there are several. It does so once for each
+ * bundle, when the last of its gradients in the step has been reduced; before that it emits nothing. */
 static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 {
     struct emit *e = s->e;
@@ -141,7 +137,7 @@ static struct view new_tensor_like(struct emit *e, const char *stem, enum dtype 
 
 /* Emits the passes over memory in which PyTorch's FSDP1 flattens gradients. FSDP1 concatenates the gradients of a
  * unit's parameters in 16 bits (4 bytes per element), casts them to fp32 (6) and divides these in place (8). Our
- * products write fp32 at once (2 less), so the rest is as many bytes as a copy in fp32 and one back. FSDP1's reduction
+ * products write fp32 at once (2 bytes more), so 16 bytes are left: a copy in fp32 and one back. FSDP1's reduction
  * stream computes on the multiprocessors that the backward uses, so these passes are emitted between the ops of the
  * backward. */
 static void emit_flatten_passes(struct emit *e, buffer_id grad)
@@ -150,8 +146,8 @@ static void emit_flatten_passes(struct emit *e, buffer_id grad)
     emit_cast(e, emit_cast(e, all, new_tensor_like(e, "flat", e->weights.grad_dtype, all)), all);
 }
 
-/* True if gradients are reduced in fp32 although they are kept in 16 bits. DeepSpeed does so where ranks share a
- * sequence (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
+/* True if gradients that are kept in 16 bits are reduced in fp32. DeepSpeed does so if ranks share a sequence
+ * (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
 static bool reduces_in_f32(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -164,9 +160,9 @@ static buffer_id widen_gradient(struct emit *e, buffer_id grad)
     return emit_cast(e, all, new_tensor_like(e, "wide", DTYPE_F32, all)).buffer;
 }
 
-/* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it over all ranks and copies the parts
- * back. Here all these copies come before the sum, and the division in place counts as one more. Returns the flat
- * tensor. */
+/* Emits the copies of a bucket of whole gradients, and returns the flat tensor. InternLM flattens a bucket, divides the
+ * flat tensor, sums it over all ranks and copies the parts back. Here all these copies come before the sum, and the
+ * division in place counts as one more. */
 static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad),
@@ -178,8 +174,8 @@ static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 }
 
 /* Emits the reduction of a complete gradient: the framework's own passes over it, its sum over tensor ranks, and the
- * reduce-scatter over the ranks that share its weights. The sum over replicas follows at once, unless the reduced part
- * must first be cast or added to the kept part (shard_add_reduced()). */
+ * reduce-scatter over the ranks that share one copy of its weights. The sum over replicas follows at once, unless
+ * shard_add_reduced() must first cast the reduced part or add it to the kept part. */
 static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;
@@ -216,8 +212,8 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         sum_over_replicas(s, row, part);
 }
 
-/* Returns the reduced part of a gradient in the dtype of kept parts. If it must be cast for that, the first part of its
- * bundle is cast into the kept part, which is then returned, and later parts into new buffers. */
+/* Returns the reduced part of a gradient in the dtype of the kept part, casting it if need be. The first part of a
+ * bundle that is cast is written to the kept part, which is then returned; later parts are cast into new buffers. */
 static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_gradient *gradient,
                                        buffer_id kept)
 {
@@ -233,9 +229,6 @@ static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_grad
     return to;
 }
 
-/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, for those gradients whose
- * last op comes before position i of the list. After the last part of a bundle, the kept part is summed over the
- * replicas. A tied embedding's gradient begins first and ends last, so it must not delay any other. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
@@ -260,8 +253,6 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
     }
 }
 
-/* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
- * since the two stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s)
 {
     struct emit *e = s->e;
@@ -277,8 +268,6 @@ void shard_reduce_tied_embedding(struct shard *s)
     }
 }
 
-/* Adds the sum of the lent gradient last_summed[k] to the stage's own gradient, if this stage has to, and clears
- * last_summed[k]. Call it once computation need not wait for the sum. */
 void shard_add_lent_sum(struct shard *s, uint32_t k)
 {
     if (s->last_summed[k] == IR_NONE)
@@ -289,8 +278,8 @@ void shard_add_lent_sum(struct shard *s, uint32_t k)
     s->last_summed[k] = IR_NONE;
 }
 
-/* Emits the sum of a shared unit's complete gradient over the unit's stages. Before that, adds the last sum but one to
- * the stage's own gradient. */
+/* Emits the sum of the complete gradient of a shared unit over the unit's stages. First adds the sum before the
+ * previous one to the stage's own gradient, since computation need no longer wait for that sum. */
 static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
@@ -301,8 +290,6 @@ static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
         remote_sum_gradients(s->e, &s->e->weights.lent_grad[s->last_summed[1]]);
 }
 
-/* Returns the last op that adds to a gradient that this stage computes by itself, which leaves out shared units;
- * IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
@@ -312,9 +299,6 @@ op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-/* Reduces the gradients to which the op at position i was the last to add, each once, even if the op writes several
- * parts of it. Gradients of shared units are summed over the unit's stages instead; the others are left alone if all
- * are reduced at the end. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;
@@ -335,14 +319,11 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
     }
 }
 
-/* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
- * in different orders, and add to gradients until the end. */
 bool shard_reduces_in_bundle_order(const struct shard *s)
 {
     return pipeline_of_choices(s->e->choices)->is_multiplexed;
 }
 
-/* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;

@@ -1,8 +1,8 @@
-/* Remote weights in the form "shard" (remote_weights.h): each of the stages that share units holds an equal part of
- * the chunk's bundles, in the order of stages.
+/* Remote weights in the form HELPERS_SHARD (remote_weights.h): each of the stages that share units holds an equal part
+ * of the chunk's bundles, in the order of stages.
  *
- * The owner's part lies in buffers that the owner has anyway: in its parameters, from which it sends, and in its
- * gradients, to which its part of each sum is added. */
+ * The owner has no buffers of its own for its part: it sends the part from its parameters, and its part of each sum is
+ * added to its gradients. */
 #include "schedule/emit/emit.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
@@ -39,8 +39,8 @@ static uint64_t part_elements(const struct emit *e, const struct remote_part *pa
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
-/* Returns a view of `count` parts of a bundle in the buffer `whole`, from the part of the index-th stage on, counted
- * among the stages that share the bundle. */
+/* Returns a view of `count` parts of a bundle that is in the buffer `whole`, from part number `index` on. Parts are
+ * numbered as the stages that share the bundle are. */
 static struct view parts_from_stage(const struct emit *e, const struct remote_part *part,
                                     buffer_id whole, uint32_t index, uint32_t count)
 {
@@ -60,8 +60,6 @@ static buffer_id new_part_buffer(struct emit *e, const struct remote_part *part,
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
-/* Emits the copy of this stage's part of `params`, unless this stage owns the layers. The copy has a stream of its own,
- * beside the computation, which has not reached the bundle yet. */
 void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->parameters_arrived = true;
@@ -109,8 +107,9 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
 
 /* ---- back to the owners ---- */
 
-/* Orders parts by when they are ready: first those of a chunk's last units, in which stages before the owner take part;
- * and of these, as of the others, first those of late chunks. */
+/* Orders parts by the time at which their gradients are complete, the earliest first. Parts of a chunk's last units,
+ * which stages before the owner share, come before parts of its first units, since the backward begins with the last
+ * units. Within each kind, later chunks come first. */
 static int compare_ready_times(const void *left, const void *right)
 {
     const struct remote_part *a = left, *b = right;
@@ -135,10 +134,11 @@ static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t pee
     return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, CHANNEL_PARTS);
 }
 
-/* Receives parts `begin` to `end` - 1, which lie side by side, and adds them to the owner's gradient. Messages wait for
- * the last sum of the part and for the op `alone`; IR_NONE: only for the sum. */
+/* Receives the parts `begin` to `end` - 1 of a gradient, which are next to each other, from their stages and adds them
+ * to the owner's gradient. The receives wait for the last sum of the part and for op `last_unshared`, unless that is
+ * IR_NONE. */
 static void receive_parts(struct emit *e, const struct remote_part *part, uint32_t begin,
-                          uint32_t end, op_id alone)
+                          uint32_t end, op_id last_unshared)
 {
     if (begin == end)
         return;
@@ -150,14 +150,14 @@ static void receive_parts(struct emit *e, const struct remote_part *part, uint32
         op_id op = emit_part_message(e, WORK_RECV, part->shared.first_stage + begin + i,
                                      parts_from_stage(e, part, given, i, 1));
         emit_add_dependency(e, op, part->last_sum);
-        if (alone.i != IR_NONE)
-            emit_add_dependency(e, op, alone);
+        if (last_unshared.i != IR_NONE)
+            emit_add_dependency(e, op, last_unshared);
     }
     struct view own = parts_from_stage(e, part, e->weights.grad_buffer[part->bundle], begin, count);
     emit_add(e, view_whole(e, given), own, own);
 }
 
-void remote_return_parts(struct emit *e, op_id alone)
+void remote_return_parts(struct emit *e, op_id last_unshared)
 {
     weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     if (e->weights.remote_part_count > 0)
@@ -172,7 +172,7 @@ void remote_return_parts(struct emit *e, op_id alone)
             emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));
             continue;
         }
-        receive_parts(e, part, 0, shared->index, alone);
-        receive_parts(e, part, shared->index + 1, shared->count, alone);
+        receive_parts(e, part, 0, shared->index, last_unshared);
+        receive_parts(e, part, shared->index + 1, shared->count, last_unshared);
     }
 }

@@ -53,8 +53,8 @@ void remote_end_unit(struct emit *e)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
 
-/* Makes backward ops add to those gradients, from row `begin` on, that belong to the stages of `group` in the unit's
- * chunk. Returns false if there are none. */
+/* Makes backward ops write the lent gradients, from row `begin` on, that belong to the unit's chunk and to the stages
+ * of `group`. Returns false if there are none. */
 static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
@@ -69,8 +69,6 @@ static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
     return found;
 }
 
-/* Sets the gradients to which the unit that starts adds. Where stages hold parts of weights, each unit has gradients of
- * its own, which are summed unit by unit; otherwise units that the same stages share add to the same gradients. */
 void weights_begin_unit(struct emit *e)
 {
     remote_end_unit(e);

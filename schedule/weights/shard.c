@@ -1,14 +1,14 @@
 /* ZeRO (Rajbhandari et al., arXiv 1910.02054), HSDP and plain data parallelism as a rewriting of the list: sharded
- * parameters are gathered before each run of ops that reads them, gradients are reduced after the last op that adds
- * to them, and the optimizer follows. Weight gradients are partial over data, context and head ranks alike, so one
- * reduction covers all of these. Experts that are spread over ranks are bundles of their own, used in the middle of
- * their layer's: what is said of bundles below holds of either kind by itself.
+ * parameters are gathered before each run of ops that reads them, gradients are reduced after the last op that adds to
+ * them, and the optimizer follows. Weight gradients are partial sums over data, context and head ranks alike, so one
+ * reduction covers all of these. Layers may have several bundles, for example one of experts that are spread over
+ * ranks; what follows holds for the bundles of each kind by themselves (kind_of_run()).
  *
- * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are live: a gather waits for the end of
- * the run whose memory it may take, and the first op that writes a gradient buffer waits for the reduction before the
- * previous one. In a later micro-batch, the reduced part of a gradient is added to the kept part at that point, where
- * computation waits for the reduction anyway; directly after the reduction, the addition would stall computation
- * until the reduction has ended. */
+ * At most prefetch_layers + 1 gathered bundles and two unreduced gradients are in memory. A gather waits for the end of
+ * the run whose memory it may reuse. The first op that writes a gradient waits for the reduction of the gradient two
+ * before it. From the second micro-batch on, the reduced part of a gradient is added to the kept part at the same
+ * point, where computation waits for the reduction anyway; directly after the reduction, the addition would stall
+ * computation until the reduction has ended. */
 #include "schedule/weights/shard.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if the bundle is what FSDP's root module of a stage holds beside the layers: embedding, final norm and head. */
+/* True if the bundle belongs to FSDP's root module of a stage: embedding, or final norm and head. */
 static bool is_root_bundle(const struct emit *e, uint32_t bundle)
 {
     return bundle == e->weights.part[part_after_layers(e, PART_EMBEDDING)].bundle ||
@@ -35,9 +35,9 @@ static bool has_torch_stages(const struct emit *e)
     return e->choices->pp > 1 && e->choices->profile->stages_reduce_at_end;
 }
 
-/* True if an op is part of the root module's forward. If the loss is part of it and comes in pieces, each with a
- * forward and a backward, all of these ops are: Liger's fused loss and chunked losses multiply by the head for
- * gradients, too, before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
+/* True if an op is part of the root module's forward: it is an op of the forward, or of a loss in pieces that belongs
+ * to the root module. Such a loss computes gradients before the forward returns: Liger's fused loss and chunked losses
+ * do so (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
 static bool is_in_root_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;
@@ -46,9 +46,9 @@ static bool is_in_root_forward(const struct shard *s, uint32_t op)
     return pieces || s->ir->op.phase[op] == PHASE_FORWARD;
 }
 
-/* True if `op`, which reads a bundle right after op `before`, begins a backward for which the bundle is gathered again.
- * For a layer: it is the backward of another micro-batch, because a stage of PyTorch has freed the layer. For the root:
- * any backward, if the root is freed after the forward. */
+/* True if a bundle that op `before` of a forward read last must be gathered again for `op` of a backward, because it
+ * has been freed in between. A layer is freed on PyTorch's stages, where that backward is of another micro-batch. The
+ * root is freed with RESHARD_ROOT. */
 static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t before,
                                 uint32_t op)
 {
@@ -57,8 +57,9 @@ static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t
     return freed && is_in_root_forward(s, before) && !is_in_root_forward(s, op);
 }
 
-/* Returns the number of the bundle that a run uses among the bundles of the same layers. 0: the main one, of most
- * weights; from 1 on: those of stored weights, adapters or experts, in the order in which they were laid out. */
+/* Returns the kind of the bundle that a run uses, by which it is distinguished from other bundles of the same layers.
+ * 0: the main bundle; from 1 on: those of stored weights, adapters or experts, in the order in which they were laid
+ * out. */
 static uint32_t kind_of_run(const struct shard *s, uint32_t r)
 {
     const uint32_t bundle = s->run[r].bundle;
@@ -72,8 +73,8 @@ static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
     return bundle[a].main_bundle == bundle[b].main_bundle;
 }
 
-/* Returns the run that a use of the bundle continues, or NULL. Uses of other bundles of the same layers in between do
- * not end a run. */
+/* Returns the run that a use of the bundle by `op` continues; NULL: the use begins a new run. Uses of other bundles of
+ * the same layers in between do not end a run. */
 static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
                                      uint32_t bundle, struct unit_pass pass, uint32_t op)
 {
@@ -88,8 +89,8 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
                                                                                         : NULL;
 }
 
-/* Returns the count-th run before run r that uses the same kind of bundle (kind_of_run()); IR_NONE: there are fewer.
- * With count 0, it is run r. */
+/* Returns the count-th run before run r among those that use the same kind of bundle; IR_NONE: there are fewer. count
+ * 0: run r itself. */
 static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
 {
     const uint32_t kind = kind_of_run(s, r);
@@ -105,8 +106,8 @@ static bool layer_continues(const struct shard *s, uint32_t r)
     return a != b && are_of_same_layers(s, a, b);
 }
 
-/* Returns the last run of the layer that comes `count` layers after that of run r; the last run of all if there are
- * fewer. */
+/* Returns the last run of the layer that comes `count` layers after the layer of run r; if there are fewer, the last
+ * run. */
 static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
@@ -115,9 +116,9 @@ static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
     return r;
 }
 
-/* Returns the position of the first op that waits for the gather of a new run of the bundle. It is i, where an op reads
- * the bundle first; but if the loss is part of the root's forward, the root's backward begins earlier, with that of the
- * loss. */
+/* Returns the position of the first op that waits for the gather of a new run of the bundle. That is i, the position of
+ * the op that reads the bundle first. But if the loss is part of the root's forward, the root's backward begins with
+ * the backward of the loss, which comes before i. */
 static uint32_t first_waiting_position(const struct shard *s, const struct op_list *list,
                                        uint32_t bundle, uint32_t i)
 {
@@ -191,7 +192,7 @@ static void find_use_runs(struct shard *s, const struct op_list *list)
     }
 }
 
-/* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered between
+/* True if two runs use the root bundle, of embedding and head, in one micro-batch, and the bundle is not freed between
  * them. */
 static bool runs_share_root(const struct shard *s, const struct op_list *list, uint32_t before,
                             uint32_t r)
@@ -206,10 +207,10 @@ static bool runs_share_root(const struct shard *s, const struct op_list *list, u
                s->ir->op.micro[list->op[b->first_position]];
 }
 
-/* True if a run uses what the bundle's previous run, `before`, gathered. Without reshard_after_forward a forward's
- * gather is used again; on stages of torch.distributed.pipelining a backward's is, too
- * (set_reshard_after_backward(False)). Without --reshard root the root is never freed after a forward, so a stage
- * gathers it once a step. */
+/* True if a bundle stays gathered after its run `before`, so that its next run uses the same gather. After a forward it
+ * does with RESHARD_NEVER; the root bundle also does on stages of torch.distributed.pipelining, unless RESHARD_ROOT
+ * frees it. After a backward any bundle does on such stages (set_reshard_after_backward(False)), and no bundle
+ * elsewhere. */
 static bool stays_gathered(const struct shard *s, const struct op_list *list, uint32_t before)
 {
     const struct choices *c = s->e->choices;
@@ -221,16 +222,16 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     return stage;
 }
 
-/* Finds the runs that use the gathered copy of an earlier run. A bundle stays gathered if it is read again before
- * `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance); this
- * concerns the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch, or
- * for its forward and for its backward. */
+/* Finds the runs that use what an earlier run of the bundle gathered. A bundle stays gathered if it is read again
+ * before `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance); this
+ * concerns the last layers and the head, between forward and backward. It also does in the cases of runs_share_root()
+ * and stays_gathered(). */
 static void find_kept_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_within_elements, read = 0;
-    /* [bundles] the number of the bundle's last run, from 1 on (0: it has had none); and the elements of all bundles
-     * that were read up to its end */
+    /* last: [bundles] 1 + the bundle's last run so far; 0: none. then: [bundles] the number of elements of all bundles
+     * that had been read at the end of that run */
     uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
     uint64_t *then = arena_array(&s->arena, e->weights.bundle_count, sizeof *then);
     for (uint32_t r = 0; r < s->run_count; r++) {
@@ -245,7 +246,8 @@ static void find_kept_gathers(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Copies a rank's part of parameters to the device, into memory that is free after op `after`; IR_NONE: at once. */
+/* Emits the copy of this rank's part of parameters from the host to the device, and returns the new buffer. The copy
+ * starts after op `after`, whose end frees the memory; IR_NONE: at once. */
 static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t after)
 {
     struct view from = view_whole(s->e, part);
@@ -256,14 +258,14 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
     return to.buffer;
 }
 
-/* Returns the buffer by which ops name a bundle's parameters until the gathered ones take its place. */
+/* Returns the buffer by which ops name a bundle's parameters, until the gathered parameters take its place. */
 static buffer_id gathered_params(const struct bundle_state *bundle)
 {
     return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
 }
 
-/* Returns this rank's part of parameters that are gathered in 8 bits. If it is not quantised once a step, emits the op
- * that quantises it now. */
+/* Returns this rank's part of parameters that are gathered in 8 bits. Emits the op that quantises it, unless the part
+ * is quantised once a step. */
 static buffer_id narrow_part(struct emit *e, uint32_t b)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
@@ -273,9 +275,9 @@ static buffer_id narrow_part(struct emit *e, uint32_t b)
                : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
 }
 
-/* Gathers the parameters of run r before the op at position i, unless those of an earlier run are still gathered. The
- * gather may reuse the memory of the run `prefetch` + 1 before it. With the profile's switch collectives_block_issue,
- * it starts after the op at position i - 1 instead. */
+/* Emits the gather of the parameters of run r before the op at position i; if an earlier run's gather serves run r,
+ * emits nothing. The gather starts after the end of the run prefetch_layers + 1 before it, whose memory it may reuse.
+ * With the profile's switch collectives_block_issue it starts after the op at position i - 1 instead. */
 static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
@@ -321,9 +323,9 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         emit_add_dependency(e, op, (op_id){in->op[s->run[before].end_position - 1]});
 }
 
-/* Copies the parameters of a run out of the flat buffer into which they were gathered. In the forward that buffer
- * lives until the copy of the next run, so that a copy and the next gather may overlap
- * (FSDPParamGroup.wait_for_unshard()). */
+/* Emits the copy of a run's parameters out of the flat buffer into which they were gathered; does nothing if there is
+ * none. In the forward the flat buffer stays in memory until the copy of the next run, so that a copy and the next
+ * gather may overlap (FSDPParamGroup.wait_for_unshard()). */
 static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, uint32_t op)
 {
     if (run->flat_buffer.i == IR_NONE)
@@ -338,15 +340,15 @@ static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, ui
     s->last_copied = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
 }
 
-/* Emits, before the op at position i, the gathers of all runs up to `last` that have not been gathered for. */
+/* Emits, before the op at position i, the gathers of all runs up to `last` that are not emitted yet. */
 static void gather_up_to_run(struct shard *s, uint32_t last, uint32_t i, const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
         gather_run(s, s->next_gather, i, in);
 }
 
-/* Emits the gathers that are due before the op at position i, which belongs to run r, and the run's copy out of its
- * flat buffer. Makes the op read what was gathered. */
+/* Emits the gathers that are due before the op at position i, which belongs to run r, and the copy out of the run's
+ * flat buffer. Makes the op read the gathered parameters. */
 static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     const struct profile *profile = s->e->choices->profile;
@@ -364,8 +366,7 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
             ir_redirect_operand(s->ir, op, k, run->gathered_buffer);
 }
 
-/* Sets op_after_core of each run: the position after the last op of attention that is of the forward or its
- * recomputation. */
+/* Sets op_after_core of each run: the position after the last op of attention in a forward or its recomputation. */
 static void find_core_ends(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
@@ -379,7 +380,7 @@ static void find_core_ends(struct shard *s, const struct op_list *list)
 }
 
 /* Emits the clipping of gradients and the updates of parameters. If gradients are clipped, all updates wait for the
- * last reduction; else a bundle is updated while others are being reduced. */
+ * last reduction; else each bundle is updated as soon as its gradient is final, while others are being reduced. */
 static void finish_step(struct shard *s)
 {
     struct emit *e = s->e;
@@ -389,7 +390,8 @@ static void finish_step(struct shard *s)
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
         if (!e->weights.bundle[b].is_borrowed)
             bundle[count++] = b;
-    /* in the order in which gradients become final; that of a tied embedding, which two stages hold, is the last */
+    /* Bundles are updated in the order in which their gradients become final. A tied embedding that two stages hold
+     * comes last. */
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
@@ -404,12 +406,13 @@ static void finish_step(struct shard *s)
         }
     if (in_order || clips)
         weights_update(e, bundle, count);
-    /* the first of these ops waits; the others come after it on its stream, or wait for ops there */
+    /* The first op of clipping waits for the last reduction. The others come after it on its stream, or wait for ops
+     * there. */
     if (clips && s->ir->op.count > emitted)
         emit_add_dependency(e, (op_id){emitted}, s->last_final_op);
 }
 
-/* Fills s->buffer[]: the bundle whose parameters or gradient each buffer holds. */
+/* Sets, for each buffer, the bundle whose parameters or gradient it holds (s->buffer). */
 static void record_bundles_of_buffers(struct shard *s)
 {
     const struct emit_weights *w = &s->e->weights;
@@ -451,9 +454,9 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         find_kept_gathers(s, list);
 }
 
-/* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. For each it
- * adds the reduced parts of the gradients at least two rows before it to the kept parts, zeroes its padding, and makes
- * `op` wait for the reduction of the gradient two rows before it, if shard_waits_for_sums() says so. */
+/* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. Before `op`,
+ * adds the reduced parts of the gradients two or more rows before each to the kept parts, and zeroes its padding. If
+ * shard_waits_for_sums() says so, `op` waits for the reduction of the gradient two rows before. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {
@@ -468,7 +471,7 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
     }
 }
 
-/* Writes the new list: the ops of `list`, with gathers before the ops that read the parameters and reductions after the
+/* Writes the new list: the ops of `list`, with gathers before the ops that read parameters, and reductions after the
  * ops that complete a gradient. */
 static void rewrite_list(struct shard *s, const struct op_list *list)
 {
@@ -495,8 +498,9 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Lets FSDP2's root live as long as the module is gathered: in the forward until the loss that is part of it has been
- * computed, and in the backward until all of it has ended (_root_post_backward_final_callback()). */
+/* Keeps the gathered parameters of FSDP2's root in memory as long as the module is gathered: in the forward, until the
+ * loss that is part of it has been computed; in the backward, until all of it has ended
+ * (_root_post_backward_final_callback()). */
 static void extend_root_lifetime(struct shard *s, const struct op_list *list)
 {
     const struct profile *profile = s->e->choices->profile;
@@ -513,8 +517,8 @@ static void extend_root_lifetime(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Lets gradients that are allocated in the backward live until the step's last op: the next step's zero_grad() frees
- * them. */
+/* Keeps gradients that are allocated in the backward in memory until the step's last op, since only the zero_grad() of
+ * the next step frees them. */
 static void extend_gradient_lifetimes(struct emit *e)
 {
     op_id last = {e->ir->op.count - 1};

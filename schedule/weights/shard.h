@@ -7,15 +7,16 @@
 
 struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, first_position, end_position;
-    /* if the weights are sent to other stages: the pass of a shared unit in which they are used */
+    /* if the weights are sent to other stages: the pass of the shared unit that uses them */
     struct unit_pass used_in;
-    /* the position after the core of attention in a forward or its recomputation; first_position: there is none */
+    /* the position after the core of attention in a forward or its recomputation; equal to first_position if the run
+     * has none */
     uint32_t op_after_core;
-    /* the earlier run whose gathered copy is still there, or IR_NONE */
+    /* the earlier run whose gathered parameters this run uses; IR_NONE: the run has a gather of its own */
     uint32_t earlier_gather_run;
     buffer_id gathered_buffer;
-    /* with the profile's gathers_to_flat_buffer: the buffer from which parameters must be copied to `gathered_buffer`;
-     * IR_NONE: there is none */
+    /* with the profile's switch gathers_to_flat_buffer: the buffer into which parameters are gathered, and from which
+     * they are copied to `gathered_buffer`; IR_NONE: they are gathered there at once */
     buffer_id flat_buffer;
 };
 
@@ -26,11 +27,12 @@ struct bundle_gradient { /* the gradient of one bundle, in one micro-batch or (p
     bool adds_to_bundle;    /* other gradients of its bundle have been reduced before */
     uint32_t lent_grad;     /* row of e->weights.lent_grad, or IR_NONE */
     op_id reduction;        /* the last op of its reduction; IR_NONE: none yet */
-    /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
+    /* this rank's reduced part, until it has been cast to, or added to, the kept part; IR_NONE: nothing is left to
+     * do */
     buffer_id unadded_part;
 };
 
-/* The bundle of which a buffer holds the parameters, or a gradient. A member is IR_NONE if it does not apply. */
+/* The bundle whose parameters, or whose gradient, a buffer holds. A member is IR_NONE if it does not apply. */
 struct weight_buffer {
     uint32_t param;        /* the bundle of the parameters */
     uint32_t grad;         /* the bundle of the gradient */
@@ -49,25 +51,26 @@ struct shard {
     uint32_t run_count;
     size_t run_capacity;
     uint32_t next_gather; /* the first run that has not been gathered for */
-    /* the flat buffer from which the forward copied parameters last; IR_NONE: none */
+    /* the flat buffer of the last copy in the current forward; IR_NONE: none */
     buffer_id last_copied;
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    /* [buffer_count] what the first buffers hold; later ones hold no parameters and no gradients */
+    /* [buffer_count] what each buffer holds that existed before this pass; later buffers hold no parameters and no
+     * gradients */
     struct weight_buffer *buffer;
     uint32_t buffer_count;
-    /* rows of e->weights.lent_grad: the gradients that were summed last but one and last; IR_NONE: none, or added
-     * already */
+    /* rows of e->weights.lent_grad: [0] the gradient before the last one that was summed, [1] the last one; IR_NONE:
+     * there is none, or its sum has been added */
     uint32_t last_summed[2];
     uint32_t next_gradient_to_add; /* no gradient before it is left to add */
-    /* [bundles] numbers of gradients that have been reduced, and that are still to be reduced */
+    /* [bundles] the numbers of gradients that have been reduced, and that are still to be reduced */
     uint32_t *reduced_gradients, *gradients_left;
     op_id last_final_op; /* the last op so far that reduces a gradient or adds its reduced part */
 };
 
-/* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is
- * listed. */
+/* Appends the ops that have been emitted since the last call to the new list. Returns the last op of the list; IR_NONE:
+ * the list is empty. */
 static inline op_id shard_list_emitted(struct shard *s)
 {
     for (; s->first_unlisted_op < s->ir->op.count; s->first_unlisted_op++)
@@ -76,39 +79,38 @@ static inline op_id shard_list_emitted(struct shard *s)
 }
 
 /* --- schedule/weights/reduce.c --- */
-/* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
- * (host_per_step_s): it waits for the last reduction, to read the norm of all gradients, and then all ranks meet in a
+/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_per_step_s).
+ * To read the norm of all gradients, the host waits for the stream of the last reduction; then all ranks meet in a
  * barrier. */
 void shard_end_backward(struct shard *s);
-/* True if the first write to a gradient waits for the reduction of the gradient two before it. */
+/* True if the first write to the gradient in this row waits for the reduction of the gradient two rows before it. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
-/* Emits zeros in the padding of a gradient, if it is cut into parts when it is summed; no other op writes the
- * padding. */
+/* Emits zeros in the padding of a gradient, which no other op writes, if the gradient is new and its sum cuts it into
+ * parts. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);
-/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, for those gradients whose
- * last op comes before position i of the list. After the last part of a bundle, the kept part is summed over the
- * replicas. A tied embedding's gradient begins first and ends last, so it must not delay any other. */
+/* Casts the reduced parts of gradients in rows before `end`, and adds them to the kept parts, if the gradient's last op
+ * comes before position i of the list; skips the others. After the last part of a bundle, sums the kept part over the
+ * replicas. A tied embedding's gradient begins first and ends last, so gradients after it must not wait for it. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
-/* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
- * since the two stages finish their parts at very different times. */
+/* Sums the gradient of a tied embedding that two stages hold over the first and the last stage. Call it after all other
+ * reductions, since these stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s);
-/* Adds the sum of the lent gradient last_summed[k] to the stage's own gradient, if this stage has to, and clears
- * last_summed[k]. Call it once computation need not wait for the sum. */
+/* Adds the sum of the gradient last_summed[k] to the stage's own gradient, if this stage is to add it (pending_sum),
+ * and sets last_summed[k] to IR_NONE. Call it once computation need not wait for the sum. */
 void shard_add_lent_sum(struct shard *s, uint32_t k);
-/* Returns the last op that adds to a gradient that this stage computes by itself, which leaves out shared units;
- * IR_NONE: there is none. */
+/* Returns the last op that adds to a gradient of units which this stage does not share; IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
-/* Reduces the gradients to which the op at position i was the last to add, each once, even if the op writes several
- * parts of it. Gradients of shared units are summed over the unit's stages instead; the others are left alone if all
- * are reduced at the end. */
+/* Reduces the gradients to which `op`, at position i, is the last to add; each once, even if the op writes several
+ * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for shard_reduce_in_order()
+ * if all are reduced at the end. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op);
-/* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
- * in different orders, and add to gradients until the end. */
+/* True if all stages must reduce and update in the order of the bundles. Stages that share subsequences must: they use
+ * weights in different orders, and add to gradients until the end. */
 bool shard_reduces_in_bundle_order(const struct shard *s);
-/* True if no reduction starts before all of the backward has ended. */
+/* True if gradients are reduced only after the whole backward. */
 bool shard_reduces_at_end(const struct shard *s);
 /* Reduces all gradients but those of shared units, in the order of their bundles, after all ops listed so far. Unless
- * stages share subsequences, the first of these ops waits for the last op of the compute stream. */
+ * stages share subsequences, the first of these reductions waits for the last op of the compute stream. */
 void shard_reduce_in_order(struct shard *s, const struct op_list *list);
 
 #endif

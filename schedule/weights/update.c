@@ -5,7 +5,7 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-/* Returns a new buffer of the same shape and dtype in a memory of the host; it is not persistent. */
+/* Returns a new buffer of the shape and dtype of `buffer` in a memory of the host. It is not persistent. */
 static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory memory)
 {
     buffer_id host = ir_add_buffer_like(e->ir, buffer);
@@ -14,8 +14,9 @@ static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory m
     return host;
 }
 
-/* Emits AdamW on this rank's part of a bundle, and copies the new parameters to the buffers from which they are read.
- * norm: the buffer by which AdamW scales the gradient; IR_NONE: it does not scale. */
+/* Emits AdamW on this rank's part of a bundle, and the copies of the new parameters to the buffers from which they are
+ * read. norm: the buffer with the norm of all gradients, by which AdamW scales the gradient; IR_NONE: it does not
+ * scale. */
 static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -46,7 +47,7 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
             written = new_host_buffer(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
         emit_copy(e, WORK_D2H, false, sent, view_whole(e, read));
     }
-    /* AdamW also writes parameters that are not its masters */
+    /* AdamW also writes the parameters, unless they are the masters, or quantised weights, which the next step makes */
     bool copies = bundle->master.i != param.i && !narrow;
     struct view state[4] = {ir_whole_view(e->ir, bundle->master),
                             ir_whole_view(e->ir, bundle->moment1),
