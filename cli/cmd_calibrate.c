@@ -181,9 +181,9 @@ static enum status check_name_option(const struct options *options, struct diag 
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* Checks the options that name files to be written. --cluster-out needs --cluster, on which the new file builds;
- * this must not be a file with numbers after its name. --cluster needs --cluster-out, unless there are recordings,
- * which are predicted on it. -o needs points of a device. */
+/* Checks the options that name files to be written. --cluster-out needs --cluster, since the new file builds on that
+ * cluster; the cluster must not be a file with numbers after its name. --cluster needs --cluster-out, unless there
+ * are recordings, which are predicted on the cluster. -o needs points of a device. */
 static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");

@@ -195,7 +195,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
 }
 
 /* Returns whether all rows of the ranking share the option of a choice. The options that differ are printed with
- * each row. An alias is not shared. */
+ * each row. For an alias of another option it returns false. */
 static bool is_shared_by_rows(const struct choice_row *row)
 {
     return !row->is_alias && !choice_row_is_printed(row);

@@ -414,7 +414,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .x_column = options_text(options, "x"),
         .y_column = options_text(options, "y"),
         .shown_from_s = options_number(options, "from"),
-        .to_s = options_number(options, "to"),
+        .shown_to_s = options_number(options, "to"),
         .op_window = options_text(options, "window"),
         .rank = (long)options_count(options, "rank"),
         .memory_name = options_text(options, "memory"),
@@ -438,7 +438,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
             diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
                        "a %s figure shows one file, but %zu files are given", plot->name, files);
     if (status == STATUS_OK && wanted.op_window != NULL &&
-        (wanted.shown_from_s > 0 || wanted.to_s > 0))
+        (wanted.shown_from_s > 0 || wanted.shown_to_s > 0))
         status = diag_error(
             diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
             "and --from or --to choose different intervals: give --window, or --from and --to");

@@ -147,7 +147,8 @@ static bool is_launched_per_rank(const struct options *options)
 /* ---- memory of this machine ---- */
 
 /* Refuses a run that needs more host memory than this machine has. If the launcher does not say how many of its
- * processes run here, only this one counts, and exec_run() checks again when the processes have connected. */
+ * processes run here, only the need of this process is counted, and exec_run() checks again when the processes have
+ * connected. */
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
@@ -162,7 +163,7 @@ static enum status check_memory(const struct session *s, const struct training_o
     bool host = backend_find(s->run_options.exec.backend)->kernels_run_on_host;
     for (int m = 0; m < MEMORY_COUNT; m++)
         arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.planned_bytes[m];
-    /* poisoning needs a shadow of twice the arena's size */
+    /* the check for unwritten reads has a shadow array of twice the arenas' size (exec/poison.h) */
     double need = arenas * (s->run_options.exec.finds_unwritten_reads && host ? 3 : 1);
     if (s->model != NULL)
         need += processes * training_heap_bytes(s->model, how);

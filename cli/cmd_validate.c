@@ -269,8 +269,8 @@ static enum status save_results(const struct validation *v, const struct externa
 }
 
 /* Appends the errors of whole steps: published figures and measured steps. Appends also how many of them lie inside
- * the intervals that the program gives, and how often a step fits that was predicted to fit with a certain
- * probability. */
+ * the intervals that the program gives, and which share of steps fits, by the probability with which they were
+ * predicted to fit. */
 static enum status print_step_errors(struct text *out, const struct validation *v,
                                      const struct external_validation *steps,
                                      const struct residuals *runs, struct diag *diag)

@@ -46,7 +46,8 @@ static enum status check_argument_count(const struct command *command,
 static enum status apply_launch_files(const struct command *command, struct options *options,
                                       struct diag *diag)
 {
-    /* true: the command takes the options of a configuration; --from of `plot` is another option */
+    /* true: the command takes the options of a configuration, so --from names launch files. --from of `plot`, a
+     * time, is another option. */
     bool configures = false;
     for (size_t i = 0; command->option_sets[i] != NULL; i++)
         configures = configures || command->option_sets[i] == &setup_model_options;

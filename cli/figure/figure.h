@@ -81,7 +81,8 @@ struct figure_range {
 struct figure_options {
     const char *title;
     const char *x_column, *y_column; /* columns; for the figure `error`, y is a metric */
-    double shown_from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
+    /* the interval of a time axis that is shown; 0, 0: all of it */
+    double shown_from_s, shown_to_s;
     /* ops that give the interval, in place of times (cli/figure/window.h); NULL: times give it */
     const char *op_window;
     long rank;               /* the rank of a trace whose rows are drawn */

@@ -110,9 +110,10 @@ static double put_levels(const struct level_drawing *d, const struct trace *trac
                          const char *memory, struct memory_levels *levels)
 {
     struct drawn_interval slot = {.fullest = *levels, .last = *levels};
-    /* the time of the last rows that were read; all rows with one time make one state */
-    double top = 0, now_s = -INFINITY;
-    bool more = false;
+    double top = 0; /* the bytes of the fullest state in the window so far */
+    /* the time of the last row that was read; all rows of one time make one state */
+    double now_s = -INFINITY;
+    bool more = false; /* a row was read, so *levels is a state that is not drawn yet */
     for (size_t i = 0; i < trace->memory.count && trace->memory.time_s[i] <= d->window->to_s; i++) {
         if (!is_row_of_memory(trace, i, rank, memory))
             continue;

@@ -29,8 +29,8 @@ struct sweep_view {
 enum status sweep_view_make(struct sweep_view *view, const struct table *table, struct diag *diag);
 void sweep_view_release(struct sweep_view *view);
 
-/* Returns the last axis that varies and is not in except[]; if none varies, the last axis that is not in except[];
- * SIZE_MAX if all axes are. */
+/* Returns the last axis that varies and is not in except[]; if none varies, the last axis that is not in except[].
+ * Returns SIZE_MAX if except[] has all axes. */
 size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
                                     size_t excepted);
 
@@ -61,7 +61,7 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
  * if one of its rows has a number in column y. More than FIGURE_SERIES_MAX lines are an error, which says which
  * values to leave out. */
 struct sweep_series {
-    /* "strategy=fpdt zero=3"; the text is in the view's arena */
+    /* such as "strategy=fpdt zero=3"; the text is in the view's arena */
     const char *name[FIGURE_SERIES_MAX];
     size_t count;
     size_t empty_count; /* how many combinations have no number */

@@ -125,7 +125,7 @@ enum status figure_window_find(struct figure_window *window, const struct trace 
             return status;
     } else {
         window->from_s = wanted->shown_from_s;
-        window->to_s = wanted->to_s > 0 ? wanted->to_s : end_s;
+        window->to_s = wanted->shown_to_s > 0 ? wanted->shown_to_s : end_s;
         if (!(window->from_s < window->to_s))
             return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                               "nothing lies between %g s and %g s: the trace ends at %g s",

@@ -14,10 +14,10 @@ struct figure_window {
 
 /* Finds the interval that a figure shows.
  *
- * If wanted->op_window is NULL, the interval is wanted->shown_from_s to wanted->to_s or, if to_s is 0, to end_s, the
- * end of the trace. Otherwise it is the time from the first start to the last end of the ops of wanted->rank that
- * op_window selects. op_window is a phase, or KEY=N, or KEY=N..M, where KEY is op, layer, chunk or step; or several
- * of these joined by ':', all of which must be true: "backward:layer=1", "op=100..200". */
+ * If wanted->op_window is NULL, the interval is wanted->shown_from_s to wanted->shown_to_s or, if shown_to_s is 0,
+ * to end_s, the end of the trace. Otherwise it is the time from the first start to the last end of the ops of
+ * wanted->rank that op_window selects. op_window is a phase, or KEY=N, or KEY=N..M, where KEY is op, layer, chunk or
+ * step; or several of these joined by ':', all of which must be true: "backward:layer=1", "op=100..200". */
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
                                double end_s, const struct figure_options *wanted,
                                struct diag *diag);

@@ -36,7 +36,7 @@ bool recording_has_known_format(const char *data, size_t size)
     return size > sizeof columns && memcmp(data, columns, sizeof columns - 1) == 0;
 }
 
-/* Does what recording_load() does, and leaves the text of a file in *text, which the caller releases. */
+/* Does what recording_load() does. If `path` is a file, leaves its text in *text, which the caller releases. */
 static enum status load_recording_text(struct recording *recording, struct kineto_issue *issue,
                                        const char *path, struct text *text, struct diag *diag)
 {

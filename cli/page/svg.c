@@ -261,7 +261,7 @@ struct open_groups {
 };
 
 /* Begins the group whose tag is at [at, end). The tag is written only if it says how the group's elements look.
- * *groups notes whether it was, for end_group(). */
+ * Notes in *groups whether the tag was written, so that end_group() does the same. */
 static void begin_group(struct svg_writer *w, struct open_groups *groups, const char *at,
                         const char *end)
 {

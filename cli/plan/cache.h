@@ -1,8 +1,9 @@
-/* cli/plan/cache.h: the file beside the folder of -o in which a plan keeps what it found out about each configuration,
- * so that it is not predicted again by a later plan, or after an interrupt: DIR.cache (docs/planning.md).
+/* cli/plan/cache.h: the file in which a plan keeps what it found out about each configuration: DIR.cache, beside the
+ * folder DIR of -o (docs/planning.md). A later plan, or the same one after an interrupt, does not predict these
+ * configurations again.
  *
- * It never changes an answer: what it holds is what the same step of a search found with the same program, options and
- * files. Where it cannot be used, a note says why and the plan goes on without it.
+ * The file never changes an answer: it holds what the same step of a search found with the same program, options
+ * and files. Where the file cannot be used, a note says why and the plan goes on without it.
  *
  * The folder cli/plan/ prints the results of `plan`, and keeps what it found out. */
 #ifndef CLI_PLAN_CACHE_H

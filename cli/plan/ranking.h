@@ -10,8 +10,8 @@ struct strategy_results {
     const struct outcome *best; /* the best one that was simulated; NULL: none was */
     /* of the configurations that do not fit, the one that lacks the least memory; NULL: there is none */
     const struct outcome *nearest_unfit;
-    /* the configuration that was tried with the longest sequence, of those for which still longer ones may fit and
-     * were not tried; NULL: there is none */
+    /* The configuration that was tried with the longest sequence, among those whose search ended before memory was
+     * full (outcome.is_open_ended), so that longer sequences may fit. NULL: there is none. */
     const struct outcome *open_ended;
     /* numbers of configurations: all; those that cannot be better than the winner; those that were not searched */
     size_t member_count, slower_count, unsearched_count;
@@ -19,8 +19,9 @@ struct strategy_results {
 };
 struct strategy_results plan_strategy_results(const struct best *best, uint8_t strategy);
 
-/* Returns the cause whose time per sequence exceeds that in the winner's step most, and sets *by_s to the difference in
- * seconds. If no cause takes longer, or if causes are not known, *by_s is 0, and the result says nothing. */
+/* Returns the cause whose time per sequence exceeds that in the winner's step most, and sets *by_s to the difference
+ * in seconds. If no cause takes longer, or if causes are not known, sets *by_s to 0; the returned cause then has no
+ * meaning. */
 enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome *winner,
                              double *by_s);
 

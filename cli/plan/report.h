@@ -30,8 +30,8 @@ struct plan_report {
      * predicts that row */
     const char *base_command;
     struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
-    /* [strategies] to which parts the seconds are due that the best configuration of a strategy takes longer than
-     * the winner; known only for strategies that lost, with `has_details` */
+    /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by
+     * what causes them; known only for strategies that lost, with `has_details` */
     struct loss_split split[PLAN_FAMILIES];
 };
 

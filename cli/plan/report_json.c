@@ -20,7 +20,7 @@ static const struct column outcome[] = {
     {"command", NULL, NULL, COLUMN_NAME, 0, "The whole command that predicts it."},
     {"tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of its sequence."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "The longest length that was asked about, where the search ended before memory did."},
-    /* from tokens_per_s_gpu to host_needed_bytes: only if its outcome is "simulated" */
+    /* the columns from tokens_per_s_gpu to host_needed_bytes are filled only if the outcome is "simulated" */
     {"tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_low_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
@@ -36,9 +36,9 @@ static const struct column outcome[] = {
     {"device_cache_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
     {"fits_probability", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
     {"host_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
-    /* only if its outcome is "cannot be better" or "not searched" */
+    /* filled only if the outcome is "cannot be better" or "not searched" */
     {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "A bound that it does not exceed."},
-    /* only if its outcome is "no room", "refused" or "does not fit" */
+    /* filled only if the outcome is "no room", "refused" or "does not fit" */
     {"missing_bytes", NULL, NULL, COLUMN_BYTES | COLUMN_OPTIONAL, 0, "Bytes of memory that it lacks."},
 };
 

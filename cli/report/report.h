@@ -202,8 +202,8 @@ struct report_time_format report_time_format_for(double whole_s);
 /* Appends seconds such as "12.345 s", in the unit and with the decimals that suit `whole_s`. */
 void report_put_time(struct text *out, double seconds, double whole_s);
 
-/* Rounds the parts to the last decimal of the unit so that their sum is the rounded whole. rounded[i]: the part, as a
- * whole number of that decimal. */
+/* Rounds each part up or down to a multiple of the last decimal that `time` prints, so that the parts add up to the
+ * rounded whole. rounded[i]: the part as the number of such multiples. */
 void report_round_parts(const double *part_s, size_t count, double whole_s,
                         struct report_time_format time, long long *rounded);
 

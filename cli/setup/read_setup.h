@@ -22,7 +22,8 @@ enum status setup_load_without_length(struct setup *setup, const struct options 
  * schedule. */
 enum status setup_refuse_for_file(const struct options *options, struct diag *diag);
 
-/* Reads only the choices, into a setup whose model and cluster are loaded already, perhaps by other options. */
+/* Reads only the choices, into a setup whose model and cluster are loaded already. These may have been loaded with
+ * other options. */
 enum status setup_read_choices(struct setup *setup, const struct options *options,
                                struct diag *diag);
 

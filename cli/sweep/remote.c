@@ -102,7 +102,7 @@ struct remote_worker {
     size_t queued_points;
     size_t open_requests; /* requests for a point that rank 0 has not answered yet */
     size_t most_queued;   /* the most points that are queued or requested */
-    /* [points]: whether the point's process has died once; it is tried once more */
+    /* [points] whether the process of the point has died once; if it dies again, the point fails */
     bool *has_died_once;
     bool is_stopped;
 };

@@ -210,9 +210,10 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
     free(rows);
 }
 
-/* ---- how often runs fit that were predicted to fit with a probability ---- */
+/* ---- which share of runs fits, by the predicted probability ---- */
 
-/* the upper ends of the ranges of the probability */
+/* The upper ends of the bins of the probability. The last one is above 1, so that a probability of 1 is in the last
+ * bin. */
 static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 
 /* Sums over cases. A case is a run whose outcome is known, with the probability with which it was predicted to fit. */

@@ -1,6 +1,6 @@
 /* cli/validate/coverage.h: how often intervals contain the measured value, by feature and by laboratory: for the
- * errors of today's model, and for errors at first sight, which are those when a run was first predicted. Also how
- * often runs fit that were predicted to fit with a probability, by ranges of that probability. */
+ * errors of today's model, and for errors at first sight, which are those when a run was first predicted. Also which
+ * share of runs fits, by the probability with which they were predicted to fit. */
 #ifndef CLI_VALIDATE_COVERAGE_H
 #define CLI_VALIDATE_COVERAGE_H
 
@@ -30,8 +30,8 @@ size_t coverage_max_classes(const struct residuals *runs);
 void coverage_print(struct text *out, const struct residuals *runs,
                     const struct evidence *evidence);
 
-/* Appends how often runs fit that were predicted to fit with a probability, by ranges of that probability, and the
- * Brier score of the probabilities. The runs are those that ran or ran out of memory. */
+/* Appends which share of runs fits, by the probability with which they were predicted to fit, and the Brier score of
+ * these probabilities. The runs are those that ran or ran out of memory. */
 void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps);
 

@@ -12,8 +12,8 @@ static const char *table_name_of_row(const struct leave_one_out *r, size_t row)
     return r->counted_rows.rows[row].cells[EXTERNAL_PLACE];
 }
 
-/* Appends the mean error and the worst error over all used rows that have the table and metric of row `row`. Returns
- * the number of these rows. error: [counted rows] */
+/* Appends the mean and the worst of error[] over those rows of r->counted_rows that are used and have the table and
+ * the metric of row `row`. Returns the number of these rows. error[i] is the error of row i of r->counted_rows. */
 static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t row,
                          const double *error)
 {
