@@ -34,7 +34,8 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
 #undef ROLE
 };
 
-/* The longest time in seconds that a file may give: no op takes as long, and sums of shorter times stay finite. */
+/* A file may not give a time of this many seconds or more: no op takes as long, and sums of shorter times stay
+ * finite. */
 static const double LONGEST_S = 1e9;
 
 bool point_is_undisturbed_op(const struct point *point)
@@ -148,6 +149,20 @@ static enum status field_error(const struct record *record, enum points_column c
                                 record->fields[column], wanted);
 }
 
+static enum status role_error(const struct record *record, struct diag *diag)
+{
+    struct text roles = {0};
+    for (int i = 0; i < POINT_ROLE_COUNT; i++)
+        text_printf(&roles, "%s%s",
+                    i == 0                     ? ""
+                    : i + 1 < POINT_ROLE_COUNT ? ", "
+                                               : " or ",
+                    role_names[i]);
+    enum status status = field_error(record, COLUMN_MEASURED, diag, roles.data);
+    text_release(&roles);
+    return status;
+}
+
 static bool parse_param_value(const struct work_param *param, const char *text, size_t size,
                               int64_t *value)
 {
@@ -195,7 +210,7 @@ static enum status read_params(const struct record *record, struct work *work, s
     return STATUS_OK;
 }
 
-/* Fails unless attention's K/V heads divide its heads, on which formulas rely. */
+/* Fails unless the number of K/V heads of an attention divides its number of heads: formulas rely on it. */
 static enum status check_work(const struct record *record, const struct work *work,
                               struct diag *diag)
 {
@@ -298,7 +313,7 @@ static enum status read_row(void *context, const struct record *borrowed, struct
         if (strcmp(record.fields[COLUMN_MEASURED], role_names[i]) == 0)
             point.role = (uint8_t)i;
     if (point.role == POINT_ROLE_COUNT)
-        return field_error(&record, COLUMN_MEASURED, diag, "work, start, issue or host");
+        return role_error(&record, diag);
     enum work_kind kind;
     if (!work_kind_find(record.fields[COLUMN_KIND], record.field_sizes[COLUMN_KIND], &kind))
         return field_error(&record, COLUMN_KIND, diag, "a kind of work");

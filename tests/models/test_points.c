@@ -59,7 +59,8 @@ static const struct {
      "p.csv:1: error: nodes=many: expected a number from 1 to 65535\n"},
     {"too few fields", COLUMNS "work,add\n", "p.csv:2: error: 2 fields; there are 12 columns\n"},
     {"another role", COLUMNS "play,add,count=1,f32,f32,2,1,,1,1,1,1\n",
-     "p.csv:2: error: column 'measured': 'play' is not work, start, issue or host\n"},
+     "p.csv:2: error: column 'measured': 'play' is not work, start, issue, host, pageable, "
+     "both_ways, beside_copies, robbed, sustained, step or launch\n"},
     {"another kind", COLUMNS "work,ad,count=1,f32,f32,2,1,,1,1,1,1\n",
      "p.csv:2: error: column 'kind': 'ad' is not a kind of work\n"},
     {"another parameter", COLUMNS "work,add,counts=1,f32,f32,2,1,,1,1,1,1\n",
