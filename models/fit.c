@@ -18,11 +18,11 @@ enum { ITERATIONS_MAX = 200 };
  * them does not predict the point. */
 #define MOST_LEVERAGE 0.9
 
-/* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
- * differences is no more exact. */
+/* The points do not tell parameters apart if a singular value of the scaled Jacobian is at most this share of the
+ * largest: a Jacobian that is computed from differences is not more exact than that. */
 static const double RANK_TOLERANCE = 1e-5;
-/* A column of the Jacobian whose norm, relative to the largest, is below this counts as 0: no point depends on the
- * parameter. */
+/* No point depends on a parameter if the norm of its column of the Jacobian is at most this share of the largest
+ * norm. */
 static const double COLUMN_TOLERANCE = 1e-7;
 
 /* A least-squares problem while it is solved: the parameters that are free, their values, and the point that is left
@@ -38,7 +38,8 @@ struct fit_search {
 
 /* ---- parameters as GSL sees them: logarithms or scaled values ---- */
 
-/* Returns the parameter that GSL sees for a value. value_of_scaled() does the reverse, within the limits. */
+/* Returns the number that GSL sees for a value of the parameter. value_of_scaled() does the reverse, and clamps the
+ * value to the parameter's range. */
 static double scaled_value(const struct fit_param *param, double value)
 {
     return param->scale == 0 ? log(value) : value / param->scale;
@@ -81,8 +82,8 @@ static int compute_residuals(const gsl_vector *u, void *context, gsl_vector *f)
     return GSL_SUCCESS;
 }
 
-/* Computes the Jacobian by central differences, because the model is piecewise and a one-sided step may miss a bend. At
- * a bound, where the outward step changes nothing, only the inward step counts. */
+/* Computes the Jacobian by central differences: the model is piecewise, and a one-sided step may miss a bend. At a
+ * bound of a parameter the outward step is clamped to nothing, and the difference is one-sided. */
 static int compute_jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 {
     const struct fit_search *search = context;
@@ -151,8 +152,9 @@ static void descend_residuals(struct fit_search *search)
     gsl_multifit_nlinear_free(w);
 }
 
-/* Descends, holds parameters that have run into a bound there, and descends again over the rest. */
-static void solve_normal_equations(struct fit_search *search)
+/* Minimises the residuals. A parameter that reaches an end of its range is held there, and the others are minimised
+ * again. */
+static void descend_within_bounds(struct fit_search *search)
 {
     for (bool again = true; again;) {
         again = false;
@@ -174,7 +176,7 @@ static void solve_normal_equations(struct fit_search *search)
 
 /* ---- which parameters the points determine ---- */
 
-/* Returns the Jacobian over the free parameters, at the search's values. */
+/* Returns the Jacobian at the values of the search, with a column for each free parameter. */
 static gsl_matrix *jacobian_of(const struct fit_search *search)
 {
     gsl_matrix *j = gsl_matrix_calloc(residual_count(search), search->free_count);
@@ -190,7 +192,8 @@ static double column_norm(const gsl_matrix *j, size_t i)
     return gsl_blas_dnrm2(&column.vector);
 }
 
-/* Marks free parameters on which no point depends in unmoved[0..free_count); returns their number. */
+/* Sets unmoved[i] to true if no point depends on free parameter i, else to false. Returns the number of such
+ * parameters. */
 static size_t find_parameters_without_effect(const gsl_matrix *j, bool *unmoved)
 {
     double largest = 0;
@@ -255,8 +258,8 @@ static enum status refuse_fit(const struct fit_search *search, struct loc at, st
     return status;
 }
 
-/* Holds the optional parameters on which no point depends. If no point depends on a parameter that is not optional, the
- * fit is refused. */
+/* Holds the optional parameters on which no point depends. Refuses the fit if no point depends on a parameter that is
+ * not optional. */
 static enum status hold_parameters_without_effect(struct fit_search *search, struct loc at,
                                                   struct diag *diag)
 {
@@ -310,7 +313,8 @@ static void find_residuals(struct fit *fit, const struct fit_search *search)
     fit->rms_error = sqrt(sum / (double)fit->point_count);
 }
 
-/* Finds the standard errors from the covariance, scaled by the scatter of the residuals. */
+/* Sets the standard errors of the free parameters: from the covariance of the Jacobian and the variance of the
+ * residuals. Sets none if there are as many parameters as points. */
 static void find_errors(struct fit *fit, const struct fit_search *search)
 {
     if (search->free_count == 0 || fit->degrees_of_freedom == 0)
@@ -330,9 +334,9 @@ static void find_errors(struct fit *fit, const struct fit_search *search)
     gsl_matrix_free(j);
 }
 
-/* Sets leverage[i], for each point i, to a number from 0 to 1: if the time of point i changes, the fit's prediction of
- * point i changes by this share of the change. Their sum is the number of parameters. If a point has leverage 1, no
- * other point determines one of the parameters. Returns false if there are no parameters. */
+/* Sets leverage[i], from 0 to 1, for each point i: if the measured time of point i changes, the fit's prediction of
+ * point i changes by leverage[i] times that change. All leverages add up to the number of free parameters. A point with
+ * leverage 1 determines one of the parameters by itself. Returns false if there are no free parameters. */
 static bool compute_leverages(double *leverage, const struct fit_search *all, size_t points)
 {
     if (all->free_count == 0)
@@ -362,7 +366,7 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
             continue;
         struct fit_search search = *all;
         search.left_out_point = point;
-        solve_normal_equations(&search);
+        descend_within_bounds(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
         fit->leave_one_out_points++;
@@ -372,9 +376,9 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
         fit->leave_one_out_points > 0 ? sqrt(sum / (double)fit->leave_one_out_points) : 0;
 }
 
-/* Multiplies all rates and shares (parameters with scale 0) by one common factor, from 1e-4 to 1e4 in steps of a tenth
- * of a decade, that brings the predictions nearest to the measured times. From too far away every relative error is
- * about -1, and no direction improves it. */
+/* Multiplies all rates and shares (parameters with scale 0) by one common factor: the one from 1e-4 to 1e4, in steps of
+ * a tenth of a decade, with which the predictions are nearest to the measured times. Without this, a start whose rates
+ * are far too high would predict times near 0: every relative error is then about -1, and no small step improves it. */
 static void scale_rates_to_measured(struct fit_search *search)
 {
     const struct fit_problem *p = search->problem;
@@ -396,8 +400,8 @@ static void scale_rates_to_measured(struct fit_search *search)
     }
 }
 
-/* Fits the problem. An optional parameter is held as long as no point depends on it at the values that the fit has
- * reached. */
+/* Fits the problem. Whether points depend on an optional parameter may change with the values, so it is decided anew
+ * after each fit, up to four times. */
 static enum status fit_until_settled(struct fit_search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
@@ -416,7 +420,7 @@ static enum status fit_until_settled(struct fit_search *search, struct loc at, s
                               "%s: %zu points are too few to fit %zu parameters: %s",
                               search->problem->name, search->problem->point_count,
                               search->free_count, search->problem->help);
-        solve_normal_equations(search);
+        descend_within_bounds(search);
     }
     return check_rank(search, at, diag);
 }

@@ -1,10 +1,10 @@
 /* models/fit.h: non-linear least squares over measured times, through GSL.
  *
  * The fit minimises the sum of squares of (predicted / measured - 1) over the parameters of a model.
- * Parameters that the points do not determine are refused rather than guessed: fewer points than parameters,
- * parameters that no point depends on or that points cannot tell apart (the Jacobian's rank), and
- * fits that lie too far from their points. A refusal is STATUS_NO with one message that says what
- * is wrong and which points would help. */
+ *
+ * A fit is refused if there are fewer points than parameters, if no point depends on a parameter, if points cannot tell
+ * parameters apart (the Jacobian's rank), or if the fit lies too far from its points. Nothing is guessed in place of
+ * such a parameter. A refusal is STATUS_NO with one message that says what is wrong and which points would help. */
 #ifndef MODELS_FIT_H
 #define MODELS_FIT_H
 
@@ -18,10 +18,11 @@ enum { FIT_PARAMS_MAX = 48 };
 struct fit_param {
     const char *name;
     double start, low, high; /* start within low..high */
-    /* 0: the fit uses the parameter's logarithm (for rates and shares; `low` must be above 0). Else: the size of a
-     * change that matters, for a parameter that may be 0. */
+    /* 0: the fit works with the logarithm of the parameter, as rates and shares need it; `low` must be above 0. Else it
+     * works with the parameter divided by `scale`, for parameters that may be 0; `scale` is then about the smallest
+     * change of the parameter that changes a prediction noticeably. */
     double scale;
-    /* held at `start` if no point depends on it; false: the fit is then refused */
+    /* if no point depends on the parameter, it is held at `start`; false: the fit is then refused */
     bool is_optional;
 };
 
@@ -45,7 +46,7 @@ struct fit_problem {
 enum fit_state {
     FIT_FREE,     /* fitted */
     FIT_AT_BOUND, /* the best value is low or high, so the parameter is held there */
-    FIT_HELD      /* no point depends on it */
+    FIT_HELD      /* no point depends on it, so it keeps its start value */
 };
 
 struct fit {
@@ -57,11 +58,10 @@ struct fit {
     double rms_error, worst_error; /* relative, over the points */
     bool is_scattered;             /* the fit was refused because rms exceeds the limit */
     size_t worst_point;
-    /* The root mean square of relative errors, each of a point that is predicted by a fit to all other points.
-     * leave_one_out_points: the number of points that count: those with leverage at most 0.9, which the others can
-     * predict. */
+    /* The root mean square of relative errors, where each point is predicted by a fit to all other points. Only points
+     * count that the others can predict, those with leverage at most 0.9; 0: no point counts. */
     double leave_one_out_error;
-    size_t leave_one_out_points;
+    size_t leave_one_out_points; /* number of points that count; 0 with fit_problem.residual_only */
 };
 
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,

@@ -38,7 +38,8 @@ const float frozen_storage_values[FROZEN_STORAGE_VALUES] = {
     1.0F,
 };
 
-/* Returns bound i of `parts` equal parts of 0.1 to 1, as torch.linspace() rounds it. */
+/* Returns end i, from 0 to `parts`, of the equal parts into which the range 0.1 to 1 is cut, as torch.linspace() rounds
+ * it. */
 static float linspace(int parts, int i)
 {
     const float first = 0.1F, last = 1, step = (last - first) / (float)parts;
@@ -46,10 +47,10 @@ static float linspace(int parts, int i)
                                : (float)((double)last - (double)step * (parts - i));
 }
 
-/* Writes the values in ascending order: 0, 1 and, in each of the 7 decades below 1, positive and negative ones. Those
- * of a decade are the centres of equal parts of 0.1 to 1, scaled to the decade; each decade has twice as many as the
- * decade below it (Dettmers et al., 8-bit Optimizers, arXiv 2110.02861, section 2.2). They are rounded as bitsandbytes
- * rounds them. */
+/* The values are 0, 1 and, in each of the 7 decades below 1, positive numbers and their negatives. The numbers of a
+ * decade are the centres of equal parts of 0.1 to 1, scaled to the decade: one number in the lowest decade, and in each
+ * further one twice as many (Dettmers et al., 8-bit Optimizers, arXiv 2110.02861, section 2.2). They are rounded as
+ * bitsandbytes rounds them. */
 void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES])
 {
     const int zero = FROZEN_STORAGE_SCALE_VALUES / 2 - 1;
@@ -67,7 +68,7 @@ void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES]
     value[FROZEN_STORAGE_SCALE_VALUES - 1] = 1;
 }
 
-/* Returns the index of the value nearest to x; of two that are equally near, the first. value[] is in ascending
+/* Returns the index of the value nearest to x, the lower index if two are equally near. value[] is in ascending
  * order. */
 static int nearest_value(const float *value, int count, float x)
 {
@@ -114,8 +115,8 @@ static float largest_magnitude(const float *x, int64_t count)
     return largest;
 }
 
-/* Writes the scales of n blocks to `to` in 8 bits, then their fp32 scales and the offset. Sets scale[] to the values
- * that decode_scales() returns. */
+/* Writes the scales of n blocks to `to`, as nf4-double stores them (models/frozen_storage.h). Replaces each scale[i] by
+ * its value as stored, which decode_scales() returns. */
 static void encode_scales(float *scale, int64_t n, uint8_t *to)
 {
     float dynamic[FROZEN_STORAGE_SCALE_VALUES];
@@ -142,7 +143,7 @@ static void encode_scales(float *scale, int64_t n, uint8_t *to)
     memcpy(wide, &offset, sizeof offset);
 }
 
-/* Sets scale[] to the scales of n blocks that are stored at `from`. */
+/* Sets scale[0..n) to the scales of n blocks, which are stored at `from`. */
 static void decode_scales(enum frozen_storage storage, const uint8_t *from, int64_t n, float *scale)
 {
     float dynamic[FROZEN_STORAGE_SCALE_VALUES], offset;
@@ -160,7 +161,8 @@ static void decode_scales(enum frozen_storage storage, const uint8_t *from, int6
     }
 }
 
-/* Writes the codes of a block of NF4. The codes of a block begin with a whole byte. */
+/* Writes the codes of a block of nf4, two to a byte. Each block begins with a byte of its own. largest: the block's
+ * scale. */
 static void encode_block(const float *x, int64_t count, float largest, uint8_t *codes)
 {
     for (int64_t i = 0; i < count; i++) {

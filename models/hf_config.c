@@ -15,7 +15,8 @@ static enum status read_bool_or(const struct hf_reader *r, const char *key, bool
     return hf_has_value(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
 }
 
-/* Fails unless a switch has the value `required`, or is absent, which means the same. */
+/* Fails if the file has a switch whose value is not `required`. Passes if the switch is absent, null or ignored by the
+ * caller. meaning: what the other value means, in words. */
 static enum status require_switch_value(const struct hf_reader *r, const char *key, bool required,
                                         const char *meaning)
 {
@@ -31,8 +32,8 @@ static enum status require_switch_value(const struct hf_reader *r, const char *k
 
 /* ---- which keys the file has ---- */
 
-/* True if a quantization_config says only in which numbers the published weights are stored, and adds a note. Weights
- * that are published in MXFP4 (gpt-oss) or FP8 (DeepSeek-V3) are converted to wider numbers for training. */
+/* Returns true and adds a note if a quantization_config only says in which format the published weights are stored.
+ * Weights that are published in MXFP4 (gpt-oss) or FP8 (DeepSeek-V3) are converted to a wider format for training. */
 static bool says_storage_of_published_weights(const struct hf_reader *r, struct json_node config)
 {
     static const char *const methods[] = {"mxfp4", "fp8"};
@@ -93,7 +94,7 @@ static enum status check_ignored_keys(const struct hf_reader *r)
         if (key != NULL && !key->may_be_ignored)
             return json_error(r->root, r->diag, "'%.*s' cannot be ignored: the work depends on it",
                               (int)size, word);
-        /* ignoring a known key that is absent is no error, so that one list serves several models */
+        /* a known key may be ignored that the file does not have, so that one list serves several models */
         bool found = key != NULL;
         const char *name;
         for (size_t i = 0; i < json_member_count(r->root) && !found; i++) {
@@ -145,9 +146,9 @@ static enum status check_keys(const struct hf_reader *r)
 
 /* ---- rotary positions ---- */
 
-/* Reads the share of the columns of every head that are rotated, the first ones. If it is below 1, a note says that
- * a run and its reference rotate all columns; the work is the same, since the kernel that rotates also copies the
- * others. */
+/* Reads partial_rotary_factor: only this share of the columns of every head, the first ones, is rotated. It is not
+ * stored: a kernel that copies the other columns takes as long as one that rotates all. If it is below 1, a note says
+ * that `run` and its reference rotate all columns. */
 static enum status read_rotary_share(const struct hf_reader *r, struct json_node holder)
 {
     static const char key[] = "partial_rotary_factor";
@@ -170,16 +171,17 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     return STATUS_OK;
 }
 
-/* True if RoPE scaling of this type multiplies scores of attention, too: transformers scales cosines and sines by an
- * attention factor (modeling_rope_utils.py), and DeepSeek the softmax by the square of mscale. */
+/* True if RoPE scaling of this type also multiplies the scores of attention. Transformers multiplies cosines and sines
+ * by an attention factor (modeling_rope_utils.py); DeepSeek's code multiplies the scores by the square of mscale. */
 static bool scales_scores(const char *type)
 {
     return strcmp(type, "yarn") == 0 || strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0;
 }
 
-/* Reads from RoPE scaling of type yarn whether cosines and sines are multiplied by a factor other than 1: the attention
- * factor, or the ratio of the factors of mscale and mscale_all_dim, or else one that follows from the factor of the
- * context (modeling_rope_utils.py, _compute_yarn_parameters()). */
+/* Sets rope_scaled from RoPE scaling of type yarn: whether cosines and sines are multiplied by a factor other than 1.
+ * The factor is attention_factor if the file has it; else it follows from mscale and mscale_all_dim if the file has
+ * both; else it is above 1 if `factor`, by which the context is lengthened, is (modeling_rope_utils.py,
+ * _compute_yarn_parameters()). */
 static enum status read_yarn_factor(const struct hf_reader *r, struct json_node scaling)
 {
     double factor = 1, attention = 0, mscale = 0, mscale_all = 0;
@@ -205,8 +207,9 @@ static enum status read_yarn_factor(const struct hf_reader *r, struct json_node 
     return STATUS_OK;
 }
 
-/* Reads RoPE scaling for longer contexts. Known types change angles and factors of scores, but no shape and no work: a
- * run and its reference compute without it, and a note says so. Unknown types may change more, and are refused. */
+/* Reads RoPE scaling for longer contexts from the object at `key`. Known types change angles and multiply scores; the
+ * work is the same, so `run` and its reference compute without them, and a note says so. Unknown types may change more
+ * and are refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;
@@ -461,7 +464,8 @@ static const struct hf_family *family_of_type(const char *type)
     return NULL;
 }
 
-/* Returns the text model of a model that has other parts around it, or the model itself. */
+/* Returns the member text_config if the file describes a larger model around a text model of a known family; else the
+ * root. */
 static struct json_node text_model_of(struct json_node root)
 {
     struct json_node inner = json_find(root, "text_config");
@@ -505,21 +509,22 @@ static enum status find_family(struct json_node root, const struct hf_family **f
     return STATUS_BAD_INPUT;
 }
 
-/* True if the key caps scores or logits. In Gemma 2, an absent key does so too. */
+/* True if the key caps scores or logits, so that the model is not modelled. In Gemma 2 they are capped even if the key
+ * is absent. False if the caller ignores the key. */
 static bool caps_logits(const struct hf_reader *r, const char *key)
 {
     bool absent = !hf_is_present_or_null(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
     return r->family->bit == HF_GEMMA && !hf_is_ignored(r, key) && (absent || hf_has_value(r, key));
 }
 
-/* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled. inner: it is the text model of
- * a larger model. */
+/* Returns, as bits of enum hf_part, the parts of the model that are not modelled. inner: r->root is the text model of a
+ * larger model, whose other parts are not modelled. */
 static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
 {
     unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
     if (caps_logits(r, "attn_logit_softcapping") || caps_logits(r, "final_logit_softcapping"))
         parts |= PART_SOFTCAP;
-    /* both are read: Llama 4 has them */
+    /* Llama 4's layers without rotary positions and with chunks are modelled; other inputs get a note */
     if (r->family->bit == HF_EXPERTS)
         return parts & ~(unsigned)(PART_NOPE | PART_CHUNKS);
     return inner ? parts | PART_VISION : parts;
@@ -546,7 +551,7 @@ static enum status read_family(const struct hf_reader *r)
     return r->family->bit == HF_GPT2 ? read_gpt2(r) : read_family_but_gpt2(r);
 }
 
-/* Returns the part of a path between its last '/' before `end` and `end`. */
+/* Returns the last part of the path that ends before `end`: the text after its last '/'. */
 static const char *last_path_part(struct arena *arena, const char *path, const char *end)
 {
     const char *begin = end;
@@ -555,8 +560,9 @@ static const char *last_path_part(struct arena *arena, const char *path, const c
     return arena_text(arena, begin, (size_t)(end - begin));
 }
 
-/* Returns the name of the model of a file, which is the file's path. A path that ends in config.json names no model:
- * then it is the name that the config has (_name_or_path), or that of the file's folder, or that of the family. */
+/* Returns the name for the model in a file. It is the file's path, unless the file is named config.json: then it is the
+ * last part of the name that the file has (_name_or_path); without one, the name of the file's folder; without one,
+ * "FAMILY of config.json". */
 static const char *model_name_of(struct arena *arena, const char *path, struct json_node root)
 {
     const char *end = path + strlen(path), *said = "", *family = "model";
@@ -597,7 +603,8 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
         return status;
     t->source = arena_printf(arena, "Hugging Face config (%s)", name);
     const unsigned parts = unmodelled_parts_of(&r, r.root.value != root.value);
-    /* mixtures of experts are read with all their parts; a setup refuses what is not modelled */
+    /* A mixture of experts is not refused here: its missing parts are stored, and whoever makes a schedule of it
+     * refuses them (transformer_put_unmodelled()). */
     if (r.family->bit == HF_EXPERTS) {
         if (r.root.value != root.value)
             diag_note(diag, json_loc(r.root),

@@ -2,29 +2,29 @@
  *
  * Families (model_type): those of hf_families (models/hf_keys.h), which has the defaults of absent keys after the
  * configuration classes of the Transformers library: Llama, Mistral, Qwen 2 and 3, GPT-2, Phi 3 and 4, Gemma 1 to 3,
- * OLMo 2 and 3, Nemotron, StarCoder 2 and others. Of a model with pictures or sound around its text model (text_config)
- * the text model is read. A feature that changes the work and is not modelled is rejected by name: experts in a family
- * that has none (families of mixtures are read), orders of windowed layers without a period, caps of scores,
- * activations other than those of enum activation, quantised weights. So is an unknown key. What changes numbers and no
- * work (RoPE scaling of types llama3, yarn, linear and longrope, rotary positions of a part of each head, multipliers)
- * gets a note in diag; runs compute without it.
+ * OLMo 2 and 3, Nemotron, StarCoder 2, mixtures of experts and others. If a model has parts for pictures or sound
+ * around its text model (text_config), only the text model is read.
+ *   - A feature that changes the work and is not modelled is refused by name: experts in a family without experts,
+ *     orders of windowed layers without a period, caps of scores, activations other than those of enum activation,
+ *     quantised weights. An unknown key is refused, too.
+ *   - A feature that changes numbers but no work gets a note in diag, and runs compute without it: RoPE scaling of
+ *     types llama3, yarn, linear and longrope, rotary positions of a part of each head, multipliers.
+ *   - Dropout other than that of attention, and numbers that only serve initialisation or generation, are not read.
  *
- * Dropout and numbers that only serve initialisation or generation are known and left unread.
- *
- * ignore is a list of keys, separated by commas, that the caller wants left unread:
+ * ignore is a list of keys, separated by commas, that the caller wants left unread. It may have keys that this module
+ * does not know, and known ones with may_be_ignored (models/hf_keys.h), among them:
  *   rope_scaling    the angles are those without scaling; the work is the same
  *   sliding_window  all layers have full causal attention, which is more work
- *   layer_types     the other keys say which layers have windows
- *   and any key this module does not know. Keys it needs cannot be ignored. */
+ *   layer_types     the other keys say which layers have windows */
 #ifndef MODELS_HF_CONFIG_H
 #define MODELS_HF_CONFIG_H
 
 #include "base/json.h"
 #include "models/transformer.h"
 
-/* Reads a whole config.json from memory. name: the file's name in messages, which becomes t->name; if it is a file
- * config.json, t->name is the name that the config has (_name_or_path), or that of its folder. Strings are copied to
- * `arena`. ignore: as for transformer_load(); may be NULL. The result has passed transformer_check(). */
+/* Reads a config.json from a text in memory. name: the file's path, for messages; it also becomes t->name, unless the
+ * file is named config.json: then t->name is the name that the text has (_name_or_path) or that of the folder. Strings
+ * are copied to `arena`. ignore: see above; NULL: none. The result has passed transformer_check(). */
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
                             const char *data, size_t size, const char *ignore, struct diag *diag);
 

@@ -4,16 +4,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The behaviour of each family's class in Transformers, and its defaults for keys that a file may lack. */
+/* What each family's class in Transformers does, and its defaults for keys that a file may lack. */
 static const struct expert_family {
     const char *model_type;
-    int64_t per_token;
+    int64_t per_token; /* default of num_experts_per_tok; 0: the file must give it */
     bool own_width; /* intermediate_size is the width of an expert, and not that of dense layers */
     bool has_shared_expert; /* the layer has one shared expert, though no key says so */
-    int64_t shared_count, dense_first;
+    int64_t shared_count;   /* default of n_shared_experts */
+    int64_t dense_first;    /* default of first_k_dense_replace */
+    /* values of the members router, router_norm, router_bias, ... of struct transformer, unless a key says otherwise */
     enum router router;
-    bool norm, bias, correction, on_input, latent, qk_norm_wide;
-    double scale;
+    bool norm, bias, correction, on_input;
+    bool latent;       /* the family has latent attention */
+    bool qk_norm_wide; /* one norm over all heads of q, and one over those of k */
+    double scale;      /* router_scale */
 } families[] = {
     /* clang-format off */
     {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
@@ -96,7 +100,8 @@ static enum status read_expert_widths(const struct hf_reader *r, const struct ex
 
 /* ---- layers ---- */
 
-/* Checks that a list names exactly the layers that have experts, or, if `dense` is set, those that have none. */
+/* Fails unless the list at `key` names exactly the layers that have experts or, if `dense` is true, the layers without.
+ * An absent or empty list passes. */
 static enum status check_expert_layer_list(const struct hf_reader *r, const char *key, bool dense)
 {
     struct json_node list;
@@ -233,8 +238,8 @@ static enum status read_latent(const struct hf_reader *r)
     return status;
 }
 
-/* Reads use_qk_norm, which GLM has (a norm for each head), MiniMax (one norm over all heads) and Llama 4, whose norms
- * have no weights and are only in layers that rotate. */
+/* Reads the switch use_qk_norm. With it GLM has a norm for each head; MiniMax has one norm over all heads; Llama 4 has
+ * norms without weights, and only in layers that rotate. */
 static enum status read_head_norms(const struct hf_reader *r, const struct expert_family *f)
 {
     bool on = f->qk_norm_wide || f->on_input;
@@ -245,9 +250,9 @@ static enum status read_head_norms(const struct hf_reader *r, const struct exper
     return status;
 }
 
-/* Sets which layers of Llama 4 rotate: those with chunks do, and the others do not; if no layer has chunks, all but
- * every N-th do, where N is no_rope_layer_interval. Call it after hf_read_windows(), which sets the layers with chunks.
- * A list no_rope_layers that says otherwise is refused. */
+/* Sets which layers of Llama 4 rotate queries and keys: those with chunks. If no layer has chunks, all layers do but
+ * every N-th, where N is no_rope_layer_interval. A list no_rope_layers that says otherwise is refused. Call it after
+ * hf_read_windows(), which finds the layers with chunks. */
 static enum status read_llama4(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
@@ -261,8 +266,8 @@ static enum status read_llama4(const struct hf_reader *r)
                                        "N-th layer, which sees all keys and does not");
 }
 
-/* Sets what gpt-oss has: biases of experts, a clamped activation, and attention sinks. The activation's numbers must be
- * those of Transformers and of OpenAI's model; others are refused. */
+/* Sets what gpt-oss has: biases of experts, a clamped activation, and attention sinks. The two numbers of the
+ * activation are constants here: a file with other values is refused unless the caller ignores the key. */
 static enum status read_gpt_oss(const struct hf_reader *r)
 {
     static const struct {

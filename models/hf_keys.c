@@ -6,6 +6,7 @@
 #include <string.h>
 
 /* clang-format off */
+/* The first columns are: model_type, bit, parts. */
 const struct hf_family hf_families[HF_FAMILIES] = {
     {"llama", HF_LLAMA, .kv_heads_optional = true},
     {"mistral", HF_MISTRAL, .has_windows = true, .window = 4096},
@@ -57,6 +58,7 @@ const struct hf_family hf_families[HF_FAMILIES] = {
 };
 /* clang-format on */
 
+/* The columns are: name, families (bits), use, may_be_ignored. A key may have several rows, for different families. */
 static const struct hf_key keys[] = {
     {"model_type", HF_ALL, HF_KEY_READ, false},
     {"vocab_size", HF_ALL, HF_KEY_READ, false},

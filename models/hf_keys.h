@@ -1,7 +1,7 @@
 /* models/hf_keys.h: the families and keys of Hugging Face config files, as tables.
  *
- * Facts about the configuration classes of the Transformers library (4.40 to 5.24), one row each;
- * models/hf_config.c reads files by them. */
+ * hf_families[] has a row for each model_type that models/hf_config.c reads; hf_key_find() finds the row of a key. The
+ * rows are facts about the configuration classes of the Transformers library, versions 4.40 to 5.24. */
 #ifndef MODELS_HF_KEYS_H
 #define MODELS_HF_KEYS_H
 
@@ -51,8 +51,8 @@ enum hf_part {
 };
 
 /* The properties of a family's layers, and the defaults of keys that a file may lack, from Transformers' configuration
- * and model classes. Where no file of the family relies on the default of its class (Mistral's 8 K/V heads), the key is
- * required. */
+ * and model classes. Some defaults of a class are left out here, such as Mistral's 8 K/V heads: no published file
+ * relies on them, so the file must have the key. */
 struct hf_family {
     const char *model_type;
     enum hf_family_bit bit;
@@ -60,7 +60,7 @@ struct hf_family {
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;
-    bool qk_norm, qk_norm_wide;
+    bool qk_norm, qk_norm_wide; /* as in struct transformer */
     /* the projections of q, k and v have biases, whatever attention_bias says */
     bool bias_qkv;
     /* attention_bias concerns q, k and v only, not the output's projection */
@@ -71,14 +71,15 @@ struct hf_family {
     bool has_windows;         /* the class knows sliding_window */
     bool window_needs_switch; /* sliding_window counts only with use_sliding_window */
     bool tied_by_default, attention_bias;
-    /* defaults; 0: the file must give the key (head_dim: see above) */
+    /* defaults of num_attention_heads, num_key_value_heads, head_dim and vocab_size; 0: the file must have the key
+     * (head_dim: as head_dim_required says) */
     int64_t heads, kv_heads, head_dim, vocab;
     int64_t window; /* the default of sliding_window; 0: none */
     /* the default of sliding_window_pattern; 0: all layers have a window */
     int64_t full_attention_every;
-    /* defaults of keys that are absent; 0: 10000, 1e-6, and all columns of a head */
+    /* defaults of the base of RoPE, of the eps of norms, and of partial_rotary_factor; 0: 10000, 1e-6 and 1 */
     double rope_theta, norm_eps, rotary_share;
-    /* names of the keys; NULL: hidden_act, rms_norm_eps, sliding_window */
+    /* the family's names for the keys hidden_act, rms_norm_eps and sliding_window; NULL: these */
     const char *act_key, *eps_key, *window_key;
 };
 
@@ -96,7 +97,7 @@ enum hf_key_use {
 
 struct hf_key {
     const char *name;
-    int families;
+    int families; /* bits: the families that have the key */
     enum hf_key_use use;
     bool may_be_ignored;
 };
@@ -104,7 +105,8 @@ struct hf_key {
 /* Returns the row of the key name[0..size) in a family; NULL: there is none. */
 const struct hf_key *hf_key_find(const char *name, size_t size, enum hf_family_bit family);
 
-/* Returns the key, among those that are read in a family, that is most similar to name, or NULL. */
+/* Returns the key with HF_KEY_READ of a family whose name is most like this one, for messages; NULL: none is like it.
+ * */
 const char *hf_key_nearest(const char *name, enum hf_family_bit family);
 
 #endif

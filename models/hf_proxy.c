@@ -26,18 +26,19 @@ static const struct {
     {PART_VISION, "other-inputs", "encoders of pictures or sound before the text model"},
 };
 
-/* The families: what each configuration class of Transformers has besides sizes, and its defaults of keys that a file
- * may leave out. A key that the file has replaces the default. */
+/* The properties of a family, and the defaults of keys that a file may lack, from Transformers' configuration classes.
+ * The members from `routed` on are defaults for families with experts. */
 static const struct proxy_family {
-    /* its bit is HF_PROXY; it has the family's parts, norms, biases of q, k and v, and windows */
-    struct hf_family base;
+    struct hf_family base; /* with the bit HF_PROXY */
     bool no_rotary;
     bool bias_o, bias_ffn; /* the layers have these biases, whatever attention_bias says */
     bool none_is_near;     /* no dense model is near: few layers, or none, have attention */
-    /* Defaults of a model with experts: how many experts a token passes; their width; the number of shared experts of
-     * that width, or the width of the one shared expert; the number of first layers without experts; and every how many
-     * layers there are experts (0: in all). routed -1: the file must give it. */
-    int64_t routed, expert_width, shared, shared_width, dense_first, period;
+    int64_t routed; /* number of routed experts that a token passes; -1: the file must give it */
+    int64_t expert_width; /* width of a routed expert; 0: intermediate_size */
+    int64_t shared;       /* number of shared experts, as wide as routed ones */
+    int64_t shared_width; /* width of the only shared expert; 0: `shared` applies */
+    int64_t dense_first;  /* number of first layers without experts */
+    int64_t period;       /* one layer in each period has experts; 0: all layers have */
 } families[] = {
     /* clang-format off */
     {{"mixtral", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .routed = 2},
@@ -115,8 +116,9 @@ struct reader {
     enum status status; /* the first fault */
 };
 
-/* Returns the whole number at the first key of "a|b.c" that is present. If none is, returns `otherwise`, or, if that
- * is -1, reports that a key is required. */
+/* Returns the whole number at the first of several keys that is present. keys: "a|b.c" are the key a and the key c of
+ * the object b. Returns `otherwise` if none is present; if `otherwise` is -1, it also reports that the first key is
+ * missing. */
 static int64_t read_size_or(struct reader *r, const char *keys, int64_t otherwise)
 {
     char key[64];
@@ -148,7 +150,7 @@ static int64_t read_size_or(struct reader *r, const char *keys, int64_t otherwis
     return value;
 }
 
-/* Returns the switch at the first key of "a|b" that is present, or `otherwise`. */
+/* Returns the switch at the first of several keys, "a|b", that is present; `otherwise` if none is. */
 static bool read_switch_or(struct reader *r, const char *keys, bool otherwise)
 {
     char key[64];
@@ -166,7 +168,7 @@ static bool read_switch_or(struct reader *r, const char *keys, bool otherwise)
     return value;
 }
 
-/* Reads the list of layers at a key; *list has no members if the key is absent. */
+/* Sets *list to the list of layers at a key, and to an empty one if the key is absent. */
 static void read_layer_list(struct reader *r, const char *key, struct json_node *list)
 {
     *list = (struct json_node){0};
@@ -174,9 +176,9 @@ static void read_layer_list(struct reader *r, const char *key, struct json_node 
         r->status = json_get_array(r->root, key, list, r->diag);
 }
 
-/* Returns the number of layers that have experts. A file says which these are by a list of them (Llama 4); by a list of
- * the others (Qwen); by the number of first layers without experts (DeepSeek); or by a period, where the last layer of
- * each period has experts, or the one at an offset (Jamba). */
+/* Returns the number of layers that have experts. A file says which layers these are in one of four ways: a list of
+ * them (Llama 4); a list of the other layers (Qwen); the number of first layers without experts (DeepSeek); a period,
+ * of which the last layer has experts, or the layer at an offset (Jamba). */
 static int64_t count_expert_layers(struct reader *r, const struct proxy_family *f, int64_t layers)
 {
     struct json_node sparse, dense;
@@ -201,15 +203,15 @@ static int64_t count_expert_layers(struct reader *r, const struct proxy_family *
     return count;
 }
 
-/* Returns the mean over the layers of the feed-forward widths that one token passes: `sparse` of the layers have
- * experts. */
+/* Returns the mean over the layers of the width of feed-forward part that one token passes, rounded up to a multiple of
+ * 64. sparse: the number of layers with experts, in which it is sparse_width; in the others it is dense_width. */
 static int64_t mean_ffn_width(int64_t layers, int64_t sparse, int64_t sparse_width,
                               int64_t dense_width)
 {
     double sum =
         (double)sparse * (double)sparse_width + (double)(layers - sparse) * (double)dense_width;
     int64_t active = layers > 0 ? (int64_t)(sum / (double)layers + 0.5) : 0;
-    return (active + 63) / 64 * 64; /* rounded up to a multiple of 64, as published widths are */
+    return (active + 63) / 64 * 64; /* published widths are multiples of 64, too */
 }
 
 static int64_t active_ffn_width(struct reader *r, const struct proxy_family *f, int64_t layers,
@@ -233,8 +235,8 @@ struct latent_sizes {
     int64_t q_rank, kv_rank, nope_dim, rope_dim, v_dim;
 };
 
-/* Replaces latent attention by heads as wide as its values, with the number of K/V heads whose parameters come
- * nearest to the model's. */
+/* Sets head_dim and kv_heads of the dense model: heads are as wide as the values of latent attention, and the number of
+ * K/V heads is the divisor of `heads` with which attention has most nearly as many parameters as the real model's. */
 static void replace_latent_attention(struct transformer *t, const struct latent_sizes *latent)
 {
     double h = (double)t->hidden, heads = (double)t->heads;
@@ -380,8 +382,8 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     hf_proxy_label(t, arena, t->name, missing);
 }
 
-/* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled: all such parts of the family,
- * and those whose keys the file has. */
+/* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled: those of its family, encoders
+ * if the file has text_config, and ALiBi if the file switches it on. */
 static unsigned missing_parts(const struct proxy_family *f, struct json_node root)
 {
     bool alibi = false; /* a key of Falcon */
@@ -436,7 +438,8 @@ const char *hf_proxy_describe(struct arena *arena, unsigned missing)
     return described;
 }
 
-/* Reports the parts that are missing. t: the nearest dense model, which is then named; NULL: there is none. */
+/* Reports the parts that are missing. t: the nearest dense model, which the message proposes; NULL: it could not be
+ * read. none_is_near: the message says that no dense model is near. */
 static enum status refuse_model(struct json_node at, const char *model_type, unsigned missing,
                                 const struct transformer *t, bool none_is_near, struct diag *diag)
 {

@@ -1,9 +1,10 @@
 /* models/hf_proxy.h: families of Hugging Face's config.json that are not modelled, and the nearest dense transformer.
  *
- * A family of this table has parts that are not read for it: linear attention, ALiBi, experts of another kind, and
- * others. If the caller asks for a proxy, such a model is represented by a dense transformer with the same layers and
- * the parameters that a token passes (of experts, those that it is routed to and the shared ones). The proxy says
- * nothing of the missing parts: all-to-alls between experts, unequal loads, parameters that other tokens use. */
+ * The table in models/hf_proxy.c has the families with parts that are not modelled: linear attention, ALiBi, experts of
+ * another kind, and others. It also has mixtures of experts that are modelled (models/hf_keys.h), for callers who want
+ * a dense model in their place. A dense proxy has as many layers as the real model, and its feed-forward part is as
+ * wide as the experts that a token passes, shared ones included. It does not represent the missing parts: all-to-alls
+ * between experts, unequal loads, the parameters of experts that a token does not pass. */
 #ifndef MODELS_HF_PROXY_H
 #define MODELS_HF_PROXY_H
 
@@ -12,7 +13,7 @@
 
 #include <stdbool.h>
 
-/* True if model_type is in the table. */
+/* True if the table has this model_type. */
 bool hf_proxy_has_family(const char *model_type);
 
 /* Sets *t to the nearest dense transformer; t->proxy_lacks names the missing parts. A note names those keys of the file
@@ -22,25 +23,25 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
                           struct json_node root, const char *model_type, const char *ignore,
                           struct diag *diag);
 
-/* Turns *t, which was read without the `missing` parts (enum hf_part), into a dense proxy: sets its name, its source
- * and the list of missing parts. */
+/* Marks *t, which was read without the parts `missing` (bits of enum hf_part), as a dense proxy: sets t->name,
+ * t->source and t->proxy_lacks. name: the name of the real model. */
 void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
-/* Describes the parts (bits of enum hf_part) that are not modelled, in the arena: "experts (which rank has ...) and
- * ..."; NULL if there are none. */
+/* Returns a description of the parts `missing` (bits of enum hf_part), in the arena: "ALiBi (a bias on attention
+ * scores) and ..."; NULL: there are none. */
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
-/* Replaces a model that has experts, latent attention or attention sinks by the nearest dense one, as hf_proxy_read()
- * does. */
+/* Turns a model with experts, latent attention or attention sinks, which are modelled, into the nearest dense one, with
+ * the sizes that hf_proxy_read() would give it. Layers without rotation and chunks are dropped, too. */
 void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
-/* Reports, at the file's model_type, that its model has parts that are not modelled; *t is the nearest dense model,
- * which hf_proxy_label() names. */
+/* Reports that a model has parts that are not modelled, and proposes *t, the nearest dense model, which
+ * hf_proxy_label() has marked. at: the node of the file's model_type. */
 enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
                                   const struct transformer *t, struct diag *diag);
 
-/* Reports the error of a family of the table: the part that is not modelled, and the nearest dense model, read without
- * the keys of ignore. */
+/* Reports that a family of the table has parts that are not modelled, and proposes the nearest dense model. ignore:
+ * keys that are left unread for that model; NULL: none. */
 enum status hf_proxy_refuse(struct json_node root, const char *model_type, const char *ignore,
                             struct diag *diag);
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* Returns the next word of a list separated by commas, without blanks around it; NULL at the end. */
 const char *hf_next_ignored_key(const char **list, size_t *size)
 {
     const char *at = *list;
@@ -30,7 +29,6 @@ bool hf_is_ignored(const struct hf_reader *r, const char *key)
     return false;
 }
 
-/* True if the key is in the file, even as null, which json_find() treats as absent. */
 bool hf_is_present_or_null(const struct hf_reader *r, const char *key)
 {
     const char *name;
@@ -47,13 +45,11 @@ bool hf_has_value(const struct hf_reader *r, const char *key)
     return json_find(r->root, key).value != NULL;
 }
 
-/* True if a key is present and not ignored by the caller. */
 bool hf_has_value_to_read(const struct hf_reader *r, const char *key)
 {
     return hf_has_value(r, key) && !hf_is_ignored(r, key);
 }
 
-/* Reads the whole number at `key` into the transformer's field `name`, within that field's limits. */
 enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name)
 {
     const struct transformer_field *field = transformer_field_find(name);

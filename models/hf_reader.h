@@ -20,8 +20,8 @@ struct hf_reader {
     struct diag *diag;
 };
 
-/* Returns the next word of a list separated by commas, without blanks around it, sets *size to its size, and moves
- * *list past it; NULL at the end. */
+/* Returns the next word of a list separated by commas, without blanks around it; NULL: the list has ended. Sets *size
+ * to the word's size, and moves *list past the word. */
 const char *hf_next_ignored_key(const char **list, size_t *size);
 
 /* True if the caller leaves the key unread. */
@@ -37,33 +37,34 @@ bool hf_has_value(const struct hf_reader *r, const char *key);
 /* True if a key is present, not null, and not ignored by the caller. */
 bool hf_has_value_to_read(const struct hf_reader *r, const char *key);
 
-/* Reads the whole number at `key` into the transformer's field `name`, within that field's limits. */
+/* Reads the whole number at `key`, which must be at least 1, into the transformer's field `name`, whose upper limit it
+ * must not exceed. Fails if the key is absent. */
 enum status hf_read_size(const struct hf_reader *r, const char *key, const char *name);
 
-/* Returns the rotary parameters of the layers without a window: Transformers 5 may have others for layers with a
- * window. */
+/* Returns the rotary parameters of the layers without a window, from the object rope_parameters: files of Transformers
+ * 5 may have others for layers with a window. */
 struct json_node hf_rotary_of_full_layers(struct json_node parameters);
 
 /* Sets *holder to the object that has rope_theta: the root of the file, or its rope_parameters. */
 enum status hf_find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder);
 
-/* Reads the base of rotary positions into rope_theta; without the key it is the family's default. */
+/* Reads the base of rotary positions into t->rope_theta; it is the family's default if the key is absent. */
 enum status hf_read_rope_theta(const struct hf_reader *r);
 
-/* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
+/* Reads the window, and which layers have it (models/hf_windows.c). If no layer has it, the model has no window. */
 enum status hf_read_windows(const struct hf_reader *r);
 
-/* Reads which layers rotate queries and keys; call it after the windows and the kind of positions have been read
- * (models/hf_rotating_layers.c). Anything but every N-th layer is refused by name. */
+/* Reads which layers rotate queries and keys (models/hf_rotating_layers.c): all, none, or all but every N-th layer. Any
+ * other choice is refused, and the message names a layer. Call it after windows and the kind of positions are read. */
 enum status hf_read_rotating_layers(const struct hf_reader *r);
 
-/* Fails if no_rope_layers, a list with a 1 for each layer that rotates and a 0 for each other, disagrees with
- * transformer_layer_rotates(); the message names the first such layer. modelled: what would be right, in words. A file
- * without the list passes. */
+/* Fails if the list no_rope_layers, with a 1 for each layer that rotates and a 0 for each other, disagrees with
+ * transformer_layer_rotates(). The message names the first layer where they disagree; modelled: what would be right, in
+ * words. A file without the list passes. */
 enum status hf_check_rotating_layers(const struct hf_reader *r, const char *modelled);
 
-/* Reads the experts, and the latent attention, of a family of mixtures of experts, after its other sizes
- * (models/hf_experts.c). */
+/* Reads what only mixtures of experts have, latent attention included (models/hf_experts.c). Call it after all other
+ * sizes are read. */
 enum status hf_read_experts(const struct hf_reader *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads from a Hugging Face config.json which layers rotate queries and keys (SmolLM3, EXAONE 4, Cohere 2; of Llama 4
- * the check of the list).
+/* Reads from a Hugging Face config.json which layers rotate queries and keys: for SmolLM3, EXAONE 4 and Cohere 2. For
+ * Llama 4 it only checks the list no_rope_layers; models/hf_experts.c reads the rest.
  *
  * Transformers 5.24: modeling_smollm3.py reads no_rope_layers; in modeling_exaone4.py and modeling_cohere2.py a layer
  * rotates if it has a window. EXAONE 4 without any window rotates in all layers. */
@@ -23,7 +23,8 @@ enum status hf_check_rotating_layers(const struct hf_reader *r, const char *mode
     return status;
 }
 
-/* Sets unrotated_every to the place of the first layer of the list that does not rotate; 0: all rotate. */
+/* Sets unrotated_every to 1 + the index of the first layer that does not rotate, by the list no_rope_layers; to 0 if
+ * all rotate. */
 static enum status find_first_unrotated(const struct hf_reader *r)
 {
     struct json_node list;
@@ -64,8 +65,8 @@ static enum status read_smollm3(const struct hf_reader *r)
            "--ignore no_rope_layers takes no_rope_layer_interval");
 }
 
-/* True if the file sets a window or leaves it to the default, whether or not a layer has it; false if sliding_window is
- * null or ignored by the caller. */
+/* False if the file has sliding_window as null, or the caller ignores it; true if it has a number, or lacks the key, so
+ * that the default applies. It does not matter whether any layer has the window. */
 static bool knows_a_window(const struct hf_reader *r)
 {
     return !hf_is_ignored(r, "sliding_window") &&

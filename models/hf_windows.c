@@ -1,4 +1,6 @@
-/* Reads from a Hugging Face config.json which layers have a window. */
+/* Reads from a Hugging Face config.json which layers have a window. Three sorts of keys are read in this order, and
+ * later ones change what earlier ones say: the window itself, with a number of first layers without it; a period of
+ * layers without it; and a list of all layers' types. A chunk (Llama 4) is read as a window. */
 #include "models/hf_reader.h"
 
 #include <inttypes.h>
@@ -7,7 +9,7 @@
 
 #define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
 
-/* Sets *on if layers may have windows, as use_sliding_window or the family says. */
+/* Sets *on to whether layers may have windows: use_sliding_window says so; without it, the family does. */
 static enum status read_window_switch(const struct hf_reader *r, bool *on)
 {
     *on = !r->family->window_needs_switch;
@@ -16,7 +18,8 @@ static enum status read_window_switch(const struct hf_reader *r, bool *on)
     return json_get_bool(r->root, "use_sliding_window", on, r->diag);
 }
 
-/* Reads the window, and the number of layers before the first one that has it. */
+/* Reads the window into attention_window and, for families with use_sliding_window, max_window_layers into
+ * window_from_layer: the number of first layers without the window. */
 static enum status read_window(const struct hf_reader *r)
 {
     bool on;
@@ -44,8 +47,8 @@ static enum status read_window(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-/* Reads the period of the layers that attend to all keys. EXAONE 4 writes it as a word, "LLLG": L is a layer with a
- * window, and the last letter a layer without one. */
+/* Reads full_attention_every: the last layer of each such period attends to all keys. EXAONE 4 may write a period as a
+ * word, "LLLG": L is a layer with a window, G one without. */
 static enum status read_window_pattern(const struct hf_reader *r)
 {
     static const char *const keys[] = {"sliding_window_pattern", "_sliding_window_pattern",
@@ -71,9 +74,10 @@ static enum status read_window_pattern(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-/* Reads a list of the layers' types: sets slides[layer] to true for "sliding_attention", and for "chunked_attention"
- * where chunks are modelled as windows. Layers of linear attention, in a dense proxy, see all keys. The list may also
- * have a number for each layer, 1 for one with chunks (Llama 4's no_rope_layers). */
+/* Reads a list with the type of each layer. Sets slides[layer] to true for "sliding_attention" and, in a family with
+ * chunks, for "chunked_attention"; to false for "full_attention" and, in a family with linear attention, for
+ * "linear_attention". In a family with chunks an element may also be a number, 1 for a layer with chunks (Llama 4's
+ * no_rope_layers). */
 static enum status read_sliding_layers(const struct hf_reader *r, struct json_node types,
                                        bool *slides)
 {
@@ -110,8 +114,8 @@ static bool windows_match(const struct transformer *t, const bool *slides)
     return true;
 }
 
-/* Sets window_from_layer and full_attention_every so that exactly the layers with slides[layer] have a window; returns
- * false if no two numbers do. */
+/* Finds values of window_from_layer and full_attention_every with which exactly the layers with slides[layer] have a
+ * window, and sets them. Returns false if there are none. At least one layer must have a window. */
 static bool find_period(struct transformer *t, const bool *slides)
 {
     int64_t first = 0, full;

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Models on the hub, by their name without the owner. model: the preset (models/presets/transformers/), or the line of
- * fields, that has the same sizes. */
 /* clang-format off */
+/* Models on the Hugging Face hub. */
 static const struct hub_model {
-    const char *name, *model;
+    const char *name;  /* without the owner */
+    const char *model; /* the preset, or the line of fields (transformer_is_line()), that has the same sizes */
     /* the model's path on the hub; NULL: another row has the same sizes and a path */
     const char *path;
 } models[] = {
@@ -81,7 +81,8 @@ static const struct hub_model {
 };
 /* clang-format on */
 
-/* True if the rest of a name is empty or only says how the model was trained or stored: "-Instruct", "-chat-hf". */
+/* True if the rest of a name is empty, or begins with a word that only says how the model was trained or stored:
+ * "-Instruct", "-chat-hf". */
 static bool is_variant(const char *rest)
 {
     static const char *const variants[] = {"-hf", "-Instruct", "-Base", "-chat", "-it", "-pt"};

@@ -9,12 +9,12 @@
  * NULL: it is not known. */
 const char *hub_model_find(const char *name);
 
-/* A model of the table: its path on the hub ("Qwen/Qwen3-8B"), and the preset or line of fields that has its sizes. */
+/* A known model: its path on the hub ("Qwen/Qwen3-8B"), and the preset or line of fields that has its sizes. */
 struct hub_model_path {
     const char *path, *preset_or_fields;
 };
-/* Returns the i-th model, from 0, that has a path on the hub. If there are not that many, the path in the result is
- * NULL. */
+/* Returns known model i, from 0. Of models with the same sizes only one is listed. If i is too large, the path in the
+ * result is NULL. */
 struct hub_model_path hub_model_path_at(size_t i);
 
 #endif

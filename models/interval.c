@@ -9,20 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A source whose root mean square error is above this counts as not explained by the model. */
+/* These numbers and their reasons are in docs/accuracy/intervals.md. */
+
+/* The model explains a source if the root mean square of the source's errors is at most this. */
 static const double EXPLAINED = 0.15;
 
-/* Runs are about as large as each other if no size differs by more than this factor. */
+/* Two runs are about equally large if no size of one is more than this many times that of the other. */
 static const double NEAR = 8;
 
-/* Seconds of a layer's forward products below which kernels are short. */
+/* A layer with fewer seconds of forward products (residual.layer_s) has short kernels, whose times are less certain. */
 static const double SHORT_LAYER_S = 1e-3;
 
-/* For the interval: the degrees of freedom of the distribution of residual over scale, and the probability beyond each
- * of its ends. */
+/* The degrees of freedom of Student's t, which errors over their standard deviation follow; and the probability of an
+ * error beyond each end of the interval. */
 static const double FREEDOM = 5, TAIL = 0.05;
 
-/* The correlation of the errors of two runs that come from a feature both have. */
+/* If two runs have the same feature, this is the correlation of the errors that the feature causes in the two. */
 static const double SHARED = 0.5;
 
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
@@ -46,7 +48,7 @@ void evidence_release(struct evidence *evidence)
 
 /* ---- what was measured ---- */
 
-/* True if the root mean square of the errors of all rows of a source is at most EXPLAINED. */
+/* True if the model explains a source: the root mean square of the errors of all its rows is at most EXPLAINED. */
 static bool is_explained(const struct residuals *runs, enum residual_of of, const char *source)
 {
     double squares = 0;
@@ -75,7 +77,7 @@ void evidence_find_explained_runs(struct evidence *evidence)
     }
 }
 
-/* The measured runs of one figure. */
+/* The measured runs of one figure (time or memory) from which an interval is made. */
 struct measured_rows {
     const struct residuals *runs;
     const bool *is_explained;        /* [rows] as evidence.is_explained */
@@ -97,8 +99,8 @@ static bool is_neutral(const struct residual *run)
     return strcmp(run->framework, "neutral") == 0;
 }
 
-/* True if the layouts of both runs have the mechanism; for MECHANISM_CONTEXT they must also have the same kind of
- * context parallelism. */
+/* True if the layouts of both runs have the mechanism. For MECHANISM_CONTEXT both must have the same kind of context
+ * parallelism; for MECHANISM_DATA_PARALLEL_ONLY both must have none of the others. */
 static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
                           const struct residual *run)
 {
@@ -120,7 +122,7 @@ static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
     }
 }
 
-/* True if two layouts consist of the same mechanisms. */
+/* True if two layouts consist of the same mechanisms, and of the same kind of context parallelism. */
 static bool same_layout(const struct residual *a, const struct residual *b)
 {
     return (a->tp > 1) == (b->tp > 1) && (a->pp > 1) == (b->pp > 1) &&
@@ -162,8 +164,8 @@ enum shared_traits {
     SHARE_SIZE = 16
 };
 
-/* True if some measured row has the same properties `shared` (bits) as the run, and this mechanism; MECHANISM_COUNT:
- * any mechanism. */
+/* True if some measured row that counts has the properties `shared` (bits of enum shared_traits) in common with the
+ * run, and both have the mechanism. MECHANISM_COUNT: no mechanism is asked for. */
 static bool is_measured_like(const struct measured_rows *measured, const struct residual *run,
                              unsigned shared, enum mechanism mechanism)
 {
@@ -185,6 +187,8 @@ static bool is_measured_like(const struct measured_rows *measured, const struct 
 
 /* ---- variances ---- */
 
+/* Adds an unmeasured feature to the interval, with share^2 times its variance. It adds nothing if the variance is 0 or
+ * unknown, or if the list is full. mechanism: for features that have one, else MECHANISM_COUNT. */
 static void add_deviation(struct interval *interval, const double *deviation,
                           enum interval_feature feature, enum mechanism mechanism, double share)
 {
@@ -198,9 +202,13 @@ static void add_deviation(struct interval *interval, const double *deviation,
     interval->unmeasured_count++;
 }
 
-/* Adds to the interval the mechanisms of the run's layout that no measured row has, and the combination of them if no
- * row has that. Profile neutral belongs to no framework; for it a mechanism counts as measured if rows of any profile
- * on the device have it. all_unmeasured: no mechanism counts as measured. */
+/* Adds to the interval what was not measured of the run's layout:
+ *   - each mechanism that no measured row of the run's profile has. For profile neutral, which belongs to no framework,
+ *     it is each that no row of the run's device has; a mechanism that rows of another device have adds the smaller
+ *     variance of FEATURE_ELSEWHERE, or none if that is unknown;
+ *   - if all mechanisms were measured, but not together: FEATURE_TOGETHER;
+ *   - if they were measured together, but by no run of about this size: FEATURE_FAR.
+ * all_unmeasured: no mechanism counts as measured. */
 static void add_layout_features(struct interval *interval, const struct measured_rows *measured,
                                 const struct residual *run, const double *deviation,
                                 bool all_unmeasured)
@@ -244,8 +252,8 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
     else if (is_neutral(run) || run->real_framework != NULL ||
              !is_measured_like(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
-    /* Runs of a profile do not show what layers of a framework's own code keep, if the profile only represents that
-     * framework: Nanotron's layers need up to twice as much as Megatron-LM's. */
+    /* If the profile only stands in for the real framework, its measured runs do not say how much memory the real
+     * framework's layers need: those of Nanotron need up to twice as much as Megatron-LM's. */
     add_layout_features(interval, &measured, run, deviation,
                         of == RESIDUAL_MEMORY && run->real_framework != NULL);
     const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
@@ -266,8 +274,8 @@ static double variance_of(const struct interval *interval, double base)
 
 /* ---- the user's own runs ---- */
 
-/* Returns the covariance of the errors of two runs: 0.5 times the sum of base^2 and, over the features k that measured
- * runs lack for both, of sqrt(v(k, i) v(k, j)), where v(k, i) is the variance that feature k adds to run i. */
+/* Returns the covariance of the errors of runs i and j: 0.5 (base^2 + sum over k of sqrt(v(k, i) v(k, j))). The sum is
+ * over the features k that are unmeasured for both runs; v(k, i) is the variance that feature k adds to run i. */
 static double covariance(const struct interval *a, const struct interval *b, double base)
 {
     double sum = base * base;
@@ -279,9 +287,10 @@ static double covariance(const struct interval *a, const struct interval *b, dou
     return SHARED * sum;
 }
 
-/* Conditions the interval on the residuals r of n own runs. With C the covariances of these runs with the new one, and
- * K = C(i, j) + 0.5 diag(s(i)^2) those among themselves, where s(i) is the standard deviation of run i, it solves K a =
- * C. Then the shift becomes a . r, and the variance falls by a . C. */
+/* Conditions the interval of a new run on the residuals r of n own runs. c is the vector of the covariances of the own
+ * runs with the new one (covariance()). K is the matrix of the covariances of the own runs, to which 0.5 s(i)^2 is
+ * added on the diagonal, where s(i) is the standard deviation of run i. With a = K^-1 c, the shift grows by a . r, and
+ * *variance falls by a . c. */
 static void condition_on_own_runs(struct interval *interval, double *variance,
                                   const struct interval *own, const double *residual, size_t n,
                                   double base)
@@ -308,8 +317,8 @@ static void condition_on_own_runs(struct interval *interval, double *variance,
 
 /* ---- intervals ---- */
 
-/* Shifts and narrows the interval by the errors of the user's own runs (condition_on_own_runs()); without such runs it
- * does not change. Sets own_run_count. */
+/* Shifts the interval and lowers *variance by the errors of the user's own runs (condition_on_own_runs()). Sets
+ * own_run_count, the number of own runs that measured the figure; if it is 0, nothing else changes. */
 static void apply_own_runs(struct interval *interval, double *variance,
                            const struct evidence *evidence, enum residual_of of,
                            const char *without)

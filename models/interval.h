@@ -28,19 +28,18 @@ enum mechanism {
     MECHANISM_PIPELINE,
     MECHANISM_CONTEXT, /* context parallelism of the kind that the run uses: rings, Ulysses, ... */
     MECHANISM_HOST_OPTIMIZER,
-    MECHANISM_DATA_PARALLEL_ONLY,
+    MECHANISM_DATA_PARALLEL_ONLY, /* none of the others */
     MECHANISM_COUNT
 };
 
-/* The data from which intervals are made: measured runs, the variances, and the user's own runs. All-zero: there are no
- * intervals. */
+/* The data from which intervals are made. All-zero: there are no intervals. */
 struct evidence {
-    struct residuals runs;
-    /* [runs] the run measures the figure, and the model explains the figures of its source: the root mean square of
-     * their errors is small. evidence_find_explained_runs() finds this */
+    struct residuals runs; /* measured runs of published sources */
+    /* [runs] true if the run measures the figure and the model explains its source: the root mean square of the
+     * source's errors is at most 15 %. evidence_find_explained_runs() sets it. */
     bool *is_explained[RESIDUAL_COUNT];
-    struct deviations deviations;
-    struct residuals own_runs;
+    struct deviations deviations; /* the standard deviation that each unmeasured feature adds */
+    struct residuals own_runs;    /* the user's own measured runs */
 };
 
 /* Loads the data that ships with the program. If the data folder does not have it, there are no intervals. */
@@ -58,13 +57,13 @@ struct unmeasured {
 
 enum { UNMEASURED_MAX = 12 };
 
-/* Features with a smaller standard deviation are not named: layers that are slightly short add a little to many
- * intervals. */
+/* Features with a smaller standard deviation are not named to the user: many intervals have such ones, because many
+ * layers are slightly short. */
 #define INTERVAL_NOTABLE 0.05
 
-/* Plain bytes: the struct can be copied between processes. */
+/* An interval. The struct has no pointers, so it can be copied between processes. */
 struct interval {
-    /* logarithms of the ends over the predicted value; NAN: there is no interval */
+    /* logarithms of the two ends, each over the predicted value; NAN: there is no interval */
     double low, high;
     double deviation;        /* the standard deviation s of the logarithm */
     double own_shift;        /* what the user's own runs add to the logarithms of both ends */
@@ -74,8 +73,8 @@ struct interval {
     struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
 };
 
-/* Returns the interval of a run, of which only the features are read. without: a laboratory whose rows are left out, or
- * NULL. */
+/* Returns the interval of a prediction. run: its features; the residuals in it are not read. without: a laboratory
+ * whose measured runs do not count; NULL: all count. */
 struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
                                 const struct residual *run, const char *without);
 
@@ -86,14 +85,14 @@ bool interval_is_known(const struct interval *interval);
 double interval_low(const struct interval *interval, double predicted);
 double interval_high(const struct interval *interval, double predicted);
 
-/* Returns the interval of a figure that goes with the inverse of the value, as tokens per second go with a step. */
+/* Returns the interval of 1 / value: from that of a step's seconds it makes that of tokens per second. */
 struct interval interval_inverse(const struct interval *interval);
 
-/* Returns the probability that the needed bytes are at most the limit, from the interval's distribution at log(limit /
- * needed): 0.5 if the two are equal. Without an interval it is 1 or 0. */
+/* Returns the probability that the bytes a step needs, predicted as `needed`, are at most `limit`. Without shift by own
+ * runs it is 0.5 if the two are equal. Without an interval it is 1 if needed <= limit, else 0. */
 double interval_fit_probability(const struct interval *interval, double needed, double limit);
 
-/* Appends what an unmeasured feature of a run is: "tensor parallelism with torchtitan", "fa3 on h200". */
+/* Appends the name of an unmeasured feature of a run: "tensor parallelism with torchtitan", "fa3 on h200". */
 void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasured,
                              const struct residual *run);
 

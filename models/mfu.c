@@ -4,6 +4,7 @@
 #include <string.h>
 
 /* clang-format off */
+/* The columns are: name, halves_attention_pairs, counts_recompute, formula, source. */
 const struct mfu_row mfu_table[MFU_CONVENTION_COUNT] = {
     [MFU_LONGHAUL] = {"longhaul", true, false,
         "3 (L (4hq + 4h kv + 2mhf + 2sq) + 2hV)",
@@ -41,8 +42,8 @@ bool mfu_find(const char *name, enum mfu_convention *convention)
     return false;
 }
 
-/* Returns the forward flops of one token outside the attention core. Doubles are exact here, since sums of weights
- * are below 10^15, and nothing overflows. */
+/* Returns the forward flops of one token, in all layers and the head, without the attention core. Doubles are exact
+ * here, since sums of weights are below 10^15. */
 typedef double linear_function(const struct transformer *t);
 
 static double linear_flops_exact(const struct transformer *t)
@@ -51,7 +52,8 @@ static double linear_flops_exact(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Returns the flops of a layer's feed-forward part; if only some layers have experts, their mean. */
+/* Returns the forward flops of one token in a layer's feed-forward part; if only some layers have experts, the mean
+ * over the layers. */
 static double ffn_flops(const struct transformer *t)
 {
     const double matrices = transformer_has_gate(t) ? 3 : 2;
@@ -67,9 +69,9 @@ static double linear_flops_loongtrain(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Returns 2 (N - N_embedding), a third of torchtitan's 6 (N - N_embedding) flops per token and step, where N is the
- * number of parameters. As in torchtitan, a tied head is part of the embedding and does not count, and of the routed
- * experts only those that a token passes count. */
+/* Returns 2 (N - N_embedding), where N is the number of parameters: torchtitan counts three times as many flops per
+ * token in a step. As there, a tied head does not count, since it is part of the embedding, and of the routed experts
+ * only those that a token passes count. */
 static double linear_flops_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_active_parameters(t) - transformer_embedding_parameters(t));
@@ -78,7 +80,7 @@ static double linear_flops_torchtitan(const struct transformer *t)
 static double linear_flops_deepspeed(const struct transformer *t)
 {
     const double h = (double)t->hidden;
-    /* a division of whole numbers, as in Megatron-DeepSpeed's code */
+    /* rounded down to 2, 1 or 0, as in Megatron-DeepSpeed's code */
     const int64_t kv_matrices = 2 / (t->heads / t->kv_heads);
     return (double)t->layers * (2 * (double)(2 + kv_matrices) * h * h + ffn_flops(t)) +
            (double)transformer_head_flops_per_token(t);
@@ -106,11 +108,13 @@ double mfu_visible_flops(enum mfu_convention convention, const struct transforme
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
     double attention = transformer_attention_flops(t, seq_len, row->halves_attention_pairs) * seen;
-    /* LoongTrain counts its attention as 2sh, whatever the heads are */
+    /* LoongTrain counts 2sh flops per token in its attention, even if all heads together are wider or narrower than h
+     * */
     if (convention == MFU_LOONGTRAIN)
         attention *=
             2 * (double)t->hidden / (double)(transformer_q_width(t) + transformer_o_width(t));
-    /* frozen weights have no gradient of their own */
+    /* 3 products with each weight in a step: forward, gradient of the input, gradient of the weight; frozen weights
+     * lack the last */
     const double products = forwards - 3 + transformer_products_per_weight(t);
     const double adapters = 2 * (double)transformer_adapter_parameters(t);
     const double sequence =

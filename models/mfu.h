@@ -7,8 +7,8 @@
  * that sources print.
  *
  * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab, s tokens of a
- * sequence, g = heads / kv_heads, m matrices of the FFN (3 gated, 2 not). A step is three forwards: one, and a
- * backward of two; frozen weights (adapters) have a backward of one in their products. */
+ * sequence, g = heads / kv_heads, m matrices of the FFN (3 with a gate, else 2). A step has as many flops as three
+ * forwards, since a backward has as many as two. The products with frozen weights (beside adapters) have two in all. */
 #ifndef MODELS_MFU_H
 #define MODELS_MFU_H
 
@@ -39,24 +39,25 @@ extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
 /* Sets *convention to the one with that name; returns false if there is none. */
 bool mfu_find(const char *name, enum mfu_convention *convention);
 
-/* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. For block-sparse
- * attention every convention counts only the pairs that are computed; otherwise FPDT's Table 4 would contradict its
- * times. recomputes: the run computes the forward again in the backward. */
+/* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. If the model has
+ * windows or block-sparse attention, each convention counts only the share of its pairs that is visible; otherwise
+ * FPDT's Table 4 would contradict its times. recomputes: the run computes the forward again in the backward. */
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 
-/* Does the same as mfu_model_flops() if only a share `seen` of the causal pairs is visible, because of packed
- * documents and of the model's windows. */
+/* Does what mfu_model_flops() does, with the share of causal pairs that is visible as an argument: `seen` also depends
+ * on packed documents. */
 double mfu_visible_flops(enum mfu_convention convention, const struct transformer *t,
                          int64_t seq_len, int64_t sequences, bool recomputes, double seen);
 
-/* Returns MFU as a fraction: the model's flops over those that `devices` could do in step_s seconds at their peak. */
+/* Returns MFU as a fraction: mfu_model_flops() over the flops that `devices` devices can do in step_s seconds at their
+ * peak. */
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
 
-/* Appends an explanation if the MFU is above 1 in a convention that counts masked pairs; else nothing. fraction: the
- * MFU in each convention; 0: the convention is not shown. */
+/* Appends an explanation if the MFU is above 1 in a convention that counts the pairs that the mask hides; else appends
+ * nothing. fraction[]: the MFU in each convention; 0: the convention is not shown. */
 void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

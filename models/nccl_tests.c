@@ -7,15 +7,15 @@
 
 enum { WORDS_MAX = 24, HOSTS_MAX = 1024, RANKS_MAX = 1 << 20 };
 
-/* The largest size in bytes. No memory holds as many, and the bytes of all ranks together still fit 64 bits. */
+/* The largest message size in bytes that is read; no memory is as large. */
 static const int64_t SIZE_LIMIT = (int64_t)1 << 50;
 
 /* The programs of nccl-tests, and the collective of a schedule that each measures. */
 static const struct {
     const char *test;
     enum work_kind kind;
-    /* the printed size is that of all ranks' parts together, of which a rank sends one */
-    bool per_rank;
+    /* a rank sends the printed size divided by the number of ranks; false: a rank sends the printed size */
+    bool size_is_of_all_ranks;
 } tests[] = {
     {"all_reduce_perf", WORK_ALL_REDUCE, false},
     {"all_gather_perf", WORK_ALL_GATHER, true},
@@ -39,7 +39,7 @@ struct tests_table {
     int64_t rank_count; /* number of ranks that this header has listed so far */
     size_t host_count;
     struct tests_word host[HOSTS_MAX];
-    /* Indices of columns; -1: the line of column names has not been read. */
+    /* indices of columns; -1: the line of column names has not been read yet */
     int size_column, type_column, time_column;
     size_t column_count;
     size_t row_count;
@@ -76,8 +76,8 @@ static int find_test(struct tests_word word)
     return -1;
 }
 
-/* Reports that the lines of two runs alternate: then it is not known to which run a row belongs, and how many ranks it
- * had. */
+/* Reports that the lines of two runs alternate, so that it is not known to which run a row belongs. why: what shows it,
+ * in words. */
 static enum status refuse_mixed(const struct tests_table *table, struct loc at, const char *why)
 {
     return diag_error(table->diag, at, STATUS_BAD_INPUT,
@@ -128,8 +128,8 @@ static enum status read_rank(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* Finds the columns in "size count type redop root time algbw busbw #wrong time ...": the first time is of the
- * out-of-place call. */
+/* Finds the columns in "size count type redop root time algbw busbw #wrong time ...". The first column `time` counts,
+ * that of the out-of-place call. */
 static void read_columns(struct tests_table *table, const struct tests_word *words, size_t count)
 {
     table->column_count = count;
@@ -169,7 +169,7 @@ static enum status read_comment(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* Returns the dtype of a type of nccl-tests. Types in which a device does not compute become one of the same size. */
+/* Returns the dtype of a type of nccl-tests; DTYPE_U8 for types that no dtype has, since only bytes matter. */
 static enum dtype dtype_of(struct tests_word word)
 {
     static const struct {
@@ -216,7 +216,7 @@ static enum status read_row(struct tests_table *table, struct loc at,
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the size is %lld bytes; messages of at most %lld bytes (1 PiB) are read",
                           (long long)size, (long long)SIZE_LIMIT);
-    /* Sizes ascend; with --run_cycles they begin anew. */
+    /* Sizes ascend in a run; with --run_cycles they begin again with the first one. */
     if (size <= table->last_bytes && size != table->first_bytes)
         return refuse_mixed(table, at, "the sizes of the rows do not ascend");
     if (table->first_bytes < 0)
@@ -227,7 +227,7 @@ static enum status read_row(struct tests_table *table, struct loc at,
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
                           (int)(time.size < 60 ? time.size : 60), time.text);
     table->rows_began = true;
-    int64_t bytes = tests[table->test_row].per_rank ? size / table->rank_count : size;
+    int64_t bytes = tests[table->test_row].size_is_of_all_ranks ? size / table->rank_count : size;
     if (size < table->min_bytes || bytes == 0 || time_us == 0)
         return STATUS_OK;
     struct point point = {
@@ -255,8 +255,8 @@ static enum status read_row(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* Returns the size of a launcher's prefix of a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0] "
- * (mpiexec -prepend-rank), "0: " (srun --label); 0 if there is none. */
+/* Returns the size of the prefix that a launcher put before a line: "[1,0]<stdout>:" (mpirun --tag-output), "[0]"
+ * (mpiexec -prepend-rank), "0:" (srun --label); 0: there is none. Blanks after the prefix are not counted. */
 static size_t launcher_tag_size(const char *line, size_t size)
 {
     static const char *const streams[] = {"<stdout>:", "<stderr>:"};

@@ -1,13 +1,14 @@
 /* models/nccl_tests.h: the tables that NVIDIA's nccl-tests print (all_reduce_perf and the like).
  *
- * A row becomes a point (models/points.h): the collective, as many members as the header lists
- * ranks, over as many nodes as it names hosts, and the out-of-place time. nccl-tests give the size
- * of the larger buffer; a point has what one rank sends. Rows with no bytes or a time of 0 are
- * skipped; a size that several tables repeat becomes a point for each.
+ * A row becomes a point (models/points.h). The header of the output lists ranks and their hosts: the
+ * point's collective has as many members as there are ranks, on as many nodes as there are hosts. Its
+ * time is the out-of-place time. nccl-tests print the size of the larger buffer; a point has the bytes
+ * that one rank sends. Rows with no bytes or a time of 0 are skipped. A size that several tables have
+ * becomes a point for each.
  *
  * The prefixes that mpirun --tag-output, mpiexec -prepend-rank or srun --label put before each line are skipped. The
- * output of several runs may follow one another; lines of two runs that are mixed are refused, because a row does not
- * say to which list of ranks it belongs. */
+ * outputs of several runs may follow each other in one text. If lines of two runs are mixed, the text is refused,
+ * because a row does not say to which list of ranks it belongs. */
 #ifndef MODELS_NCCL_TESTS_H
 #define MODELS_NCCL_TESTS_H
 

@@ -7,9 +7,9 @@
 /* The fewest repeats that have a p10 and a p90 of their own. */
 static const int64_t REPEATS_MIN = 5;
 
-/* Limits of the 90th percentile over the 10th, above which points count as disturbed. On an idle machine the median
- * over all points is 1.2 to 1.3; with as many busy programs as processors it is 2 or more. A single family may have a
- * larger one: the short times of the issuing thread reach 1.6 on an idle machine. */
+/* From these values of p90 / p10 on, points count as disturbed. ALL_LIMIT is for the median over all points: on an idle
+ * machine it is 1.2 to 1.3; with as many busy programs as processors it is 2 or more. OWN_LIMIT is for the median over
+ * the points of one fit, which may be larger on an idle machine: 1.6 for the short times of the issuing thread. */
 static const double ALL_LIMIT = 1.5, OWN_LIMIT = 2;
 
 double noise_p90_over_p10(const struct point *const *point, size_t count)

@@ -11,8 +11,9 @@
 double noise_p90_over_p10(const struct point *const *point, size_t count);
 double noise_p90_over_p10_of_all(const struct points *points);
 
-/* True if other programs probably caused the refusal of a fit, because repeats differ much. all, own: p90 / p10 of all
- * points, and of the points of this fit, from the functions above; 0: unknown, which does not count. */
+/* True if the repeats of points differ so much that other programs probably disturbed them. all: the result of
+ * noise_p90_over_p10_of_all(); own: that of noise_p90_over_p10() for the points of a fit. One that is 0 does not
+ * count. */
 bool noise_explains_refusal(double all, double own);
 
 #endif

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 
 enum number_origin {
-    NUMBER_STATED,   /* the source states it, or what it follows from; the default */
-    NUMBER_MEASURED, /* measured on such a machine */
-    NUMBER_INFERRED, /* inferred from other figures of the source, or from another machine */
-    NUMBER_ASSUMED,  /* no source states it */
-    NUMBER_ESTIMATED,
+    NUMBER_STATED,    /* the source states it, or what it follows from; the default */
+    NUMBER_MEASURED,  /* measured on such a machine */
+    NUMBER_INFERRED,  /* inferred from other figures of the source, or from another machine */
+    NUMBER_ASSUMED,   /* no source states it */
+    NUMBER_ESTIMATED, /* a rough number that no source states */
     NUMBER_ORIGIN_COUNT
 };
 extern const char *const number_origin_names[NUMBER_ORIGIN_COUNT];

@@ -1,5 +1,4 @@
-/* models/points.h: measured times of single pieces of work: what `bench` writes and calibration
- * reads.
+/* models/points.h: measured times of single pieces of work, which `bench` writes and `calibrate` reads.
  *
  * A file is a header of "# key=value" lines (device, date, versions, threads, ...), the line of
  * column names, and one row per point:
@@ -8,14 +7,14 @@
  *   kind       a kind of work (models/work_kinds.def)
  *   params     its parameters as in the text form of schedules, "m=512 n=512 k=64 form=tn"; a
  *              group is the number of its members, "group=8"
- *   in, out    dtypes (struct work); empty when nothing is read and written
- *   reads, writes   operands
+ *   in, out    dtypes (work.in, work.out); both are empty if the work neither reads nor writes
+ *   reads, writes   numbers of operands
  *   impl       of attention kinds and merges: "fa2", "cpu"; else empty
- *   median_s, p10_s, p90_s, repeats
+ *   median_s, p10_s, p90_s, repeats    median, 10th and 90th percentile over the repeats
  *
- * A header key that names a number of a device file ("device.sm_count",
- * "attention.cpu.forward.tile") states it: a number that a backend knows of itself need not be fitted. Texts
- * live in the arena of struct points. */
+ * A header key may be the name of a number of a device file ("device.sm_count", "attention.cpu.forward.tile"). Its
+ * value is then that number: a backend states what it knows about itself, and `calibrate` does not fit it. Texts live
+ * in the arena of struct points. */
 #ifndef MODELS_POINTS_H
 #define MODELS_POINTS_H
 
@@ -83,16 +82,17 @@ void points_add_header_line(struct points *points, struct loc at, const char *ke
 /* Appends a row, a copy of *point. Its place borrows the file's name. */
 void points_add(struct points *points, const struct point *point);
 
-/* Returns the value of a header key (the first, if several files give it); NULL: it is absent. */
+/* Returns the value of a header key, that of the first file if several files have it; NULL: no file has it. */
 const char *points_header_value(const struct points *points, const char *key);
 
-/* Adds the rows of data[0..size). name: the text's name in messages, which is copied. The members of a file's points
- * are on as many nodes as the header key "nodes" says, 1 without it; with the key "loopback" they share one GPU. */
+/* Adds the header lines and the rows of data[0..size). name: the text's name in messages, which is copied. For
+ * communication, the header key "nodes" says on how many nodes the members are (1 without it), and the key "loopback"
+ * says that they share one GPU. */
 enum status points_parse(struct points *points, const char *name, const char *data, size_t size,
                          struct diag *diag);
 enum status points_load(struct points *points, const char *path, struct diag *diag);
 
-/* Prints header and rows, times to six digits; points_parse() reads them back. */
+/* Appends header and rows, times with six digits; points_parse() reads them back. */
 void points_print(const struct points *points, struct text *out);
 
 /* Appends the parameters of a work as in the column params: "m=512 n=512 k=64". */

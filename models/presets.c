@@ -64,8 +64,8 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     return STATUS_OK;
 }
 
-/* Returns the shortest preset name that contains the given name ("dgx-h100" for "h100"), or else the preset that a
- * misspelt name most likely means. */
+/* Returns the shortest preset name that contains the name, if that has at least two letters ("dgx-h100" for "h100").
+ * If none does, returns the preset that a misspelt name most likely means; NULL: none is near. */
 static const char *presets_nearest(const char *name, const char *const *names, size_t count)
 {
     const char *shortest = NULL;

@@ -5,10 +5,9 @@
 const char *const scaling_names[SCALING_COUNT] = {"none",  "tensor", "row", "vector",
                                                   "block", "mx",     "nv"};
 
-/* By scaling: the rows and columns of a block that shares a scale (0: all rows, or all columns), and the dtype of the
- * scale. */
+/* For each scaling, the size of a block and the dtype of its scale. */
 static const struct {
-    int64_t rows, cols;
+    int64_t rows, cols; /* 0: all rows, or all columns */
     enum dtype dtype;
 } scalings[SCALING_COUNT] = {
     [SCALING_NONE] = {0, 0, DTYPE_F32},      [SCALING_TENSOR] = {0, 0, DTYPE_F32},
@@ -17,7 +16,8 @@ static const struct {
     [SCALING_NV] = {1, 16, DTYPE_E4M3},
 };
 
-/* Returns the scaling itself, or SCALING_NONE if a caller that fills struct work by itself has another number there. */
+/* Returns the scaling; SCALING_NONE for a number that is no scaling, which a struct work that was not checked may have.
+ * */
 static enum scaling known_or_none(enum scaling scaling)
 {
     return scaling < SCALING_COUNT ? scaling : SCALING_NONE;
@@ -53,8 +53,9 @@ static int64_t block_count(int64_t size, int64_t block)
     return size / block + (size % block != 0);
 }
 
-/* Returns the number of blocks in one column of the first `groups` matrices, which together have `rows` rows. block:
- * the rows of a block; 0: all rows of a matrix. */
+/* Returns how many blocks lie above each other in the first `groups` matrices, which together have `rows` rows: the
+ * exact number with equal_groups, else the most that there can be. block: the rows of a block; 0: all rows of a
+ * matrix. */
 static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, int64_t groups,
                                  int64_t rows)
 {
@@ -65,7 +66,7 @@ static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, 
     return block == 1 ? rows : rows / block + groups;
 }
 
-/* Returns the number of scales of the first `groups` matrices, which together have `rows` rows. */
+/* Returns the number of scales for which the first `groups` matrices have room. Together they have `rows` rows. */
 static int64_t scale_count(const struct scaling_layout *l, int64_t groups, int64_t rows)
 {
     const int64_t r = scalings[known_or_none(l->scaling)].rows,

@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The elements of an 8- or 4-bit operand that share a scale (a block), and the dtype of the scales. An element's value
- * is the stored number times its scale. The rows of an operand lie along the axis over which a product sums. */
+/* How an 8- or 4-bit operand is scaled: an element's value is the stored number times the scale of its block. Each
+ * value says which elements are a block, and the dtype of scales. A row of an operand lies along the axis over which a
+ * product sums. */
 enum scaling {
     SCALING_NONE,
     SCALING_TENSOR, /* all elements; f32 */
@@ -26,32 +27,34 @@ extern const char *const scaling_names[SCALING_COUNT];
 /* Returns the dtype of the scales. */
 enum dtype scaling_scale_dtype(enum scaling scaling);
 
-/* Returns the rows and columns of numbers that share a scale in a matrix of rows x cols. */
+/* The size of a block: elements that share a scale. */
 struct scaling_block {
     int64_t rows, cols;
 };
+/* Returns the size of a block in a matrix of rows x cols. */
 struct scaling_block scaling_block(enum scaling scaling, int64_t rows, int64_t cols);
 
 /* Returns the number of scales of a matrix of rows x cols. */
 int64_t scaling_scale_count(enum scaling scaling, int64_t rows, int64_t cols);
 
-/* Returns the index of the scale of element (i, j). The scales of a row of blocks follow each other. */
+/* Returns the index of the scale of element (i, j): scales are in row-major order of their blocks. */
 int64_t scaling_scale_index(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
 
-/* The scales of the copies of `groups` matrices with `cols` columns each and `rows` rows together; each matrix is
- * quantised by itself. is_transposed: the copies are transposed. equal_groups: all matrices have rows / groups rows;
- * else there is room for any division of the rows, where blocks begin anew in each matrix, so up to `groups` blocks are
- * incomplete. groups 1: one matrix, with equal_groups. */
+/* The layout of the scales of quantised copies of `groups` matrices, which stand one below the other. Each matrix is
+ * quantised by itself, so its blocks begin in its first row. */
 struct scaling_layout {
     enum scaling scaling;
-    int64_t rows, cols, groups;
-    bool is_transposed, equal_groups;
+    int64_t rows, cols, groups; /* rows: of all matrices together */
+    bool is_transposed; /* the copies are transposed: blocks are those of the transposed matrices */
+    /* All matrices have rows / groups rows. False: the division of the rows is not known; there is room for any, in
+     * which the last block of each matrix may be incomplete. With groups 1 it must be true. */
+    bool equal_groups;
 };
 
 /* Returns the number of scales there is room for. */
 int64_t scaling_layout_scale_count(const struct scaling_layout *layout);
 
-/* Returns the index of the first scale of a matrix that begins at row `first` of all. */
+/* Returns the index of the first scale of matrix `group`, which begins at row `first` of all rows. */
 int64_t scaling_layout_first_scale(const struct scaling_layout *layout, int64_t group,
                                    int64_t first);
 

@@ -23,8 +23,8 @@ const char *spread_part_name(enum spread_part part)
     return names[part];
 }
 
-/* Finds the part of the spread to which a field of struct device_cost belongs. Returns false for the fields that belong
- * to none: sizes of tiles, and what the device itself is (data sheet, power, jitter) except the start of a kernel. */
+/* Sets *part to the part to which a number of models/cost_params.def belongs. Returns false if it belongs to none:
+ * sizes of tiles, and all numbers of the family `device` but the start of a kernel. */
 static bool find_part_of_param(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};
@@ -50,7 +50,7 @@ static bool find_part_of_param(const struct cost_param *param, enum spread_part 
     }
 }
 
-/* The fields of a cluster that say how fast its links are in use. */
+/* The fields of a cluster file that belong to a part: they say how fast its links and its host are in use. */
 static const struct {
     const char *path;
     enum spread_part part;
@@ -77,9 +77,9 @@ static const struct {
     {"nic.peer_latency", SPREAD_NETWORK_LINKS},
 };
 
-/* A number of the machine that has a spread, and the part to which it belongs. */
+/* A number of the machine that belongs to a part. */
 struct machine_number {
-    double *value;
+    double *value; /* in struct device_cost or struct cluster */
     enum spread_part part;
     bool is_rate;  /* a smaller value is slower */
     double spread; /* 0: not measured */
@@ -206,10 +206,10 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
     return false;
 }
 
-/* The numbers that are made slower, and by how much. */
+/* Which numbers of a part slow_number() makes slower, and by how much. */
 struct slowdown {
     enum spread_part part;
-    /* the factor for numbers that were not measured; 0: measured numbers change, each by its own spread */
+    /* 0: measured numbers change, each by its own spread; else numbers that were not measured change by this factor */
     double unmeasured_factor;
 };
 
@@ -223,8 +223,8 @@ static void slow_number(void *context, struct machine_number number)
     *number.value = number.is_rate ? *number.value / factor : *number.value * factor;
 }
 
-/* Multiplies the measured times of products or of attention, whichever the part is, by the factor; other parts have
- * none. The slowed times are a copy in the arena. */
+/* Multiplies the measured times of products (SPREAD_PRODUCTS) or of attention (SPREAD_ATTENTION) by the factor; other
+ * parts have no measured times. points->row then is a copy in the arena. */
 static void slow_points(struct cost_points *points, struct arena *arena, enum spread_part part,
                         double factor)
 {

@@ -1,11 +1,13 @@
-/* models/spread.h: how far the numbers of a machine may be wrong, and the machine with some of its numbers changed
- * that far.
+/* models/spread.h: how far the numbers of a machine may be wrong, and the machine with some of its numbers made slower
+ * by that much.
  *
- * A number that `calibrate` fitted on the machine has a spread in its file: the relative standard deviation of what the
- * number predicts (docs/accuracy/intervals.md). Numbers without a spread come from a preset. Numbers that the same
- * points determine form a part: the errors of the numbers of one part are taken as equal, and those of different parts
- * as independent. Numbers that `calibrate` does not fit belong to no part: those of data sheets, power, jitter and the
- * sizes of tiles. */
+ * A number that `calibrate` fitted on the machine has a spread in its file: the relative standard deviation of the
+ * times that are predicted with it (docs/accuracy/intervals.md). Such a number counts as measured here. Numbers without
+ * a spread come from a preset.
+ *
+ * Numbers that the same points determine form a part. The errors of all numbers of a part are taken as equal, and those
+ * of different parts as independent. Numbers that `calibrate` does not fit belong to no part: those of data sheets,
+ * power, jitter and the sizes of tiles. */
 #ifndef MODELS_SPREAD_H
 #define MODELS_SPREAD_H
 
@@ -41,10 +43,12 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
  * estimated numbers, or belongs to the cluster. */
 double spread_estimated_error(const struct device_cost *cost, enum spread_part part);
 
-/* Make the numbers of a part slower. spread_slow_measured() slows those that have a spread, each by the factor exp(its
- * spread); spread_slow_unmeasured() slows the others, by `factor`. Measured times of products and attention (struct
- * cost_points) are slowed by the smallest spread of their part, or, if it has none, by `factor`; the table of slowed
- * times is a copy in the arena. All other numbers change in place. */
+/* Make the numbers of a part slower. spread_slow_measured() slows those that have a spread, each by the factor
+ * exp(spread); spread_slow_unmeasured() slows the others, by `factor`. Numbers change in place.
+ *
+ * The measured times of products and attention (struct cost_points) belong to a part, too. spread_slow_measured() slows
+ * them by exp of the smallest spread of the part; spread_slow_unmeasured() slows them by `factor` if no number of the
+ * part has a spread. cost->points.row then is a copy in the arena. */
 void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                           enum spread_part part);
 void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,

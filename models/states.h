@@ -24,18 +24,20 @@ enum { STATES_BLOCK = 256 }; /* elements of a block of an 8-bit moment */
 bool states_are_bf16(enum states states);
 /* True if moments have 8 bits. */
 bool states_have_8bit_moments(enum states states);
-/* states_master_dtype() returns the dtype of the parameters that AdamW updates, states_moment_dtype() that of its two
- * moments. A moment in u8 has the scales of its blocks after its elements. */
+/* states_master_dtype() returns the dtype of the parameters that AdamW updates, called the master;
+ * states_moment_dtype() that of its two moments. A moment in u8 has the scales of its blocks, as bytes, after its
+ * elements. */
 enum dtype states_master_dtype(enum states states);
 enum dtype states_moment_dtype(enum states states);
-/* Returns the number of elements, of states_moment_dtype(), of one moment of `count` parameters. */
+/* Returns the number of elements of one moment of `count` parameters; for 8-bit moments, with the bytes of the scales.
+ * */
 uint64_t states_moment_elements(enum states states, uint64_t count);
-/* Returns the bytes per parameter that AdamW keeps: the master and the moments, without the gradient and without the
- * parameter in `dtype` with which the step computes. For bf16 they are 12, 4, 6.03 or 2.03, in the order of the enum,
- * if the blocks of 8-bit moments are full. If `dtype` is the master's, the parameters are the master: for fp32 they are
- * 8 or 2.03. */
+/* Returns the bytes per parameter that AdamW keeps: the master and both moments, whose 8-bit blocks are taken as full.
+ * The gradient does not count, nor does the parameter in `dtype`, with which the step computes; if that is the master
+ * itself (`dtype` is the master's), the master does not count either. For `dtype` bf16 the result is 12, 4, 6.03 or
+ * 2.03, in the order of the enum. */
 double states_bytes_per_parameter(enum states states, enum dtype dtype);
-/* Returns the bytes that one step of AdamW reads and writes for `count` parameters and their moments. */
+/* Returns the bytes that one step of AdamW reads and writes of the masters and moments of `count` parameters. */
 double states_traffic_bytes(enum states states, uint64_t count);
 
 #endif
