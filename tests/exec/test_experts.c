@@ -85,15 +85,42 @@ static void dispatchers_compute_the_reference(void)
     check_odd_rows(set_dispatcher);
 }
 
+/* Under profile neutral the activation of experts multiplies its results by the weights of copies, so that these weights
+ * travel with the rows. */
+static void weighted_activations_compute_the_reference(void)
+{
+    /* of each row: every dispatcher, without and with shared experts */
+    const size_t cases = (size_t)DISPATCHER_COUNT * 2;
+    for (size_t i = 0; i < cases * ARRAY_LEN(odd_rows); i++) {
+        struct transformer model = expert_base;
+        struct request_row row = odd_rows[i / cases];
+        struct routing routing;
+        struct arena arena = {0};
+        model.router = (enum router)(i % ROUTER_COUNT);
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        row.profile = "neutral";
+        row.request.dispatcher = (int)(i % cases / 2);
+        routing_init(&routing, &arena, 6, 4, 2);
+        routing_set_shares(&routing, &arena, 0, uneven[i % 3]);
+        routing_set_shares(&routing, &arena, 1, uneven[(i + 1) % 4]);
+        row.request.routing = i / cases % 2 == 0 ? &routing : NULL;
+        check_expert_row(&row, &model);
+        arena_release(&arena);
+    }
+}
+
 static void shared_experts_compute_the_reference_beside_any_exchange(void)
 {
+    /* values of --activations, each with weights of copies that sums apply, and that activations apply */
+    const int sets = 4;
     for (int shared = SHARED_EXPERTS_BEFORE; shared < SHARED_EXPERTS_COUNT; shared++)
-        for (int activations = 0; activations < 4; activations++) {
+        for (int i = 0; i < 2 * sets; i++) {
+            const int activations = i % sets;
             struct transformer model = expert_base;
             struct request_row row = {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 25},
                                       CHOICE_WEIGHTS_ZERO1,
                                       activations,
-                                      NULL};
+                                      i < sets ? NULL : "neutral"};
             model.shared_ffn = 24;
             row.request.shared_experts = shared;
             row.request.pp = activations == 0 ? 2 : 1;
@@ -108,6 +135,7 @@ static const struct check_case cases[] = {
     EXPERT_CASES,
     {"capacities compute the reference", capacities_compute_the_reference},
     {"dispatchers compute the reference", dispatchers_compute_the_reference},
+    {"weighted activations compute the reference", weighted_activations_compute_the_reference},
     {"shared experts compute the reference beside any exchange",
      shared_experts_compute_the_reference_beside_any_exchange},
     {"what cannot be is refused", what_cannot_be_is_refused},
