@@ -139,6 +139,32 @@ static void check_ends(const struct sizes *s)
     CHECK_INT(s->label, left, 0);
 }
 
+/* Checks, if there are more micro-batches than stages, that the last forward before the first backward and all later ones
+ * run each beside the backward that follows it. Otherwise, and of other actions, none runs beside another. */
+static void check_beside(const struct sizes *s)
+{
+    const bool has_pairs = s->choices.accumulation > s->choices.pp;
+    for (uint32_t stage = 0; stage < s->choices.pp; stage++) {
+        const struct actions *list = &s->list[stage];
+        uint32_t first_backward = 0;
+        while (first_backward < list->count && list->action[first_backward].kind == ACTION_FORWARD)
+            first_backward++;
+        for (uint32_t i = 0; i < list->count; i++) {
+            const bool runs_beside =
+                has_pairs && i + 1 >= first_backward && list->action[i].kind == ACTION_FORWARD;
+            CHECK_INT(s->label, list->action[i].is_with_next, runs_beside);
+            if (runs_beside)
+                CHECK(s->label, i + 1 < list->count && list->action[i + 1].kind == ACTION_BACKWARD);
+        }
+    }
+}
+
+static void forwards_run_beside_backwards(void)
+{
+    for_all(CHOICE_PIPELINE_NONE, EXPERT_OVERLAP_MICRO_BATCH, check_beside);
+    for_all(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_beside);
+}
+
 static void stages_come_to_their_ends(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++)
@@ -255,6 +281,7 @@ static void layers_of_chunks_are_those_asked_for(void)
 static const struct check_case cases[] = {
     {"layers of chunks are those asked for", layers_of_chunks_are_those_asked_for},
     {"stages come to their ends", stages_come_to_their_ends},
+    {"forwards run beside backwards", forwards_run_beside_backwards},
     {"units in flight are those of the formulae", units_in_flight_are_those_of_the_formulae},
 };
 CHECK_MAIN("orders", cases)
