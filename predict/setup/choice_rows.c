@@ -184,6 +184,18 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
            c->ring_layout == RING_ZIGZAG_DOCUMENTS;
 }
 
+/* False if --expert-overlap micro-batch changes nothing. With only as many micro-batches as stages, every stage begins
+ * with all forwards, so that none runs beside a backward; but the option still moves shared experts before the exchanges
+ * if the profile has them elsewhere. */
+static bool expert_overlap_acts(const struct request *r, const struct choices *c)
+{
+    const bool moves_shared = c->model->shared_ffn > 0 &&
+                              r->shared_experts == SHARED_EXPERTS_PROFILE &&
+                              c->profile->shared_experts != SHARED_EXPERTS_BEFORE;
+    return c->expert_overlap != EXPERT_OVERLAP_MICRO_BATCH || c->accumulation > c->pp ||
+           moves_shared;
+}
+
 #define NOTHING "changes nothing: "
 static const char no_tensor_ranks[] = NOTHING "it is about tensor ranks, and tp is 1";
 static const char no_sharded_parameters[] =
@@ -202,6 +214,9 @@ static const char no_latents_sent[] =
 static const char no_experts[] = NOTHING "it is about mixtures of experts";
 static const char no_spread_experts[] =
     NOTHING "it is about experts that are spread over ranks (--ep above 1)";
+static const char no_passes_beside[] =
+    NOTHING "a step has no more micro-batches than pipeline stages, so no forward runs beside a "
+            "backward; a larger --batch or a smaller --micro-batch gives it more";
 static const char no_shared_experts[] =
     NOTHING "it is about shared experts beside routed ones, which the model has not";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",

@@ -84,6 +84,13 @@ beside="predict --model qwen3-30b-a3b --cluster 1x8xb200 --quick --seq 4K --stra
 for o in none micro-batch delayed-wgrad; do
   longhaul $beside --batch 64 --expert-overlap $o --all 2> $T/note | grep "^layout\|^step  \|waiting for all-to-all" | sed 's/ *#*$//'
 done
+# with one micro-batch there is nothing to overlap
+for o in micro-batch delayed-wgrad; do longhaul $beside --batch 8 --expert-overlap $o 2>&1 | grep "^--expert-overlap" || echo "$o: no note"; done
+# but shared experts, which torchtitan has beside the return of results, move before the exchanges
+for o in none micro-batch; do
+  longhaul predict --model deepseek-v3 --set layers=8 --cluster dgx-h100 --gpus 16 --quick --seq 4K --strategy local --ep 8 --pp 2 --pipeline interleaved --virtual-stages 2 --batch 16 --profile torchtitan \
+    --weights zero1 --activations keep --expert-overlap $o 2>&1 | grep "^step  \|^--expert-overlap"
+done
 longhaul schedule --model qwen3-30b-a3b --set layers=4 --cluster 1x8xh100 --seq 4K --strategy local --ep 2 --pp 2 --pipeline interleaved --virtual-stages 2 --batch 16 --weights zero1 \
   --activations keep --expert-overlap delayed-wgrad > $T/s.ir 2> $T/note
 longhaul check $T/s.ir | tail -1
