@@ -33,8 +33,8 @@ struct ring_tile {
     uint8_t mask; /* enum mask */
     int64_t offset;
     uint16_t guard; /* IR_NONE16: all ranks */
-    /* The parameters of attention (struct work) with these names. They are used for mask DOCUMENTS, with or without a
-     * window, since the rows of a rank are not consecutive in the sequence then. */
+    /* The parameters of attention (struct work) with these names. Tiles with mask DOCUMENTS or CHUNKS have them; such
+     * masks serve windows without documents, too, since the rows of a rank are not consecutive in the sequence. */
     int64_t window, sequence, away, away_out;
 };
 

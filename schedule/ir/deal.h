@@ -18,9 +18,9 @@ struct token_run {
 
 struct token_deal {
     uint32_t rank_count;
-    /* sorted by owner; the runs of an owner are in ascending order of positions */
+    /* the runs of owner 0, then those of owner 1 and so on; those of one owner in ascending order of positions */
     const struct token_run *run;
-    /* [ranks + 1] the first run of each owner; the last element is the number of runs */
+    /* [ranks + 1] the row of each owner's first run in `run`; the last element is the number of runs */
     const uint32_t *first_run;
 };
 
@@ -30,9 +30,8 @@ struct token_share {
     uint32_t owner;
 };
 
-/* Deals a sequence: each share is the next tokens of the sequence, from its first token on. Neighbouring shares of
- * one owner become one run. Every share must have at least 1 row, and an owner below `ranks`. The result is in the
- * arena. */
+/* Deals a sequence from its first token on: each share is the next tokens. Neighbouring shares of one owner become one
+ * run. Every share must have at least 1 row, and an owner below `ranks`. The result is in the arena. */
 struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
                                          const struct token_share *share, uint32_t count);
 /* A run of tokens, and the rank that owns it. */
@@ -40,13 +39,13 @@ struct owned_run {
     const struct token_run *run;
     uint32_t owner;
 };
-/* Returns the runs of all ranks, deal->first_run[deal->rank_count] of them, in the order of the sequence, on the
- * heap. */
+/* Returns the runs of all ranks in the order of the sequence, as an array of deal->first_run[deal->rank_count] elements
+ * on the heap. */
 struct owned_run *deal_sorted_runs(const struct token_deal *deal);
-/* Returns the shares of which deal_make_from_shares() would make this deal, as an array on the heap in the order of the
- * sequence, and sets *count to their number. */
+/* Returns shares from which deal_make_from_shares() makes an equal deal, one for each run, as an array on the heap, and
+ * sets *count to their number. */
 struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count);
-/* True if both deal every token to the same rank; NULL is equal only to NULL. */
+/* True if both deals give every token to the same rank. NULL is equal only to NULL. */
 bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
 
 /* Returns the number of rows that a rank owns. */
@@ -55,7 +54,7 @@ int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank);
 bool deal_is_even(const struct token_deal *deal);
 /* Returns the run in which a rank's row lies. The rank must have that row. */
 const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row);
-/* Returns how many rows of a rank lie before a position. */
+/* Returns how many of a rank's rows are tokens before a position of the sequence. */
 int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t position);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "base/arena.h"
 
-/* Returns the parents of the numbers below `count`, on the heap. Each number is a set of its own so far. */
+/* Returns the parents of the numbers below `count`, on the heap. At first each number is a set by itself, and its own
+ * parent. */
 static inline uint32_t *roots_of_all(uint32_t count)
 {
     uint32_t *parent = heap_alloc(count, sizeof *parent);
@@ -13,7 +14,7 @@ static inline uint32_t *roots_of_all(uint32_t count)
     return parent;
 }
 
-/* Returns the root of the set of i, and shortens the way to it. */
+/* Returns the root of the set of i, and shortens the chain of parents that leads to it. */
 static inline uint32_t root_of(uint32_t *parent, uint32_t i)
 {
     while (parent[i] != i)

@@ -44,16 +44,16 @@ struct documents {
 /* Starts documents for a batch of `sequences` sequences, none of which is set yet. */
 void documents_init(struct documents *documents, struct arena *arena, uint32_t sequences);
 
-/* Sets the documents of a sequence by their lengths. */
+/* Sets the documents of a sequence from their lengths. The tokens are not dealt, and there are no tiles. */
 void documents_set_lengths(struct documents *documents, struct arena *arena, uint32_t sequence,
                            const int64_t *length, uint32_t count);
 
-/* Sets the documents, the deal and the tiles of a sequence. Of a new list the ends are copied, deal and tiles are not.
- * A list equal to an earlier one is not stored again. */
+/* Sets the documents, the deal and the tiles of a sequence. If no equal list is stored yet, the list is stored with a
+ * copy of its ends; it goes on to point to the caller's deal and tiles. */
 void documents_set_list(struct documents *documents, struct arena *arena, uint32_t sequence,
                         struct document_list list);
 
-/* Copies all lists to the arena; the deals and tiles to which they point are not copied. */
+/* Copies all lists to the arena. The copies point to the same deals and tiles. */
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
 /* Returns the list of a sequence. NULL: it is not set, or sequence_count is 0, so that every sequence is one
@@ -66,18 +66,19 @@ bool documents_are_single(const struct documents *documents);
 
 /* True if some list deals the tokens of its sequence. */
 bool documents_are_dealt(const struct documents *documents);
-/* True if a list says who computes which tile. */
+/* True if some list says which rank computes which tile. */
 bool documents_have_tiles(const struct documents *documents);
 
-/* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document, or is not set. */
+/* True if sequence number `sequence` of each of `ranks` data-parallel ranks is a single document, or is not set.
+ * Sequences are counted on each rank from 0. */
 bool documents_sequence_is_single(const struct documents *documents, uint32_t sequence,
                                   uint32_t ranks);
 
 /* True if all of `ranks` data-parallel ranks have the same documents. */
 bool documents_equal_on_ranks(const struct documents *documents, uint32_t ranks);
 
-/* Returns the lowest number n of a sequence that has, on each of `ranks` ranks, the same documents as sequence number
- * `sequence`. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
+/* Returns the lowest number n of a sequence, counted on each rank, that has the same documents as sequence `sequence`
+ * on each of `ranks` ranks. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
 uint32_t documents_first_equal_sequence(const struct documents *documents, uint32_t sequence,
                                         uint32_t ranks);
 

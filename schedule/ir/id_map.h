@@ -1,7 +1,7 @@
 /* schedule/ir/id_map.h: a hash table that maps keys stored in a table to their rows.
  *
- * Open addressing; a slot keeps a row and 32 bits of its key's hash, so the map grows without reading keys. The
- * caller compares keys: for each candidate row with the hash, is its key the one sought?
+ * It uses open addressing. A slot keeps a row and 32 bits of the hash of its key, so the map grows without reading
+ * keys. The caller compares keys: each row that id_map_next() gives has a key with this hash, which may be another key.
  *
  *     for (struct id_probe p = id_map_probe(&map, hash); id_map_next(&map, &p);)
  *         if (table[p.row].key == key)
@@ -34,7 +34,8 @@ struct id_probe {
     uint32_t hash, slot;
 };
 
-/* Returns the hash of all words so far and one more. Both halves of the result depend on all of these words. */
+/* Returns the hash of a sequence of words from `hash`, that of all words but the last, and the last word. Both halves
+ * of the result depend on all words. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);

@@ -60,7 +60,7 @@ bool ir_is_valid_name(const char *name, size_t size)
     for (size_t i = 0; i < size; i++) {
         char c = name[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        /* the other characters of names: in ASCII, '-' and ':' have '.', '/' and the digits between them */
+        /* digits and the characters - . / : which follow each other in ASCII */
         bool other = c >= '-' && c <= ':';
         if (!letter && !(i > 0 && other))
             return false;

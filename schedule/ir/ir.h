@@ -112,8 +112,9 @@ struct stream {
 
 /* One tensor of the model with its global shape, or one block of its rows if blocks are cut separately (q, k and v of
  * wqkv). slice_axes[k]: the mesh axes over which dimension k is cut. Columns are cut into equal parts. Rows are cut
- * into parts of ceil(rows / parts) rows; the last part has fewer, in as many bytes. padded_rows: the number of rows
- * that are cut in place of `rows`; those beyond `rows` are padding, not part of the model. */
+ * into parts of ceil(rows / parts) rows; the last part may have fewer rows, but takes as many bytes as the others.
+ * padded_rows: the number of rows that are cut in place of `rows`; those beyond `rows` are padding, not part of the
+ * model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
@@ -128,8 +129,8 @@ struct bundle {
     uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
     /* the elements that one rank holds if the bundle is not sharded, padding included */
     uint64_t elements;
-    /* enum frozen_storage. 16bit: the tensors are stored as their elements. Others: they are stored as codes and
-     * scales, which no op writes. */
+    /* enum frozen_storage. 16bit: the tensors are stored as their elements. With any other value they are stored as
+     * codes and scales, which no op writes. */
     uint8_t storage;
 };
 
@@ -137,8 +138,8 @@ enum binding_kind {
     BINDING_NONE,
     BINDING_PARAM,
     BINDING_GRAD,
-    /* the parameters that AdamW updates, if they are not those of BINDING_PARAM: a copy in fp32, this rank's part
-     * with --states bf16, or the host's copy */
+    /* the parameters that AdamW updates, if they are not those of BINDING_PARAM: a copy in fp32, this rank's part with
+     * --states bf16, or the copy on the host */
     BINDING_MASTER,
     BINDING_MOMENT1,   /* m of Adam, the first moment */
     BINDING_MOMENT2,   /* v of Adam, the second moment */
@@ -156,13 +157,14 @@ enum binding_kind {
 struct binding {
     uint8_t kind;    /* enum binding_kind */
     uint16_t bundle; /* the bundle, for PARAM to SCALES; else IR_NONE16 */
-    /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
+    /* The group over whose members the elements of the bundle are divided into equal parts, whatever tensors they are
+     * of: member k has part k. IR_NONE16: the buffer has all elements. */
     uint16_t shard_group;
     /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, one sequence after another, each in
      * gathered order; IR_NONE16: the rank's own tokens. */
     uint16_t gathered_group;
-    /* Bit mask of mesh axes over which the content is a partial sum. Over an axis that cuts a tensor, that tensor's
-     * content is not partial. */
+    /* Bit mask of mesh axes: the values are the sum of the contents of all ranks along these axes. If such an axis cuts
+     * a tensor, this does not hold for that tensor: each rank has its own slice. */
     uint32_t partial_axes;
 };
 
@@ -175,7 +177,8 @@ struct buffer_table {
     uint16_t *layer;   /* the layer that reports name; IR_NONE16: none */
     uint16_t *binding; /* IR_NONE16: none */
     uint32_t *dims;    /* row of ir.dims */
-    /* the name consists of the text `stem` and a decimal number; number IR_NONE: only of the stem */
+    /* row of ir.word, and a decimal number: the name is this text followed by the number, or, with number IR_NONE, only
+     * the text */
     uint32_t *stem, *number;
     /* The free set (ir_free_set()) has free_count ops. If there is one, as in nearly all buffers, free_op is that op; if
      * there are several, it is the row of ir.free_op[] at which they begin. */
@@ -259,7 +262,7 @@ struct ir {
     op_id *free_op; /* the free sets that have several ops */
     uint32_t free_op_count, free_op_capacity;
 
-    /* The planned bytes of each memory's arena, in the role with the largest; 0 before it is planned. */
+    /* for each memory, the planned bytes of the largest arena of any role; 0: not planned */
     uint64_t planned_bytes[MEMORY_COUNT];
 
     struct repeats repeats; /* what a short list leaves out; all-zero: the list is whole */
@@ -305,9 +308,10 @@ struct buffer_desc {
 };
 /* Adds a buffer; with a binding it becomes persistent. Names must differ, which only the parser checks. */
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
-/* Adds one more buffer of the same stem, bound to nothing. */
+/* Adds a buffer that is equal to `buffer` except that its name has the next number of the stem and that it has no
+ * binding, free set and offset. */
 buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer);
-/* Does what ir_add_buffer() does, under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
+/* Does what ir_add_buffer() does, with the given name ("kv0", "loss"); the stem and number of desc are not used. */
 buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
                               const struct buffer_desc *desc);
 /* Returns the buffer with that name ("kv0"), or IR_NONE. The first look-up after buffers were added changes a table
@@ -330,8 +334,8 @@ struct op_desc {
  * kind allows the numbers of operands, that views lie within their buffers, and that labels without a value are
  * IR_NONE16. Waits are not checked here; the verifier checks them. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* Adds an op like `op`, with another phase, other waits and other buffers, one for each operand, which must have the
- * sizes and dtypes of the old ones. */
+/* Adds an op that is equal to `op` except for its phase, its waits and the buffers of its operands. buffer[]: one for
+ * each operand, reads first, of the same size and dtype as the old one. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
 /* Gives an op other parameters; the kind, operands and dtypes stay. */
@@ -345,8 +349,8 @@ void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t
 /* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
-/* ir_add_extent() returns the row of an extent in ir.extent, which it adds if it is new. ir_add_range() always adds a
- * row to ir.range, and returns it. They are for passes that write operands themselves. */
+/* ir_add_extent() returns the row of an extent in ir.extent, and adds the extent if it is new. ir_add_range() always
+ * adds a row to ir.range, and returns it. Both are for passes that write operands themselves. */
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 
@@ -357,14 +361,14 @@ static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
     return ir->buffer.free_count[buffer] <= 1 ? own : ir->free_op + own->i;
 }
 
-/* Makes room for that many further rows of each table, for passes that write columns themselves. */
+/* Makes room for so many further rows of each table. It is for passes that write columns themselves. */
 void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits);
 
-/* Adds a copy of a row of `in` to `out`, which has room for it, and returns its row. The copy has no free set and no
- * offset yet, and the caller sets its number. */
+/* Adds a copy of row `from` of `in` to `out`, which must have room for it, and returns the row of the copy. The copy
+ * has no free set, no offset and no number yet; the caller sets the number. */
 uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in, uint32_t from);
-/* Copies rows from .. from + rows - 1 of `in` to the rows of `out` from `to` on, for which `out` has room. The counts
- * of both stay. */
+/* Copies rows from .. from + rows - 1 of `in` to the rows of `out` from `to` on, for which `out` must have room. The
+ * counts of both tables do not change. */
 void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,
                  uint32_t rows);
 
@@ -381,8 +385,8 @@ static inline uint32_t ir_operand_count(const struct ir *ir, uint32_t op)
 {
     return (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
 }
-/* Returns the operands of an op: its reads, then its writes. Before any op has operands the table is NULL, to which C
- * does not allow an addition, so it then returns the address of another object. */
+/* Returns the operands of an op: its reads, then its writes. While no op has operands, the table is NULL, to which C
+ * allows no addition; the result then is the address of another object. */
 static inline uint32_t *ir_operands(const struct ir *ir, uint32_t op)
 {
     static uint32_t none;
@@ -401,8 +405,8 @@ static inline struct view ir_write_view(const struct ir *ir, uint32_t op, uint32
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.read_count[op] + k]);
 }
-/* Return the buffer of an operand, and that of the k-th operand of an op, reads first. They do not make the view, so
- * they are faster than ir_view(). */
+/* ir_buffer_of() returns the buffer of an operand, ir_touched_buffer() that of operand k of an op, reads first. They
+ * are faster than ir_view(), since they do not look up the range. */
 static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 {
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
@@ -417,8 +421,8 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
     const struct ir_extent *extent = &ir->extent[range->extent];
     return (struct view){range->buffer, extent->begin, extent->count};
 }
-/* Returns the bytes of a buffer with this binding to a bundle whose storage is not 16bit: those of the codes of
- * `elements` elements or, for BINDING_SCALES, those of the scales of the whole bundle. */
+/* Returns the bytes of a buffer that is bound to a bundle whose storage is not 16bit: the bytes of the codes of
+ * `elements` elements or, with BINDING_SCALES, of the scales of the whole bundle. */
 uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements);
 /* Returns a view of a whole buffer. */
 struct view ir_whole_view(const struct ir *ir, buffer_id buffer);

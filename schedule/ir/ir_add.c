@@ -212,7 +212,7 @@ static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
     return ir->dims_count++;
 }
 
-/* Adds a buffer whose name is word `stem` and `number`; the name in desc is not used. */
+/* Adds a buffer whose name is the word in row `stem` of ir.word and then `number`. The name in desc is not used. */
 static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
                             const struct buffer_desc *desc)
 {
@@ -281,7 +281,7 @@ void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t
 
 /* ---- ops ---- */
 
-/* Returns the dtype of the buffer of view k, or of the last one when there are fewer. */
+/* Returns the dtype of the buffer of view k, or of the last view if there are no more than k. */
 static uint8_t dtype_of_view_or_last(const struct ir *ir, const struct view *view, uint32_t count,
                                      uint32_t k)
 {

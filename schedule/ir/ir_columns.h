@@ -4,7 +4,8 @@
 
 #include "schedule/ir/ir.h"
 
-/* The most rows of tables whose ids have 32 and 16 bits; IR_NONE and IR_NONE16 are no ids. */
+/* The most rows of a table: ids have 32 bits in most tables, and 16 bits in those with IDS16_MAX. IR_NONE and IR_NONE16
+ * are not ids. */
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 #define IDS16_MAX ((uint64_t)IR_NONE16 - 1)
 

@@ -8,11 +8,11 @@
 enum { IR_RECENT_RANGES = 4096 };
 
 struct ir_index {
-    /* Maps by which a row that is added finds an equal one; for tables whose rows have names, they are by name. */
+    /* Maps that find the row of an equal entry before one is added. Those in `name` find rows by their names. */
     struct id_map shape, dims, extent, name[IR_TABLE_COUNT];
 
-    /* Names of buffers. Only code that reads text looks buffers up by name, so the first look-up fills the map; it
-     * holds the first `mapped_buffers` buffers. */
+    /* Finds buffers by name. Only code that reads text looks buffers up, so the map is filled when the first buffer is
+     * looked up. It then has the first `mapped_buffers` buffers. */
     struct id_map buffer;
     uint32_t mapped_buffers;
 

@@ -26,7 +26,7 @@ struct parser {
     struct ir *ir;
     struct cursor cursor;
     struct diag *diag;
-    struct arena scratch; /* for explicit coordinate sets */
+    struct arena scratch; /* coordinate sets, and texts of messages */
 
     bool has_mesh, has_tokens, has_arena; /* the statement was seen; each may occur once */
     bool has_ops_line;                    /* an `ops` line was seen */
@@ -38,12 +38,12 @@ struct parser {
     size_t list_count, list_capacity;
 };
 
-/* Words that begin the clauses of an op, by enum clause. */
+/* The words that begin the clauses of an op; clause_names[] is indexed by this enum. */
 enum clause { CLAUSE_READS, CLAUSE_WRITES, CLAUSE_WAITS, CLAUSE_GUARD, CLAUSE_COUNT };
 extern const char *const clause_names[CLAUSE_COUNT];
 
-/* Parses the rest of a statement whose first word has been read. Returns false after a message if it has a fault, as
- * every function below does that returns a bool and gets the parser. */
+/* Parses the rest of a statement whose first word has been read. Returns false after a message if there is a fault. So
+ * do all functions below that return a bool and have a parser as parameter. */
 typedef bool parse_function(struct parser *p);
 
 /* Reads the statement of the line at the cursor. */
@@ -55,7 +55,7 @@ bool parse_line_end(struct parser *p);
 parse_function parse_mesh, parse_tokens, parse_documents, parse_routing, parse_arena, parse_group,
     parse_role, parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
-/* Reads the text of version 2, whose loops are written out, after the first line, and parses every line to which it
+/* Reads a text of version 2, which has loops, from the line after the first one on, and parses every line to which it
  * unrolls. Messages name lines of the text; columns are those of the unrolled line. Returns false if it reported an
  * error. */
 bool loops_read(struct parser *p);
@@ -64,11 +64,12 @@ bool loops_read(struct parser *p);
 bool parse_error(struct parser *p, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Reports "unknown WHAT 'x'", with the nearest of the names that would be right, or all of them when they are few. */
+/* Reports "unknown WHAT 'x'" with the nearest of the names or, if none is near and there are at most 16, with all of
+ * them. Returns false. */
 bool parse_unknown(struct parser *p, struct word word, const char *what, const char *const *names,
                    size_t count);
 
-/* Finds a word in a table of names, or reports it as unknown. */
+/* Sets *found to the index of a word in a table of names, or reports the word as unknown. */
 bool parse_name_in_table(struct parser *p, struct word word, const char *what,
                          const char *const *names, size_t count, uint8_t *found);
 
@@ -98,13 +99,13 @@ bool parse_number(struct parser *p, struct word word, const char *what, int64_t 
  * is_short: the name must be shorter than MESH_NAME_MAX. */
 bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
-/* Reads words KEY=VALUE up to the end of the line. value[i] receives the value of names[i]; its `at` is NULL if the
- * line lacks it. A name that ends in '!' is a flag, given without a value. required: a bit for each name that the line
- * must have. what: the kind of row for messages, such as "buffer". */
+/* Reads words KEY=VALUE up to the end of the line. value[i] becomes the value of names[i]; its `at` is NULL if the line
+ * lacks it. A name that ends in '!' is a flag, which the line gives without '!' and without a value. required: bit i is
+ * set if the line must have names[i]. what: the kind of row for messages, such as "buffer". */
 bool parse_attributes(struct parser *p, const char *what, const char *const *names, size_t count,
                       uint32_t required, struct word *value);
 
-/* Finds a row by name, or reports it as unknown. */
+/* Sets *row to the row with a name, or reports the name as unknown. */
 bool parse_row_name(struct parser *p, enum ir_table table, struct word word, const char *what,
                     uint16_t *row);
 /* Parses "cp,hp" as a bit mask of mesh axes. */

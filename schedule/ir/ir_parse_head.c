@@ -274,8 +274,8 @@ bool parse_documents(struct parser *p)
     return true;
 }
 
-/* Reads the attributes of a routing line that may be left out, numbers from 0: "capacity", "pad", "positions",
- * "spread". */
+/* Reads the attributes of a routing line that may be left out. value[] and keys[] have them in this order: "capacity",
+ * "pad", "positions", "spread". */
 static bool parse_routing_rules(struct parser *p, const struct word *value, const char *const *keys,
                                 struct routing *to)
 {

@@ -218,7 +218,7 @@ static bool parse_view(struct parser *p, struct word word, struct view *view)
     return true;
 }
 
-/* Parses the operands up to the next clause, the next KEY=VALUE or the end of the line. */
+/* Parses operands up to the next clause, the next KEY=VALUE or the end of the line. There must be at least one. */
 static bool parse_operands(struct parser *p, struct op_line *line, bool write)
 {
     struct view *view = write ? line->write : line->read;

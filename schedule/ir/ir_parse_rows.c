@@ -196,7 +196,7 @@ static bool parse_column(struct parser *p, const char *what, const char *const *
            parse_name_in_table(p, word, what + strlen("a "), names, count, found);
 }
 
-/* Parses what every buffer has: "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY". */
+/* Parses "NAME MEMORY DTYPE [SHAPE] CATEGORY", which every buffer has after the word "buffer". */
 static bool parse_buffer_columns(struct parser *p, struct word *name, struct buffer_desc *desc)
 {
     const char *dtypes[DTYPE_COUNT];

@@ -172,7 +172,7 @@ static void put_arena(struct text *out, const struct ir *ir)
     text_puts(out, *before == ' ' ? "\n" : "");
 }
 
-/* True if there is no role, or only the one that is made when none is added. */
+/* True if there is no role, or only the role "all" that ir_add_op() adds if there is none. */
 static bool has_default_role(const struct ir *ir)
 {
     return ir->role_count == 0 || (ir->role_count == 1 && ir->role[0].axis_count == 0 &&

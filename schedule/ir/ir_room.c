@@ -13,8 +13,8 @@ uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
-    /* A request for many rows comes only from a caller that knows how many it will add: then there is room for exactly
-     * these. */
+    /* A request for ROWS_KNOWN rows or more comes only from a caller that knows how many rows it will add. Then there
+     * is room for exactly these. */
     if (needed >= (uint64_t)capacity + ROWS_KNOWN)
         next = (size_t)needed;
     return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;

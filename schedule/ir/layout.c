@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* In every layout but LAYOUT_RANK_ORDINAL a context rank owns an ordered list of tokens, which it has once they are
- * gathered; its head ranks divide the list into equal contiguous parts. In LAYOUT_RANK_ORDINAL they divide each chunk
- * that way, so that the head group can gather chunk by chunk. */
+/* In every layout but LAYOUT_RANK_ORDINAL the head ranks of a context rank divide its list of tokens, which is in
+ * gathered order, into equal contiguous parts. In LAYOUT_RANK_ORDINAL they divide each chunk in this way, so that the
+ * head group can gather chunk by chunk. */
 
 const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
@@ -23,7 +23,8 @@ static uint64_t token_unit_of(const struct token_layout *layout)
         return layout->chunk_tokens > 0 || layout->tokens_of_chunk != NULL
                    ? ranks
                    : ranks * layout->chunk_count;
-    /* A context rank has two slices of the sequence, or of each document; its head ranks divide both together. */
+    /* A context rank has two equal slices of the sequence, or of each document. So its number of tokens is a multiple
+     * of 2, and it is a multiple of hp because its head ranks divide it evenly. */
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_DOCUMENTS:
         return layout->hp % 2 ? 2 * ranks : ranks;
@@ -34,7 +35,8 @@ static uint64_t token_unit_of(const struct token_layout *layout)
     }
 }
 
-/* Checks that a given chunk size divides evenly over the head ranks, and gives the layout's number of chunks. */
+/* Checks that chunk_tokens, which is not 0, is a multiple of hp, and that chunks of so many tokens are chunk_count
+ * chunks. */
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     int64_t own = layout->sequence_tokens / layout->cp;
@@ -51,7 +53,7 @@ static enum status check_chunk(const struct token_layout *layout, struct loc at,
                       (own + layout->chunk_tokens - 1) / layout->chunk_tokens, layout->chunk_count);
 }
 
-/* Checks that given lengths of chunks each divide evenly over the ranks, and add up to the sequence. */
+/* Checks that each of tokens_of_chunk[] divides evenly over all ranks, and that they add up to the sequence. */
 static enum status check_lengths(const struct token_layout *layout, struct loc at,
                                  struct diag *diag)
 {
@@ -75,8 +77,8 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                       layout->sequence_tokens);
 }
 
-/* Returns the number of tokens of the chunk in which position p of a rank lies, if each of `ranks` ranks has an equal
- * part of every chunk. Sets *before to the tokens of all chunks before it. */
+/* Returns the number of tokens, over all ranks, of the chunk in which position p of a rank lies, if each of `ranks`
+ * ranks has an equal part of every chunk. Sets *before to the number of tokens of all chunks before it. */
 static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int64_t p,
                           int64_t *before)
 {
@@ -143,7 +145,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 
 /* The document in which a gathered row of a rank lies. A document has equally many rows on all context ranks. */
 struct cut_document {
-    /* begin: first position of the document; slice: tokens of each of its 2 cp slices */
+    /* begin: first position of the document; slice: number of tokens of each of its 2 cp slices */
     int64_t begin, slice;
     int64_t row; /* the document's first row on a rank */
 };
@@ -217,8 +219,8 @@ static int64_t clamp_to_zero_and(int64_t value, int64_t most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Returns how many positions below `position` are in slices c and 2 cp - 1 - c of `slice` tokens each, the first of
- * which begins at position 0. */
+/* Slice 0 begins at position 0, and each slice has `slice` tokens. Returns how many positions of slices c and 2 cp - 1
+ * - c are below `position`. */
 static int64_t positions_in_slices_below(const struct token_layout *layout, uint32_t c,
                                          int64_t slice, int64_t position)
 {

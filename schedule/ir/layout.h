@@ -22,8 +22,8 @@ enum layout_kind {
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
     LAYOUT_ZIGZAG_2D, /* zigzag as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
-    /* Context rank c owns slices c and 2 cp - 1 - c of 2 cp of each document, in the order of the sequence
-       (Megatron-LM with packed sequences; TransformerEngine's thd format) */
+    /* Context rank c owns slices c and 2 cp - 1 - c of the 2 cp slices of each document, in the order of the sequence
+     * (Megatron-LM with packed sequences; TransformerEngine's thd format) */
     LAYOUT_ZIGZAG_DOCUMENTS,
     /* A context rank owns the runs of tokens that the deal of the sequence gives it (schedule/ir/deal.h), in the order
      * of the sequence; each rank has the same number of tokens */
@@ -36,16 +36,17 @@ struct token_layout {
     uint32_t cp, hp;         /* ranks of the context and of the head axes */
     uint32_t chunk_count;    /* u of RANK_ORDINAL, else 1 */
     int64_t sequence_tokens; /* tokens of one sequence */
-    /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
+    /* tokens of each chunk on a context rank, of which the last chunk may have fewer; 0: all chunks are equal */
     int64_t chunk_tokens;
-    /* tokens of each chunk over all ranks; NULL: chunk_tokens says how many. The memory belongs to the owner, an ir's
-     * arena */
+    /* tokens of each chunk over all ranks; NULL: they follow from chunk_tokens. The memory belongs to the owner, an
+     * ir's arena */
     const int64_t *tokens_of_chunk;
 };
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];
 
-/* Checks that the sizes are divisible as the layout requires; the message names lengths that are. */
+/* Checks that the sizes are divisible as the layout requires. A message about the sequence's length names lengths that
+ * are right. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
 /* Returns the global position of local position p on the rank with context index c and head index h. documents: the
@@ -64,10 +65,10 @@ bool layout_can_cut_documents(const struct token_layout *layout,
 /* True if the layout is not DEALT, or the list deals tokens / cp tokens to each of cp ranks. documents may be NULL. */
 bool layout_deal_is_even(const struct token_layout *layout, const struct document_list *documents);
 
-/* Both functions need a layout whose gathered positions ascend; LAYOUT_RANK_ORDINAL is allowed only with cp = 1.
- * layout_rows_below() returns how many tokens of context rank c come before a global position. layout_run_end() returns
- * the end of the run of gathered rows of rank c around `row` whose positions are equally spaced: cp apart in
- * LAYOUT_STRIPED, 1 apart in the other layouts. */
+/* Both functions need a layout whose gathered positions ascend: any but LAYOUT_RANK_ORDINAL with cp > 1.
+ * layout_rows_below() returns how many tokens of context rank c come before a global position. For layout_run_end(), a
+ * run is gathered rows of rank c that follow each other at equally spaced positions, cp apart in LAYOUT_STRIPED and 1
+ * apart in other layouts; it returns the end of the run that has `row`. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,

@@ -28,8 +28,8 @@ struct named_loop {
     char variable[4];
 };
 
-/* An op that a reference reaches although it comes before the first or after the last iteration of its loop. For a loop
- * inside other loops, there is one such op in each of their iterations. */
+/* An op to which a reference leads although it comes before the first or after the last iteration of its loop. For a
+ * loop inside other loops, there is such an op in each of their iterations. */
 struct alias {
     uint32_t loop, row;
     int64_t value; /* value of the loop's variable */
@@ -68,9 +68,9 @@ static void put_loop_name(struct text *out, uint32_t loop)
     text_puts(out, name + at);
 }
 
-/* Sets the loop's first value and step to those of the number that most lines of an iteration have for a label such as
- * "layer=". Only lines outside inner loops count, and only labels that grow or fall by one per iteration. Returns false
- * if there is no such line. */
+/* Chooses the first value and step of the loop's variable by a label such as "layer=". Each line of the body outside
+ * inner loops that has the label, with a number that grows or falls by one per iteration, gives a first value and a
+ * step; the ones that most lines give are taken. Returns false if no line gives any. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named_loop *named)
 {
@@ -129,7 +129,7 @@ static void choose_variable(const struct loops_printer *p, const struct loops_sh
         }
     named->first_value = 0;
     named->step = 1;
-    /* as many as loops may be nested, so one is free */
+    /* DEPTH_MAX names: one of them is not that of a loop around */
     static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         strcpy(named->variable, others[i]);
@@ -303,10 +303,10 @@ struct strided_reference {
 };
 
 /* Finds how the target of a reference moves. first: its number in the flat list while the loops around the line are in
- * their first iterations; stride[d]: what the number grows by per iteration of loop d. The loops around the target are
- * taken from the target of the first iterations, or, with `last`, from that of the last iterations, since the first may
- * lie outside the loop that contains all others. Returns false if the target does not move by whole iterations of
- * loops. */
+ * their first iterations; stride[d]: what the number grows by per iteration of loop d. The target may lie outside its
+ * loop in some iterations of the line. So the loops around it are those around the target of the line's first
+ * iterations or, with `last`, of its last iterations. Returns false if the target does not move by whole iterations of
+ * these loops. */
 static bool find_reference_strides(const struct loops_printer *p, const struct enclosing_loops *a,
                                    int64_t first, const int64_t *stride, bool last,
                                    struct strided_reference *r)
@@ -335,9 +335,9 @@ static bool find_reference_strides(const struct loops_printer *p, const struct e
     return true;
 }
 
-/* Sets [*begin, *end) to the ops of one iteration of the loop around level m of a place, or to all ops if there is no
- * such loop. Sets *first to the number of that loop's first op while all loops around it are in their first iterations;
- * without such a loop to 0. */
+/* Let `outer` be the loop around level m of a place: loop m - 1. Sets [*begin, *end) to the ops of the iteration of
+ * `outer` in which the place is, and *first to the number of the first op of `outer` while all loops around it are in
+ * their first iterations. For m = 0 these are all ops, and 0. */
 static void find_enclosing_ops(const struct loops_printer *p, const struct op_place *place,
                                uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
 {

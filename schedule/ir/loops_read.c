@@ -311,8 +311,8 @@ static bool record_label(struct reader *r, struct word name, uint64_t op)
     return true;
 }
 
-/* Counts the ops of the items from `first` on, which are those of the loop `within`, or of no loop if it is IR_NONE,
- * and records their names with their numbers. */
+/* Counts the ops of the items from `first` on, which are the body of the loop `within`, or the top level if that is
+ * IR_NONE. Records the ops' names with their numbers. */
 static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
@@ -374,8 +374,9 @@ static bool find_op_of_alias(struct reader *r, const struct alias *alias, const 
 }
 
 /* Finds the number of the op that is row `row` of a loop in one iteration. value[0 .. depth]: the values of the
- * variables of the loops around the row, that of `loop` last. If the last value is outside the loop's range, an alias
- * must name the op. aliased: the name itself is in an alias, which must not refer to another alias. */
+ * variables of the loops around the row, outermost first; that of `loop` is last. If only the last value is outside its
+ * loop's range, an alias must name the op. aliased: this name is itself given by an alias, so it must not need another
+ * one. */
 static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
                                  const int64_t *value, bool aliased, uint64_t *op)
 {

@@ -10,8 +10,8 @@ enum {
     DIGITS_MAX = 18,     /* digits of a number; longer ones are kept as text */
 };
 
-/* The most nodes of an iteration, pass by pass. The first pass finds short iterations only, so that inner loops are
- * rolled first. */
+/* The most nodes of an iteration, for each pass over the nodes. The first passes find short iterations only, so that
+ * inner loops are rolled before outer ones. */
 static const uint32_t periods[] = {24, 160, 1200, 20000};
 
 void loops_release(struct loops *l)
@@ -143,8 +143,8 @@ static bool shapes_are_equal(const struct loops *l, uint64_t a, uint64_t b, uint
     return true;
 }
 
-/* True if the numbers change evenly: from the iteration at `b` to that at `c` by the same amounts as from that at `a`
- * to that at `b`. */
+/* The iterations at nodes a, b and c follow each other. True if each number changes by the same amount from b to c as
+ * from a to b. */
 static bool changes_evenly(const struct loops *l, uint64_t a, uint64_t b, uint64_t c,
                            uint32_t period)
 {
@@ -200,8 +200,9 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     return false;
 }
 
-/* True if iterations of `period` nodes may begin at node `at`. Iterations of layers, chunks, steps or units begin where
- * a label changes; iterations in which no label changes may begin anywhere. */
+/* True if a loop with iterations of `period` nodes may begin at node `at`; `from` is the first node that is rolled.
+ * Iterations of layers, chunks, steps or units begin where a label changes. Iterations in which no label changes may
+ * begin anywhere. */
 static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))

@@ -62,7 +62,7 @@ extern const char *const loops_labels[LOOPS_LABELS];
  * after the label; UINT32_MAX if the shape is a loop's or lacks the label. */
 uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label);
 
-/* Rolls the nodes from `from` on into loops, which makes them fewer. */
+/* Rolls the nodes from `from` on into loops: each loop becomes one node, so there are fewer nodes afterwards. */
 void loops_roll(struct loops *loops, uint64_t from);
 
 /* Appends all nodes as text of version 2 of the format, with aliases at the end. */

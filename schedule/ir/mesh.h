@@ -64,17 +64,19 @@ uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AX
 
 /* Returns the bit mask of the axes that a group lists. */
 uint32_t group_axis_mask(const struct group *group);
-/* group_rank_count() returns the number of ranks in one instance of a group; group_instance_count() the number of its
- * instances, which are the parts of the mesh that the group's axes span. */
+/* group_rank_count() returns the number of ranks in one instance of a group, group_instance_count() the number of its
+ * instances. */
 uint32_t group_rank_count(const struct mesh *mesh, const struct group *group);
 uint32_t group_instance_count(const struct mesh *mesh, const struct group *group);
 /* Sets *instance to the instance in which a rank is, and *index to its index there. Returns false if the rank is in no
  * instance, because an explicit set leaves it out. */
 bool group_find_member(const struct mesh *mesh, const struct group *group, uint32_t rank,
                        uint32_t *instance, uint32_t *index);
+/* Returns the rank with an index in an instance of a group; the inverse of group_find_member(). */
 uint32_t group_rank_of_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
                               uint32_t index);
 
+/* True if the rank runs the role's list. */
 bool role_has_rank(const struct mesh *mesh, const struct role *role, uint32_t rank);
 /* True if the op is in the role's list. */
 static inline bool role_has_op(const struct role *role, uint32_t op)

@@ -9,8 +9,8 @@ static int64_t own_rows_below(const struct needed_tokens *n, int64_t position)
     return layout_rows_below(n->layout, n->documents, n->context_rank, position);
 }
 
-/* Adds the positions begin .. end - 1, which a run of queries sees. They must begin no earlier than those of the run
- * before. */
+/* Adds the positions begin .. end - 1, which a run of queries sees, to the ranges. `begin` must not be lower than in
+ * the call before. */
 static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
     struct seen_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;
@@ -157,8 +157,8 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
     free(bound);
 }
 
-/* Each token from `position` on is read by reading_ranks ranks. reads_before: the sum of readers over all tokens before
- * `position`. */
+/* The tokens from `position` to that of the next element are read by reading_ranks ranks each. reads_before: the sum of
+ * the reading ranks of all tokens before `position`. */
 struct token_reads {
     int64_t position, reading_ranks, reads_before;
 };
@@ -169,8 +169,8 @@ static int compare_reads(const void *left, const void *right)
     return (a->position > b->position) - (a->position < b->position);
 }
 
-/* Sorts r[] by position, and turns the changes of reading_ranks into the number from each position on. Fills
- * reads_before. */
+/* Sorts r[] by position. On entry reading_ranks is the change at the position, +1 or -1; replaces it by the number from
+ * the position on. Fills reads_before. */
 static void sum_reads(struct token_reads *r, size_t count)
 {
     qsort(r, count, sizeof *r, compare_reads);
@@ -181,7 +181,7 @@ static void sum_reads(struct token_reads *r, size_t count)
     }
 }
 
-/* Returns the reads of all tokens before a position. */
+/* Returns the sum of the reading ranks of all tokens before a position. */
 static int64_t reads_before_position(const struct token_reads *r, size_t count, int64_t position)
 {
     size_t low = 0, high = count;
@@ -243,8 +243,9 @@ struct needed_most needed_most(const struct token_layout *layout,
     return most;
 }
 
-/* Writes to `out`, in the order of positions, the rows of rank `owner` that the rank of `n` needs: for each the owner's
- * row or, with `places`, its index among all needed rows. Returns their number. */
+/* Lists in `out` the rows of rank `owner` that the rank of `n` needs, in the order of positions. An element is the
+ * row's number among the owner's rows or, with `places`, its index among all rows that the rank needs. Returns the
+ * number of elements. */
 static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, bool places,
                                 int64_t *out)
 {

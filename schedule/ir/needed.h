@@ -1,9 +1,11 @@
-/* schedule/ir/needed.h: which rows of keys context ranks need of each other, where no rank gets more than it needs.
+/* schedule/ir/needed.h: which rows of keys each context rank needs from the others, for exchanges in which no rank gets
+ * more than it needs.
  *
- * A rank needs a token if it does not own it and one of its queries sees it. Needed rows lie in the order of their
- * positions; directly after an exchange they lie by sender: the rows of context rank 0 first, each sender's in the
- * order of its own rows. Which rows these are follows from the layout, the documents and the window, so that ops
- * only name sequence and window (`exchange`, `take_rows`, `add_rows`, attention with mask PLAN). */
+ * A rank needs a token if it does not own it and one of its queries sees it. Needed rows are kept in the order of their
+ * positions. Directly after an exchange they are sorted by sender instead: the rows of context rank 0 come first, and
+ * those of each sender are in the order of its own rows. Which rows these are follows from the layout, the documents
+ * and the window, so that ops only name sequence and window (`exchange`, `take_rows`, `add_rows`, attention with mask
+ * PLAN). */
 #ifndef SCHEDULE_NEEDED_H
 #define SCHEDULE_NEEDED_H
 
@@ -14,7 +16,7 @@
 #include <stdint.h>
 
 /* Positions begin_position ... end_position - 1, which queries of a rank see. The rank needs those that it does not
- * own. needed_rows_before: the needed rows of the ranges before. */
+ * own. needed_rows_before: the number of needed rows in the ranges before this one. */
 struct seen_range {
     int64_t begin_position, end_position, needed_rows_before;
 };
@@ -29,18 +31,18 @@ struct needed_tokens {
     int64_t row_count; /* all needed rows */
 };
 
-/* Finds what a context rank needs under a window (0: none). documents must not be NULL, and the gathered positions of
- * the layout must ascend (schedule/ir/layout.h). */
+/* Finds the tokens that a context rank needs. window: 0: none. documents must not be NULL, and the gathered positions
+ * of the layout must ascend (schedule/ir/layout.h). *needed keeps both pointers; its memory is used again. */
 void needed_find_tokens(struct needed_tokens *needed, const struct token_layout *layout,
                         const struct document_list *documents, uint32_t context, int64_t window);
 void needed_release(struct needed_tokens *needed);
 
-/* Returns how many needed rows lie before a position. */
+/* Returns how many needed rows are tokens before a position. */
 int64_t needed_rows_below(const struct needed_tokens *needed, int64_t position);
 /* Returns how many rows of `owner` the rank needs; 0 if it is the rank itself. */
 int64_t needed_rows_of_owner(const struct needed_tokens *needed, uint32_t owner);
 
-/* Fills rows (cp, cp) with the number of rows that each rank needs of each other one, [rank * cp + owner]. */
+/* Fills rows[rank * cp + owner] with the number of rows of `owner` that `rank` needs, for all context ranks. */
 void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
                               const struct document_list *documents, int64_t window);
 
@@ -51,11 +53,12 @@ struct needed_most {
 struct needed_most needed_most(const struct token_layout *layout,
                                const struct document_list *documents, int64_t window);
 
-/* The rows that a rank sends, or those that it receives, sorted by the other rank. */
+/* The rows that a rank sends, or those that it receives, sorted by the other rank, which is called the peer. */
 struct needed_rows {
-    int64_t *first_row_of_peer; /* [cp + 1] first row of each peer, and the number of rows; heap */
-    /* [row_count] for sent rows: the rank's own row; for received rows: the index of the row by position; on the
-     * heap */
+    /* [cp + 1] index in `row` of the first row of each peer; the last element is the number of rows; on the heap */
+    int64_t *first_row_of_peer;
+    /* [row_count] for sent rows: the number of the row among the rank's own rows; for received rows: its index among
+     * all needed rows in the order of positions; on the heap */
     int64_t *row;
 };
 /* A rank's own rows among the packed rows that it reads in a round of a tile plan. */

@@ -99,8 +99,9 @@ uint32_t repeats_whole_op_count(const struct repeats *r, uint32_t role, uint32_t
     return ops;
 }
 
-/* Appends the rows of a run's copies. They are copies of the iteration before the gap, whose rows are the last ones of
- * the short list's table before row `end`. */
+/* Appends the rows for the copies of a run's iteration before its gap, copies_per_gap times. The rows of that iteration
+ * are the last ones before row `end` of the short list's table; op[]: the op of each row. Returns the array, which may
+ * have moved. */
 static struct repeat_row *add_copies(const struct repeats *r, const struct repeat_run *run,
                                      const uint32_t *op, uint32_t end, struct repeat_row *row,
                                      size_t *capacity, uint32_t *rows)

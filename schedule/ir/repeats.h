@@ -23,8 +23,8 @@ struct repeat_run {
     uint32_t role;
     /* first_op: the first op of the first iteration */
     uint32_t first_op, ops_per_iteration;
-    /* number of iterations; the gap is before iteration gap_before_iteration: there the whole list has copies of the
-     * iteration before the gap */
+    /* number of iterations; the gap is before iteration gap_before_iteration, and the whole list has there copies of
+     * the iteration before it */
     uint32_t iteration_count, gap_before_iteration;
     /* the value of the first iteration, and what the value changes by from one iteration to the next, 1 or -1 */
     int32_t first_value, value_step;
@@ -60,18 +60,20 @@ struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op)
 /* Returns the id that an op of the short list has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 
-/* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`. The
- * result is the place, in the whole list, of the op to which copy number `copy` of `from` refers (0: `from` itself; 1:
- * its first copy). Its iteration is counted in the whole list; its run is NULL if the op is in no run. */
+/* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`. copy:
+ * 0: the reference of `from` itself; n > 0: that of its n-th copy in the whole list. Returns the place of the op to
+ * which this reference leads in the whole list; its `iteration` is counted there. run NULL: `op` is in no run. */
 struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32_t from,
                                            uint32_t copy, uint32_t op);
 
-/* Returns the id, in the whole list, of the op to which repeats_place_referred() refers. */
+/* Returns the id that the op at the place of repeats_place_referred() has in the whole list. */
 uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint32_t copy,
                              uint32_t op);
 
-/* True if two references correspond: `op`, seen from an iteration with value `value`, and `other`, seen from an
- * iteration with value + step, are at the same distance, or are the same op. */
+/* True if two references correspond: one to `op` from an iteration with the value `value`, and one to `other` from the
+ * iteration with the value value + step. They correspond if both lead to the same op of an iteration at the same
+ * distance of values. References that are not by distance (max_value_distance) correspond if they lead to the same
+ * op. */
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 
@@ -79,8 +81,8 @@ bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t valu
 uint32_t repeats_occurrences(const struct repeats *repeats, uint32_t op);
 
 #define REPEATS_ALL_ROLES UINT32_MAX
-/* Returns the number of ops in the whole list, of one role (or of REPEATS_ALL_ROLES). ops: their number in the short
- * list. */
+/* Returns the number of ops that a role, or with REPEATS_ALL_ROLES all roles, have in the whole list. ops: their number
+ * in the short list. */
 uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
 /* One row of a table of the whole list that is sorted by ops, such as the table of buffers by first use. It corresponds

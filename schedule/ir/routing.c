@@ -79,7 +79,8 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
             *rest = heap_zalloc(r->expert_count, sizeof *rest);
     bool again = true;
     memset(count, 0, r->expert_count * sizeof *count);
-    /* an expert whose share would be more than all tokens gets all of them, and the others divide the rest */
+    /* an expert whose exact share is `rows` copies or more gets one copy of every token, and the others divide the
+     * rest */
     while (again) {
         again = false;
         sum = sum_of_unfilled_shares(share, count, rows, r->expert_count);
@@ -113,7 +114,7 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
                 left -= each;
             }
     }
-    /* largest remainders first */
+    /* what is left goes to the experts with the largest remainders, a copy each */
     while (left > 0) {
         uint32_t most = r->expert_count;
         for (uint32_t e = 0; e < r->expert_count; e++)
@@ -173,7 +174,8 @@ bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, in
         return true;
     if (r->capacity.drop_policy == TOKEN_DROP_PROBABILITY) /* `most` of them, evenly spread */
         return (index + 1) * most / dealt > index * most / dealt;
-    /* the slots after the last token are those of the first tokens */
+    /* An expert's slots may pass the last token and go on with the first one. It keeps the slots of the earliest
+     * tokens: first those that went on, `wrapped` slots, then the `before` slots before them. */
     const int64_t before = rows - first % rows, wrapped = dealt > before ? dealt - before : 0;
     return (index < before ? wrapped + index : index - before) < most;
 }

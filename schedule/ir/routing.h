@@ -1,19 +1,20 @@
-/* schedule/ir/routing.h: how many copies of tokens each expert gets, and which, where that is not even.
+/* schedule/ir/routing.h: how many copies of tokens each expert gets, and of which tokens, where experts do not get
+ * equally many.
  *
- * A list has a share for each expert, an integer; a layer has a list. A rank deals the n k copies of its n tokens to
- * the experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more
- * than n, since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of
- * token t, as in even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same
- * counts, and an expert gets as many copies from each of them.
+ * A list has an integer share for each expert, and each layer has a list. A rank deals the n k copies of its n tokens
+ * to the experts by the shares of the layer: exact shares of n k are rounded by largest remainders, and no expert gets
+ * more than n, since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of
+ * token t, as in even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same counts,
+ * and an expert gets as many copies from each of them.
  *
- * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens and drops the others:
- * those of the last tokens, or, by probability, copies spread over all tokens. Probability does not depend on the
- * router's weights, since dealing replaces its choice. With padding each expert gets exactly that many rows, of
- * which some may be no copies. With `is_spread` slots are dealt to experts in a shuffled order, so that the experts
- * of a token are on as many ranks as chance would put them on; in the order of experts they are on more.
+ * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens, but not more than n,
+ * and drops the others: those of the last tokens or, by probability, copies spread over all tokens. Probability does
+ * not depend on the router's weights, since dealing replaces its choice. With padding each expert gets exactly that
+ * many rows, some of which may be no copies. With `is_spread` slots are dealt to experts in a shuffled order, so that
+ * the experts of a token are on as many ranks as chance would put them on; in the order of experts they are on more.
  *
- * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build()
- * copies it into the schedule. All memory comes from the arena that is passed. */
+ * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
+ * it into the schedule. All memory comes from the arena that is passed. */
 #ifndef SCHEDULE_ROUTING_H
 #define SCHEDULE_ROUTING_H
 
@@ -26,8 +27,8 @@
 enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 
 /* The copies that are dropped when an expert gets more than its capacity. POSITION: those of the last tokens
- * (Megatron-LM's --moe-token-drop-policy position). PROBABILITY: those with the least probability (probs), which is
- * taken to be an equal share of the copies of all tokens. */
+ * (Megatron-LM's --moe-token-drop-policy position). PROBABILITY: those with the least probability
+ * (--moe-token-drop-policy probs); the model drops copies that are evenly spread over all tokens. */
 enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
@@ -73,8 +74,8 @@ int64_t routing_capacity(const struct routing *routing, int64_t rows);
  * with the first slot of each. */
 void routing_deal_copies(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
                          int64_t *first);
-/* True if an expert to which `dealt` slots from slot `first` on are dealt keeps the index-th of them, counted from
- * 0. */
+/* True if an expert keeps a copy that was dealt to it, and does not drop it. The expert has `dealt` slots from slot
+ * `first` on; the copy is in the index-th of them, counted from 0. */
 bool routing_keeps_copy(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
                         int64_t index);
 /* Fills count[experts] with the number of rows that each expert gets if `rows` tokens are routed by list number `list`,
@@ -85,8 +86,8 @@ void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64
 /* Returns how many rows all experts together get of `rows` tokens, padding included. */
 int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
-/* The rank that gets the most copies, and the number of these copies, if each of `ranks` ranks, with experts / ranks
- * experts each, deals `rows` tokens. median: the median of that number over all `ranks`. */
+/* The rank that gets the most copies if each of `ranks` ranks, with experts / ranks experts each, deals `rows` tokens.
+ * copies: how many of its copies come from each rank; median: the median of that number over all ranks. */
 struct routing_fullest {
     uint32_t rank;
     int64_t copies, median;
@@ -94,8 +95,8 @@ struct routing_fullest {
 struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
                                             int64_t rows, uint32_t ranks);
 
-/* Returns how many of `rows` tokens have an expert on a rank, the most over all `ranks` ranks. If `tokens` is not NULL,
- * fills tokens[ranks] with the number for each rank. Copies that exceed a capacity count, too. */
+/* Returns how many of a rank's `rows` tokens have at least one expert on a rank: the most over all `ranks` ranks. If
+ * `tokens` is not NULL, fills tokens[ranks] with the number for each rank. Copies that exceed a capacity count, too. */
 int64_t routing_find_arrived(const struct routing *routing, uint32_t list, int64_t rows,
                              uint32_t ranks, int64_t *tokens);
 

@@ -214,8 +214,8 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
     }
 }
 
-/* Appends the packed rows of a part that rank `owner` owns: for each the owner's row, or, with `places`, its row in
- * packed order. Adds their number to *count. */
+/* Appends to rows->row the packed rows of a part that rank `owner` owns: for each its number among the owner's rows or,
+ * with `places`, its packed row. Adds their number to *count. */
 static void list_part_rows(struct needed_rows *rows, const struct plan_part *part,
                            enum plan_operand what, uint32_t owner, bool places, int64_t *count)
 {

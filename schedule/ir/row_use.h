@@ -1,5 +1,5 @@
-/* schedule/ir/row_use.h: which sequence a rank has, which rows of it ranks need of each other, and whether the ops that
- * move these rows have room for them. */
+/* schedule/ir/row_use.h: which sequences a rank has, which rows of them context ranks need from each other, and whether
+ * the ops that move these rows have room for them. */
 #ifndef SCHEDULE_ROW_USE_H
 #define SCHEDULE_ROW_USE_H
 
@@ -34,9 +34,9 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
                                                  struct document_list *whole);
 
-/* Says which rows of a sequence ranks need of each other, under a window. With round 0: all keys that a rank's own
+/* The rows of a sequence that context ranks need from each other under a window. round 0: all keys that a rank's own
  * queries see (schedule/ir/needed.h). Else round is 1 + the number of a round of `pass`, and the rows are the keys or
- * queries of that round's tiles (schedule/ir/tile_plan.h). */
+ * queries (`what`) of that round's tiles (schedule/ir/tile_plan.h). */
 struct row_use {
     int64_t sequence, window, round;
     enum plan_pass pass;
@@ -46,33 +46,34 @@ struct row_use {
  * rows but moves none. */
 bool row_use_of_work(const struct work *work, struct row_use *use);
 
-/* Returns the most rows that a rank has, sends and receives, over all data-parallel ranks. */
+/* Returns the most rows that any rank reads, sends and receives, over all data-parallel ranks. */
 struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use *use);
-/* Returns the number of rounds of a pass in the tiles of each rank's n-th sequence, the most over ranks; 0: there are
- * no tiles. */
+/* Returns the number of rounds of a pass in the tiles of the n-th sequence of data-parallel ranks, the most over these;
+ * 0: there are no tiles. */
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);
 
 /* True if every rank's packed rows in the round are its own rows, all of them and in their order; false with round
  * 0. */
 bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use);
 
-/* Fills rows (cp, cp) with the number of rows that each context rank (first index) receives of each other one, for the
- * sequence of a rank. */
+/* Fills rows (cp, cp) with the number of rows that each context rank (first index) receives from each other one (second
+ * index), for the sequence of `rank`. */
 void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
                                int64_t *rows);
-/* Lists the rows that a rank sends, those that it receives, and those packed rows that it owns itself (`held`, which is
- * empty with round 0). The caller releases the lists. */
+/* Lists the rows that a rank sends and those that it receives. held: the packed rows that the rank owns itself; empty
+ * with round 0. The caller releases the lists. */
 void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
                        struct needed_rows *sent, struct needed_rows *received,
                        struct own_packed_rows *held);
 
-/* Returns what a context rank reads in a round; NULL: its sequence has fewer rounds, or no tiles. */
+/* Returns what a context rank reads in the round of *use, whose round must not be 0. NULL: the sequence has fewer
+ * rounds, or no tiles. */
 const struct plan_part *row_use_plan_part(const struct row_use *use,
                                           const struct document_list *list, uint32_t context);
 
-/* Both return NULL if all is well. row_use_why_no_round() returns why a round has no tiles, or none that are right
- * under the window of the use. row_use_why_unfit() returns why an op that moves rows does not fit: its buffers are too
- * small for the rows that ranks need of each other, or its parameters contradict each other. */
+/* Both return NULL if all is well. row_use_why_no_round() returns why there are no tiles for the round, or only tiles
+ * of a plan that was made for a narrower window. row_use_why_unfit() returns why an op that moves rows does not fit:
+ * its buffers are too small for the rows that ranks need from each other, or its parameters contradict each other. */
 const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use);
 const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use);

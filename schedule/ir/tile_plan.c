@@ -8,7 +8,7 @@
 
 /* ---- the sequence ---- */
 
-/* The data that are read and written while a plan is made. */
+/* The state while a plan is made. run, strip: the runs and strips of the part that is being filled. */
 struct tile_plan_builder {
     const struct token_deal *deal;
     const int64_t *end; /* of each document */
@@ -22,7 +22,7 @@ struct tile_plan_builder {
     size_t strips, strip_capacity;
 };
 
-/* Appends runs of the rows [begin, end), which are packed from `packed_row` on. */
+/* Appends the runs of the tokens [begin, end), one for each owner, which are packed from `packed_row` on. */
 static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, int64_t packed_row)
 {
     uint32_t low = 0, high = m->owned_count;
@@ -57,7 +57,7 @@ struct cut_list {
     size_t count, capacity;
 };
 
-/* Appends what the mask shows of a tile, a cut for each document. */
+/* Appends the parts of a tile that the mask shows: at most one cut for each document. */
 static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
                      const struct core_tile *tile)
 {
@@ -205,7 +205,7 @@ static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list
     return rows;
 }
 
-/* Fills the part of the rank that has these tiles in a round. */
+/* Fills *part for a rank that has tile[tiles] in a round. */
 static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct plan_part *part,
                       const struct core_tile *tile, size_t tiles)
 {
@@ -342,7 +342,8 @@ bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b)
     return equal;
 }
 
-/* Returns the number of a round among those of both passes. */
+/* Returns the index of a round in plan->part and plan->capacity, which have the rounds of the forward and then the
+ * backward's own, if it has any. */
 static size_t round_index(const struct tile_plan *plan, enum plan_pass pass, uint32_t round)
 {
     return round + (pass == PLAN_BACKWARD && plan->has_backward_tiles

@@ -76,7 +76,7 @@ struct tile_plan {
 };
 
 /* Makes the plan of a sequence that is dealt, with documents that end at end[]. The tiles, which are copied, must be
- * within the sequence and name ranks of the deal. The result is in the arena. */
+ * within the sequence and name ranks of the deal. window: as in struct tile_plan. The result is in the arena. */
 struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *deal,
                                  const int64_t *end, uint32_t documents,
                                  const struct core_tile *tile, uint32_t tiles, int64_t window);

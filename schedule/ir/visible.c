@@ -31,7 +31,7 @@ static uint32_t context_of_keys(const struct ir *ir, const struct work *work, ui
     return ir_context_index(ir, ring_rank_before(ir, "cp_out", from, work->attention.away_out));
 }
 
-/* ---- whether schedules and ops may have documents ---- */
+/* ---- whether schedules and ops may have such masks ---- */
 
 const char *visible_why_unfit(const struct ir *ir)
 {
@@ -140,7 +140,8 @@ struct key_visibility {
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
     const struct needed_tokens *needed; /* mask PLAN without a round: the keys; else NULL */
-    /* mask PLAN with a round: what the rank reads in the round, and the present strip of queries; else NULL */
+    /* mask PLAN with a round: what the rank reads in the round, and the strip of queries that is being collected; else
+     * NULL */
     const struct plan_part *plan_part;
     const struct plan_strip *strip;
     int64_t document_first_position; /* first position of the document */
@@ -172,7 +173,7 @@ static int64_t window_of(const struct work *work)
     return work->attention.mask == MASK_CHUNKS ? 0 : work->attention.window;
 }
 
-/* Returns the number of key rows with a position below this one, among those that the op reads. */
+/* Returns the number of the op's key rows whose position is below this one. */
 static int64_t keys_below(const struct key_visibility *s, int64_t position)
 {
     int64_t rows =
@@ -204,8 +205,8 @@ static bool is_even(int64_t first, int64_t last, int64_t rows)
     return last == first || last - first == rows - 1;
 }
 
-/* True if a bound of the ranges, which changes evenly within each of two runs, changes evenly over both together, which
- * have `rows` rows. */
+/* A bound goes from a_first to a_last in one run and from b_first to b_last in the next, evenly in each. True if it is
+ * also even over both runs together, which have `rows` rows: it stays the same, or moves by one from row to row. */
 static bool continues_evenly(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last,
                              int64_t rows)
 {
@@ -213,8 +214,8 @@ static bool continues_evenly(int64_t a_first, int64_t a_last, int64_t b_first, i
     return (step == 0 || step == 1) && is_even(a_first, b_last, rows);
 }
 
-/* Appends a piece of attention, the rows of *s and the keys that they see; nothing if no row sees a key. first_row: the
- * row from which the piece's first query is counted. */
+/* Appends a piece of attention: the rows of *s with the keys that they see. Appends nothing if no row sees a key. The
+ * piece counts its queries from row first_row on. */
 static void add_piece(struct visible_pieces *out, int64_t first_row, const struct row_run *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
@@ -248,9 +249,9 @@ static void add_row_run(struct key_visibility *s, struct row_run next)
     *open = next;
 }
 
-/* Collects the pieces of rows row .. row + rows - 1, whose positions have one stride: from row to row, the first and
+/* Collects the pieces of rows row .. row + rows - 1, whose positions are equally spaced. From row to row, the first and
  * the last key that is seen move by at most one. If both move evenly from the first row to the last, the rows between
- * follow; otherwise the function calls itself for each half. */
+ * need not be looked at; otherwise the function calls itself for each half. */
 static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
 {
     struct row_run next = {row, rows, visible_keys_of(s, row), visible_keys_of(s, row + rows - 1)};
@@ -268,7 +269,8 @@ static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
 {
     while (from < to) {
         int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
-        /* between two rows of a stripe there are needed keys of all other ranks, so a run is one row */
+        /* Between two rows of a stripe lie needed keys of all other ranks, so the last key moves by more than one: each
+         * row is a run. */
         if (s->needed != NULL && s->layout->kind == LAYOUT_STRIPED)
             run = from + 1;
         if (run > to)
@@ -369,7 +371,8 @@ static double pairs_of_rows(int64_t first, int64_t stride, int64_t rows, int64_t
            (double)(rows - ascending) * (double)window;
 }
 
-/* Returns the number of visible pairs of a context rank's queries and all keys of a sequence. */
+/* Returns the number of visible pairs of a context rank's own queries and all keys of a sequence. window, chunk: 0:
+ * none. */
 static double visible_pairs_of_context(const struct token_layout *layout,
                                        const struct document_list *list, uint32_t context,
                                        int64_t window, int64_t chunk)
@@ -410,8 +413,8 @@ static double pairs_of_round(const struct ir *ir, const struct work *work,
     return pairs;
 }
 
-/* Adds to pairs[] of each place the visible pairs of its queries in a shape that runs `times` times. The keys are those
- * of all ranks, or those of tiles. */
+/* Adds to pairs[] of each place the visible pairs of a shape that runs `times` times: those of its rank's own queries
+ * with the keys of all ranks or, if the shape has a round, those of the tiles that the rank computes in it. */
 static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
 {
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
@@ -434,8 +437,8 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
-    /* Each run of an attention operator counts once: by its op on a rank's own keys, for which add_pairs() takes the
-     * keys of all ranks, or by the ops of all rounds of its plan. */
+    /* Each time that an attention operator runs counts once. In a ring only the op on a rank's own keys counts, since
+     * add_pairs() takes the keys of all ranks for it. With a core plan the ops of all rounds count. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_has_documents(work) &&

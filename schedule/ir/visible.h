@@ -1,24 +1,25 @@
-/* schedule/ir/visible.h: which keys the queries of an attention op see on a rank, for mask DOCUMENTS.
+/* schedule/ir/visible.h: which keys the queries of an attention op see on a rank, for the masks DOCUMENTS, CHUNKS and
+ * PLAN.
  *
  * The rows of an op's q, k and v are tokens of a packed sequence. Which tokens, and of which sequence, depends on the
- * rank: on its data-parallel index and its context index. From these the functions here make pieces
- * (models/work.h), from which costs, flops and kernels follow. In every layout that visible_why_unfit() accepts, rows
- * are in ascending order of their positions, so a query sees a range of key rows, and a document takes one piece, or a
- * few if a layout or a window cuts it. */
+ * rank: on its data-parallel index and its context index. From these the functions here make pieces (models/work.h),
+ * from which costs, flops and kernels follow. In every layout that visible_why_unfit() accepts, rows are in ascending
+ * order of their positions, so a query sees a range of key rows, and a document takes one piece, or a few if a layout
+ * or a window cuts it. */
 #ifndef SCHEDULE_VISIBLE_H
 #define SCHEDULE_VISIBLE_H
 
 #include "schedule/ir/row_use.h"
 
-/* True if a shape's visible pairs depend on the rank. */
+/* True if a shape's visible pairs depend on the rank: it is attention with one of these masks. */
 static inline bool work_has_documents(const struct work *work)
 {
     return (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD) &&
            work->attention.mask >= MASK_DOCUMENTS;
 }
 
-/* Returns why the schedule can have no op whose visible pairs depend on the rank (work_has_documents()), in words that
- * may follow "which"; NULL: it can. */
+/* Returns why the schedule cannot have an op that work_has_documents() accepts, in words that may follow "which"; NULL:
+ * it can. */
 const char *visible_why_unfit(const struct ir *ir);
 /* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL if they fit. The op
  * has documents (work_has_documents()), or row_use_of_work() accepts it. Call it only if visible_why_unfit() returns
@@ -32,7 +33,7 @@ struct visible_pieces {
     size_t capacity;
 };
 
-/* Fills *pieces, dropping its old content, with the pieces of attention that the work computes on a rank.
+/* Fills *pieces with the pieces of attention that the work computes on a rank; its old content is dropped.
  * work_has_documents() must accept the work, and the schedule must have passed the verifier's rule `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
@@ -41,14 +42,14 @@ void visible_pieces_as_one_document(const struct ir *ir, const struct work *work
                                     struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
-/* The place (of ranks) whose attention over packed documents has the most visible pairs in the step, recomputation
- * included. rank: the lowest rank there. pairs_over_mean: the pairs of this place, divided by the mean over all places;
- * 1 if there are no pairs. */
+/* The place (of ranks) whose attention has the most visible pairs in the step, recomputation included. Only ops count
+ * that work_has_documents() accepts. rank: the lowest rank of the place. pairs_over_mean: the pairs of the place,
+ * divided by the mean over all places; 1 if there are no pairs. */
 struct visible_fullest {
     uint32_t rank;
     double pairs_over_mean;
 };
-/* Finds that place. Call it only if visible_why_unfit() returns NULL. */
+/* Returns the fullest place of a schedule. Call it only if visible_why_unfit() returns NULL. */
 struct visible_fullest visible_find_fullest(const struct ir *ir);
 
 /* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_of_shapes() returns those of
