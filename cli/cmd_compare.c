@@ -1,3 +1,4 @@
+/* longhaul compare: a prediction beside a measured trace or a recording of the PyTorch profiler. */
 #include "cli/command.h"
 #include "cli/common/output.h"
 #include "cli/common/screen.h"

@@ -11,6 +11,7 @@
 /* LABEL: width of the label of the first line. CAUSE: width of the columns before the name of a cause. */
 enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23 };
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column causes[] = {
     {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 12, "Measured less predicted."},

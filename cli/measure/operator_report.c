@@ -191,6 +191,7 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
 
 /* ---- tables ---- */
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column matched_columns[] = {
     {"operator", "operator", NULL, COLUMN_NAME, -30, "As the recorded step names it."},

@@ -3,6 +3,7 @@
 #include "base/json_write.h"
 #include "cli/common/output.h"
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column points_of_bench[] = {
     {"measured", NULL, NULL, COLUMN_NAME, 0, "What was timed: the work, its issue by the host, the start of a kernel, ..."},

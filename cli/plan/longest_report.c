@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 static const struct column option_columns[] = {
     {"option", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"longest_tokens", NULL, NULL, COLUMN_COUNT, 0, NULL},

@@ -1,3 +1,5 @@
+/* cli/plan/report_details.c: the details that --all adds to the screen of a search: the ranking, each strategy,
+ * each split of the ranks, bounds, and the winner's step on other machines. */
 #include "cli/plan/report.h"
 
 #include "base/interrupt.h"

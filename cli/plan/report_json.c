@@ -10,8 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows are filled in the order of these columns. A description such as "common.json" or "plan_batches" names the
- * schema or the table that describes the column (cli/common/rows.h). */
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). Rows are filled
+ * in the order of the columns. A description such as "common.json" or "plan_batches" names the schema or the table
+ * that describes the column. */
 /* clang-format off */
 static const struct column outcome[] = {
     {"outcome", NULL, NULL, COLUMN_NAME, 0, "no room, refused, does not fit, cannot be better, simulated or not searched."},

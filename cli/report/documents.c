@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column late_columns[] = {
     {"rank", NULL, NULL, COLUMN_COUNT, 0, "The rank whose attention takes longest in the most micro-batches; the lowest of those with the same documents and context index."},

@@ -2,6 +2,7 @@
  * so the columns have no label and no width for text (struct column). */
 #include "cli/report/report.h"
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column machine[] = {
     {"part", NULL, NULL, COLUMN_NAME, 0, NULL},

@@ -12,6 +12,7 @@
 
 /* ---- rows ---- */
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 static const struct column points[] = {
     {"panel", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"series", NULL, NULL, COLUMN_NAME, 0, NULL},

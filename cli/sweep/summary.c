@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column point[] = {
     {"row", NULL, NULL, COLUMN_COUNT, 0, "Its row in the file, from 0."},

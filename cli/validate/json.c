@@ -27,6 +27,7 @@ static const char memory_kind_is[] =
 static const char memory_error_is[] =
     "predicted / measured - 1 of allocated memory, or of reserved memory.";
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 #define COLUMN(symbol, name, kind, about) {name, NULL, NULL, kind, 0, about},
 #define STATUS {"status", NULL, NULL, COLUMN_NAME, 0, "ok, right, wrong, zero, error or none."}, \

@@ -117,6 +117,7 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
     }
 }
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column figure_means[] = {
     {NULL, "  source", NULL, COLUMN_NAME, -18, NULL}, /* indented */
