@@ -64,7 +64,7 @@ const char *cause_label(enum cause cause)
     return causes[cause].label;
 }
 
-/* ---- what an op is ---- */
+/* ---- the causes of ops that are no kernels ---- */
 
 static bool is_stage_message(const struct ir *ir, uint32_t op)
 {
@@ -105,7 +105,7 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
     }
 }
 
-/* ---- while a kernel runs ---- */
+/* ---- the time in which kernels run ---- */
 
 /* Returns the share of a kernel's flops that the model needs. In attention's backward one of the five products
  * recomputes the scores, which the forward did not keep. For matrix products, struct waterfall_peak has the share that
@@ -152,7 +152,7 @@ static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
     m->cause_s[CAUSE_INEFFICIENCY] += times * (seconds - at_peak);
 }
 
-/* ---- while none runs ---- */
+/* ---- the time in which no kernel runs ---- */
 
 /* True if the op `row` ends later than the op `other`. If both end at the same time up to rounding, the later one in
  * the list counts as the later: rounding depends on how ranks were folded. */
@@ -378,8 +378,7 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
 
 void waterfall_attribute_documents(struct waterfall *w, const struct waterfall *uniform)
 {
-    /* longer_s: by how much longer the rank waits in total. grown_s: the sum over only those causes of waiting that
-     * grew. */
+    /* longer_s: by how much longer the rank waits in total. grown_s: the same, summed only over causes that grew. */
     double longer_s = 0, grown_s = 0;
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++) {
         double by_s = w->cause_s[c] - uniform->cause_s[c];

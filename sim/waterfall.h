@@ -25,9 +25,9 @@ enum cause {
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
     CAUSE_ALL_TO_ALL,   /* all-to-alls. In this cause and those after it no compute op runs */
-    CAUSE_RING,         /* shifts; sends and receives inside attention */
-    CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
-    CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
+    CAUSE_RING,         /* shifts and exchanges of rows; sends and receives inside attention */
+    CAUSE_WEIGHTS,      /* gathers, reductions, broadcasts of parameters and gradients */
+    CAUSE_GATHER,       /* all other gathers, reductions, broadcasts and scatters */
     CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
     /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
     CAUSE_DRAIN,
@@ -57,7 +57,7 @@ struct waterfall_peak {
     double layers_repeated_share, head_repeated_share;
 };
 
-/* Fills the waterfall of one rank. */
+/* Fills the waterfall of one rank from a simulated step. */
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
@@ -69,7 +69,7 @@ void waterfall_attribute_documents(struct waterfall *waterfall, const struct wat
 /* True if the causes add up to the step. In a short list they may not; then they are not valid for the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);
 
-/* Returns the name of a cause in CSV and JSON, with blanks for underlines: "all-to-all". */
+/* Returns the name of a cause: "all-to-all". CSV and JSON have it with underlines (result_name_of_cause()). */
 const char *cause_name(enum cause cause);
 
 /* Returns what people are shown for a cause, everywhere: "waiting for all-to-all". */

@@ -29,9 +29,9 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* The limits of a rank's flows: a cap on the flow to one peer (CAP_PAIR), on the flows to all peers at one distance
- * inside the domain (CAP_NEAR and the next), or on the flows to other domains (CAP_NETWORK: on the same leaf; the next:
- * across leaves). */
+/* The caps of a rank's flows, numbered. CAP_PAIR: of the flow to one peer. CAP_NEAR + NEAR_...: of the flow to all
+ * peers of the domain at this distance. CAP_NETWORK: of the flow to other domains on the same leaf switch. CAP_NETWORK
+ * + 1: of the flow to other leaf switches. CAP_STRIDE: the number of caps of a rank. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
@@ -40,10 +40,10 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
-/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain. overhead: that of its port. NCCL
- * distributes its channels evenly over all ranks of a communicator, the sender included (src/enqueue.cc), so the share
- * peers / (peers + 1) of the rate of all channels goes to the peers. If that rate is not known, each pair of ranks has
- * a rate of its own. */
+/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain. overhead: bytes on the wire for each
+ * byte of payload. NCCL distributes its channels evenly over all ranks of a communicator, the sender included
+ * (src/enqueue.cc), so the share peers / (peers + 1) of the rate of all channels goes to the peers. If that rate is not
+ * known, each pair of ranks has a rate of its own. */
 static double exchange_cap_bytes_per_s(const struct fabric *fabric, uint32_t peers, double overhead)
 {
     double channels = fabric->all_to_all_channels_bytes_per_s;
@@ -88,8 +88,8 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
     }
 }
 
-/* Adds a flow of a member's bytes to `peers` members of other domains. It goes out of and into the member's own NIC;
- * the flow into it stands for what the others send. */
+/* Adds one flow for a member's bytes to `peers` members of other domains, out of its own NIC, and for as many bytes
+ * from them, into its own NIC. across: 1 if these members are on other leaf switches, else 0. */
 static void add_flow_between_domains(struct platform *p, struct flow_table *flows, uint32_t me,
                                      int across, double bytes, uint32_t peers, uint32_t key)
 {
@@ -134,8 +134,9 @@ struct collective_call {
     const struct exchange_bytes *exchange;
 };
 
-/* Returns the seconds of the exchange inside domains, which come in addition to those between domains, since a channel
- * serves one peer after another. Returns 0 if there is one domain, or if the rate of all channels is not known. */
+/* Returns the seconds in which NCCL's channels serve the peers inside a domain. They come in addition to the time of
+ * the flows between domains, since a channel serves one peer after another. Returns 0 if there is one domain, or if the
+ * rate of all channels is not known. */
 static double part_inside_domains_s(const struct collective_call *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
@@ -297,8 +298,8 @@ static void add_load_flows(const struct collective_call *f, uint32_t me,
     }
 }
 
-/* Adds flows of an exchange as add_all_to_all() does, with each member's own bytes. On a mesh, where links are of
- * pairs, the bytes within a domain count as if each pair had the same. */
+/* Adds flows of an exchange as add_all_to_all() does, with each member's own bytes. On a mesh, whose links connect
+ * pairs, a member is taken to send equally many bytes to each peer of its domain. */
 static double add_exchange(const struct collective_call *f)
 {
     const struct members *m = f->members;

@@ -20,8 +20,9 @@ struct exchange_bytes {
 };
 
 /* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. Only links
- * of planned domains get flows. A group of one rank moves nothing and takes no time. key: names the links that cap this
- * group's flows; groups with equal keys share a cap. exchange: the bytes of an EXCHANGE; NULL for other kinds. */
+ * of planned domains get flows. A barrier, and a group of one rank, move nothing and take no time. key: names the links
+ * that cap this group's flows; groups with equal keys share a cap. exchange: the bytes of an EXCHANGE; NULL for other
+ * kinds. */
 double collective_add_flows(struct platform *platform, struct flow_table *flows,
                             const struct work *work, const struct members *members, uint32_t key,
                             const struct exchange_bytes *exchange);

@@ -45,7 +45,7 @@ static struct loopback_fetch collective_fetch(const struct work *work, uint32_t 
     }
 }
 
-/* Returns the work of member i of an exchange, who fetches its rows from each member that has some for it. */
+/* Returns the work of member i of an exchange: it copies its rows from each member that has some for it. */
 static struct loopback_fetch exchange_fetch(const struct exchange_bytes *exchange, uint32_t count,
                                             uint32_t i)
 {

@@ -11,16 +11,17 @@
 double message_add_flows(struct platform *platform, struct flow_table *flows, uint32_t from,
                          uint32_t to, double bytes, uint32_t ranks, uint32_t key, uint32_t number);
 
-/* Adds a copy between a rank's device and its host's memory. */
+/* Adds a copy between a rank's device and its host's memory. pageable: that memory is pageable, and not pinned. */
 double copy_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                       double bytes, bool to_device, bool pageable);
 
-/* Adds host work that moves bytes through host memory, and takes uncontended_s seconds when nothing else does. */
+/* Adds host work that moves bytes through host memory, and takes uncontended_s seconds when nothing else does. Work
+ * with equal keys and variants shares a cap. */
 void host_work_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                          double bytes, double uncontended_s, uint32_t key, uint32_t variant);
 
-/* Adds a kernel that takes uncontended_s seconds if no other kernel runs. memory_bound: memory bandwidth limits the
- * kernel, which ranks on one GPU share; else its processors do. */
+/* Adds a kernel that takes uncontended_s seconds if no other kernel runs. Kernels share the processors of their GPU.
+ * memory_bound: memory bandwidth limits the kernel; if ranks share the GPU, it shares that bandwidth, too. */
 void kernel_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                       double uncontended_s, bool memory_bound);
 

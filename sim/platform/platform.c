@@ -180,8 +180,8 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
     }
 }
 
-/* Adds the links that the rank's bytes to and from the peer cross, but the link between sockets only towards the peer:
- * the peer's own call adds the other direction. */
+/* Adds the links that bytes from the rank to the peer and back cross. Of the two directions between sockets it adds
+ * only that towards the peer: the call for the peer adds the other one. */
 void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                         uint32_t peer)
 {
@@ -203,8 +203,8 @@ void route_add_exchange(struct platform *platform, struct flow_table *flows, uin
 }
 
 /* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's PCIe lanes.
- * Without it the bytes pass through host memory, at nic.staged_bandwidth for one GPU; the link of host memory counts
- * them once. */
+ * Without it the bytes pass through host memory, at nic.staged_bandwidth for one GPU, and count once on the link of
+ * host memory. */
 void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;

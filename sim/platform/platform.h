@@ -18,8 +18,8 @@
 enum link_kind {
     LINK_FABRIC_OUT, /* owner: rank. A GPU's port into the switch of its domain */
     LINK_FABRIC_IN,
-    /* owner: GPU. The memory of a GPU that ranks share, as time: of copies, and of kernels that memory bandwidth
-     * limits */
+    /* owner: GPU. The memory of a GPU that ranks share. Its bytes are seconds: of copies, and of kernels that memory
+     * bandwidth limits (device_time_per_s) */
     LINK_DEVICE_MEMORY,
     LINK_MESH_PAIR,       /* owner, part: ranks. The link of a mesh fabric from owner to part */
     LINK_PCIE_LANES_UP,   /* owner: rank. PCIe lanes from the GPU */
@@ -66,7 +66,8 @@ struct platform {
     } of_kind[LINK_KIND_COUNT];
 };
 
-/* Bytes over sets of links. Flow f: bytes[f] over link[link_begin[f]..link_begin[f+1]). */
+/* Flows, each of which moves bytes over a set of links. Flow f moves bytes[f] over each of
+ * link[link_begin[f]..link_begin[f+1]). */
 struct flow_table {
     uint32_t flow_count, link_count;
     double *bytes;

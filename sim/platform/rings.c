@@ -18,7 +18,7 @@ struct ring_flow {
     bool is_per_domain, is_open;
 };
 
-/* Begins the links of one domain, each of which carries `bytes`. */
+/* Begins the links of one domain, each of which carries `bytes`: opens a flow unless one is open. */
 static void begin_domain(struct ring_flow *ring, double bytes)
 {
     if (!ring->is_open)

@@ -1,7 +1,9 @@
 /* sim/platform/rings.h: the members of a group by the domains that they lie in, and rings over them.
  *
- * A ring is pipelined, so its slowest port decides its time. It is therefore one flow over all ports of the fabric,
- * and one over all NICs, each with the bytes that one port carries. docs/simulation.md, "Collectives". */
+ * A ring is pipelined, so its slowest port decides its time. The rings of a group therefore become few flows, each with
+ * the bytes that one port carries: one over all ports of the fabric, one over all NICs, and one over the links between
+ * leaf switches. On a mesh, and if a ring has many ports, there is a flow for each domain instead (rings.c).
+ * docs/simulation.md, "Collectives". */
 #ifndef SIM_RINGS_H
 #define SIM_RINGS_H
 
@@ -52,8 +54,8 @@ double rings_transfer_s(const struct platform *p, const struct members *m, doubl
  * rings (cluster_inter_domain_channels()), but is at most device.collective_sms. */
 double rings_occupied_sms(const struct platform *p, const struct members *m);
 
-/* Returns the latency in seconds of a ring: a piece of data passes count - 1 hops; of these, one fewer than there are
- * domains go through NICs. */
+/* Returns the latency in seconds of a ring. A piece of data passes count - 1 hops. Of these, as many as there are
+ * domains, less one, go through NICs. */
 double rings_latency_s(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a tree towards the root: a chain inside each domain, a binary tree between

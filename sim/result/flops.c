@@ -40,7 +40,8 @@ static double documents_flops(const struct ir *ir, const struct sim_result *resu
     return sum;
 }
 
-/* Returns the flops of all ranks. at_peak: each divided by the factor of its product's peak. */
+/* Returns the flops of all ranks. at_peak: flops in 8 or 4 bits are divided by the ratio of their peak to that of
+ * bf16. */
 static double sum_flops(const struct ir *ir, const struct sim_result *result, bool at_peak)
 {
     double flops = 0, *each = heap_zalloc(ir->shape_count + 1u, sizeof *each);

@@ -1,16 +1,15 @@
-/* sim/scheduler/engine.h: links, timers and flows over SimGrid, as five C functions.
+/* sim/scheduler/engine.h: links, timers and flows over SimGrid, as C functions.
  *
- * The functions are those of the module longhaul_simgrid.so (sim/simgrid/), which the first simulation loads: loading
- * SimGrid takes four fifths of the time in which the program starts, and most commands simulate nothing.
+ * The functions call the module longhaul_simgrid.so (sim/simgrid/), which the first simulation loads: loading SimGrid
+ * takes four fifths of the time in which the program starts, and most commands simulate nothing.
  *
- * A flow moves bytes over all its links at one rate; flows share links max-min fairly. A timer fires at a
- * date. Both call `done` with the tag with which they were started, while engine_now_s() is the date of their end;
- * new timers and flows may be started from there. SimGrid's state is global and its clock never goes back: one engine
+ * A flow moves bytes over all its links at one rate; flows share links max-min fairly. A timer fires at a date. When a
+ * flow or a timer ends, `done` is called with the tag with which it was started, while engine_now_s() is the date of
+ * the end; `done` may start new timers and flows. SimGrid's state is global and its clock never goes back: one engine
  * per process (sim/child.c forks).
  *
- * A flow takes exactly bytes / rate: SimGrid's network model is not used, and the caller adds latency by a timer
- * before the flow starts. No C++ exception leaves these functions: the first one makes engine_run() fail with its
- * message. */
+ * A flow takes exactly bytes / rate: SimGrid's network model is not used, and the caller adds latency by a timer before
+ * the flow starts. No C++ exception leaves these functions: the first one makes engine_run() fail with its message. */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 
@@ -32,8 +31,8 @@ typedef void (*engine_done_fn)(void *context, int64_t tag);
  * SimGrid's clock is still at an earlier date. */
 typedef bool (*engine_before_advance_fn)(void *context, double until_s);
 
-/* The functions of the module that the functions of this header call. version() sets the version of SimGrid that it
- * runs with. */
+/* The functions of the module, which the functions of this header call. version() sets the version of SimGrid with
+ * which the module runs. */
 struct engine_calls {
     void (*init)(engine_done_fn done, engine_before_advance_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);

@@ -1,6 +1,7 @@
 #include "sim/scheduler/event_queue.h"
 
-/* True if a row comes before an event that is added now, at date_s, to end or, with `starts`, to start its flows. */
+/* True if a row comes before a row with this date that is added now. At equal dates ends come before starts, and of two
+ * ends or two starts the row that was added first. starts: the new row starts flows; false: it ends an event. */
 static bool is_earlier(const struct queued_event *row, double date_s, bool starts)
 {
     return row->date_s < date_s || (row->date_s == date_s && (starts || !row->starts_flows));

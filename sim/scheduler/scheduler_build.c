@@ -59,7 +59,7 @@ static void build_rank_states(struct scheduler *s)
 {
     const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
-    uint32_t lines = traffic->comm_count;
+    uint32_t comms = traffic->comm_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
     s->ranks_by_kernel_end =
@@ -72,13 +72,13 @@ static void build_rank_states(struct scheduler *s)
                                  .first_row = fold->first_row_of_class[c],
                                  .blocking_op = IR_NONE,
                                  .kernel_overlap = {.op = IR_NONE}};
-        r->send_channel = arena_array(&s->arena, lines, sizeof *r->send_channel);
-        r->receive_channel = arena_array(&s->arena, lines, sizeof *r->receive_channel);
-        for (uint32_t l = 0; l < lines; l++) {
+        r->send_channel = arena_array(&s->arena, comms, sizeof *r->send_channel);
+        r->receive_channel = arena_array(&s->arena, comms, sizeof *r->receive_channel);
+        for (uint32_t l = 0; l < comms; l++) {
             r->send_channel[l] =
-                class_or_none(fold, traffic->channel_of_rank[(size_t)rank * lines + l]);
+                class_or_none(fold, traffic->channel_of_rank[(size_t)rank * comms + l]);
             r->receive_channel[l] =
-                class_or_none(fold, traffic->receive_channel_of_rank[(size_t)rank * lines + l]);
+                class_or_none(fold, traffic->receive_channel_of_rank[(size_t)rank * comms + l]);
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = traffic->ir->role_count;
@@ -99,8 +99,8 @@ static void add_channel_side(struct scheduler *s, uint32_t rank_index, uint32_t 
     s->side[s->side_count++] = side;
 }
 
-/* Numbers the sends that one rank runs on each of its channels, in list order, and lists them; and its receives
- * likewise. Send n of a channel matches receive n. An op whose guard fails on the rank gets no number, so ranks of one
+/* Numbers the sends that one rank runs on each of its channels, in list order, and lists them. Does the same for its
+ * receives. Send n of a channel matches receive n. An op whose guard fails on the rank gets no number, so ranks of one
  * role may number their ops differently. */
 static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
 {
@@ -167,7 +167,7 @@ struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold
     s->traffic = traffic;
     s->fold = fold;
     s->has_flows = fold->flow_begin[traffic->transfer_count] > 0;
-    /* the last one is empty, for ranks without a role */
+    /* one for each role, and after them an empty one for ranks without a role */
     s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program);
     for (uint32_t r = 0; r < roles; r++)
         build_role_program(s, r);

@@ -135,7 +135,8 @@ static bool start_uncontended(struct scheduler *s, size_t e)
     return true;
 }
 
-/* Starts an event's flows in the engine, whose clock has reached the date. */
+/* Starts an event's flows now that the engine's clock has reached their date: outside the engine if that is possible
+ * (sim/scheduler/uncontended.h), else in the engine. */
 static void start_engine_flows(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
@@ -150,7 +151,8 @@ static void start_engine_flows(struct scheduler *s, size_t e)
         scheduler_start_flow(s, e, fold->flow[i], s->traffic->flows.bytes[fold->flow[i]]);
 }
 
-/* Begins an event, all sides of which have arrived. */
+/* Begins an event, all sides of which have arrived. Without flows it ends after its latency; else its flows start
+ * then. */
 static void begin_event(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;

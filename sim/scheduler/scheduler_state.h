@@ -93,7 +93,7 @@ struct scheduler {
     struct schedule_times *times;
 
     struct arena arena;           /* the tables that are made once */
-    struct role_program *program; /* [role_count] */
+    struct role_program *program; /* [role_count + 1] the last one is empty */
     uint32_t rank_state_count;
     struct rank_state *rank_state;
     /* the ranks whose kernels run while messages do: a heap, the earliest end first */

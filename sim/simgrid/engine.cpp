@@ -150,7 +150,8 @@ class TimerModel : public simgrid::kernel::resource::Model
     double next_occurring_event(double now) override
     {
         if (ahead_fn != nullptr) {
-            /* The engine asks the flows again; a model that was just asked answers at once. */
+            /* The engine itself asks the flows for their next date, too. That costs little: a model that was just asked
+             * answers at once. */
             double delay = flows->next_occurring_event(now);
             double next = delay < 0 ? HUGE_VAL : now + delay;
             while (

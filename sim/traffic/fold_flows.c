@@ -91,8 +91,9 @@ struct quotient {
     size_t count, capacity;
     struct fraction *link_factor, *flow_factor; /* s(L) [link_classes], k(F) [flow_classes] */
     uint32_t *first_link;                       /* [link_classes] the first link of each class */
-    /* [flow_classes] number of flows of each class, and of the copies of each flow that are simulated */
-    uint32_t *flows_of_class, *copies_of_class;
+    /* [flow_classes] flows_of_class: number of flows of each class in the component; flows_on_link: how many of them
+     * cross one link */
+    uint32_t *flows_of_class, *flows_on_link;
     /* the factor that makes all k(F) whole numbers */
     uint64_t common_scale;
 };
@@ -104,7 +105,7 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
     q->flow_factor = heap_zalloc(network->flow_classes + 1u, sizeof *q->flow_factor);
     q->first_link = ir_new_empty_ids(network->link_classes + 1u);
     q->flows_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->flows_of_class);
-    q->copies_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies_of_class);
+    q->flows_on_link = heap_zalloc(network->flow_classes + 1u, sizeof *q->flows_on_link);
 }
 
 /* Appends to q->entry, for each class of flows that cross the link, how many of them do. */
@@ -112,19 +113,19 @@ static void add_entries(struct flow_folder *f, struct quotient *q, uint32_t link
 {
     uint32_t begin = f->flows_of_link.begin[link], end = f->flows_of_link.begin[link + 1];
     for (uint32_t u = begin; u < end; u++)
-        q->copies_of_class[f->network->class_of_flow[f->flows_of_link.value[u]]]++;
+        q->flows_on_link[f->network->class_of_flow[f->flows_of_link.value[u]]]++;
     for (uint32_t u = begin; u < end; u++) {
         uint32_t flow = f->network->class_of_flow[f->flows_of_link.value[u]];
-        if (q->copies_of_class[flow] == 0)
+        if (q->flows_on_link[flow] == 0)
             continue;
         q->entry = heap_grow(q->entry, &q->capacity, q->count + 1, sizeof *q->entry);
         q->entry[q->count++] = (struct class_flow_count){f->network->class_of_link[link], flow,
-                                                         q->copies_of_class[flow]};
-        q->copies_of_class[flow] = 0;
+                                                         q->flows_on_link[flow]};
+        q->flows_on_link[flow] = 0;
     }
 }
 
-/* True if products with the ratio cannot overflow; no symmetric cluster has larger numbers. */
+/* True if products with the ratio cannot overflow. Ratios of symmetric clusters are far smaller than RATIO_MAX. */
 static bool is_small(struct fraction r)
 {
     enum { RATIO_MAX = 1 << 20 };
@@ -249,7 +250,7 @@ static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
     free(quotient.flow_factor);
     free(quotient.first_link);
     free(quotient.flows_of_class);
-    free(quotient.copies_of_class);
+    free(quotient.flows_on_link);
     index_release(&by_component);
     index_release(&f->flows_of_link);
     index_release(&f->flows_of_component);

@@ -31,7 +31,7 @@ static bool ignores_member_order(enum work_kind kind)
     }
 }
 
-/* Returns a bit mask of the listed axes; only_sets: only of those of which some coordinates are listed. */
+/* Returns a bit mask of the listed axes. only_sets: an axis counts only if it is listed with a set of coordinates. */
 static uint32_t listed_axes_mask(const struct axis_set *axis, uint32_t count, bool only_sets)
 {
     uint32_t axes = 0;

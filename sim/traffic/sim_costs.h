@@ -8,9 +8,9 @@
 
 /* Seconds per shape of the schedule, computed by the caller (rows as in ir->shape). */
 struct sim_costs {
-    /* [shape_count] for a shape whose duration depends on the rank (attention over documents): an array of seconds by
-     * place (schedule/ir/visible.h); NULL for other shapes. A null pointer instead of the array: there are no such
-     * shapes. work_s then has the seconds of one place. */
+    /* [shape_count] for each shape whose duration depends on the rank (attention over documents), an array of seconds
+     * by place (schedule/ir/visible.h), while work_s has the seconds of one place. NULL for other shapes. The member
+     * itself is NULL if there are no such shapes */
     const double *const *work_s_by_place;
     /* [shape_count] seconds of the work on the device. It is not used for communication and copies, whose time follows
      * from the cluster, nor for SYNC kinds, whose time is in issue_s. */

@@ -1,5 +1,6 @@
-/* Derives the times of the iterations that a short list leaves out (its copies) from those of the iterations before and
- * after the gap, under the conditions of docs/simulation.md, "Short lists", and checks every start. */
+/* sim/traffic/steady.c: derives the times of the iterations that a short list leaves out (its copies) from those of the
+ * iterations before and after the gap, under the conditions of docs/simulation.md, "Short lists", and checks every
+ * start. */
 #include "sim/traffic/steady.h"
 
 #include "base/arena.h"
@@ -8,9 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Dates that differ by no more than this are one date: SimGrid joins events within 1e-12 s, and sums of dates are
- * rounded. A date of the whole list is a sum of more periods, so find_periods() widens the tolerance in proportion to
- * the list's ops. */
+/* Dates are the same if they differ by at most SAME_S plus the share SAME_SHARE of the last date: SimGrid joins events
+ * within 1e-12 s, and sums of dates are rounded. For dates of the whole list, which are sums of more periods,
+ * find_periods() widens this tolerance in proportion to the number of ops. */
 #define SAME_S 1e-11
 #define SAME_SHARE 1e-11
 /* An event that begins less than this share of a period before the period's end belongs to the next period. */
@@ -117,8 +118,9 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* True if all events that are open during the period from from_s on belong to the runs, up to the iteration after the
- * gap. Sets *lag to the number of iterations by which the earliest of these events comes before that iteration. */
+/* True if, during the period that begins at from_s, no events are open but those of the run's iterations, up to the
+ * first iteration after the gap. Raises *lag to the number of iterations between the earliest iteration with an open
+ * event and that first iteration. */
 static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double from_s,
                                    double period_s, uint32_t *lag)
 {
@@ -211,8 +213,9 @@ struct start_check {
     uint64_t *deciding_dependencies;
 };
 
-/* Returns the time at which, in the whole list, an op ends to which copy number `copy` of op `from` refers (0: `from`
- * itself). `op` is the op of the short list to which `from` refers: one for which it waits, or `from` itself. */
+/* Returns when an op of the whole list ends. `op` is an op of the short list to which op `from` of the short list
+ * refers: one for which `from` waits, or `from` itself. The result is for the op of the whole list to which copy number
+ * `copy` of `from` refers in the same way; copy 0 is `from` itself. */
 static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;
@@ -236,8 +239,8 @@ static uint64_t dependency_bit(const struct start_check *c, double start_s, doub
 
 /* True if the op starts when the last of its dependencies (issue, stream and waits) ends, as it would in
  * scheduler_run.c. Sets *needed to the dependencies that end just then: bit 0 for the issue, 1 for the stream and 2 + w
- * for wait w. Advances the date of the host by the op's issue and, unless the op is a synchronisation, that of its
- * stream to its end. */
+ * for wait w. Advances the date of the host to the end of the op's issue or, if the op blocks the host, to when the
+ * host continues. Unless the op is a synchronisation, advances the date of its stream to its end. */
 static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_t copy,
                                      uint64_t *needed)
 {

@@ -8,9 +8,9 @@
  *               and receiver, or one rank; has participants (those of its ranks that are planned)
  *   variant     one of the distinct shapes (of sends and receives: sizes) on a comm class
  *   transfer    a channel and a variant: a latency and flows
- * The n-th op of a comm class on one participant meets the n-th on the others: an event. Only
- * sends and receives count per (source, destination, channel number) instead, over the
- * ops that the guards leave to a rank.
+ * In an event, the n-th op of a comm class on one participant meets the n-th op on each other participant. Sends and
+ * receives are counted for each channel, that is for each source, destination and channel number, and only those that
+ * the guards let the rank run.
  *
  * Everything here is static; the scheduler adds time.
  *

@@ -82,7 +82,7 @@ static void add_rank_channels(struct traffic *traffic, uint32_t l)
         }
 }
 
-/* The rank has no peer in the comm class: fails if it runs one of the class's ops. Guards may leave it none of them. */
+/* Fails if a rank that has no peer in the comm class runs an op of the class. Its guards may stop all of them. */
 static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
 {
@@ -101,8 +101,8 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
     return STATUS_OK;
 }
 
-/* The comm class `comm` on rank `rank`, and what its channel depends on: sends and receives with the same source,
- * destination and channel number share a channel. */
+/* A comm class of sends or receives on one rank, with the source, the destination and the channel number of its
+ * messages. Those that agree in these three share a channel. */
 struct p2p_key {
     uint32_t from, to;
     int64_t channel_number;

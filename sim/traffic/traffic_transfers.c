@@ -45,7 +45,8 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
     return member;
 }
 
-/* The rows that the context ranks of a sequence need of each other, which equal channels and shapes share. */
+/* The rows that the context ranks of a sequence need of each other. They are kept for the next channels and shapes,
+ * which usually need the same: those of the same documents (`list`) and the same row_use. */
 struct exchanged_rows {
     const struct document_list *list;
     struct row_use row_use;
@@ -136,7 +137,7 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
                          !traffic_is_compute_bound(work));
         break;
     default:
-        assert(!"a line of this kind");
+        assert(!"a comm class of this kind");
     }
     return latency_s;
 }
@@ -168,8 +169,8 @@ static struct interference_share channel_interference(const struct traffic *traf
         if (work->kind == WORK_ALL_TO_ALL && work->all_to_all.once > 0 && sms > 0)
             sms = (double)work->all_to_all.channels; /* kernels of its own */
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
-        /* all messages of a shift advance at the rate of the slowest, so they are near only if all members are in one
-         * domain */
+        /* near: at the rate of the fabric, and not of NICs. All messages of a shift advance at the rate of the slowest,
+         * so all members must be in one domain. */
         const uint32_t *end = traffic->participant + channel->participant_begin;
         bool near = shifts ? members->domain_count == 1
                            : cluster_place(cluster, traffic->schedule_rank[end[0]]).domain ==

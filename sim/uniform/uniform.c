@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The work of a guard's ops. */
+/* The work of all ops that one guard guards. */
 struct guard_ops {
     double flops;
     bool has_other_work; /* the guard has an op that is no computation */
@@ -30,8 +30,8 @@ static struct guard_ops *guarded_work(const struct ir *ir)
     return guarded;
 }
 
-/* True if some other guard passes exactly the ranks that guard g stops, and the flops of the ops under the two guards
- * differ by at most EVEN_FLOPS. */
+/* True if guard g guards only computation, some other guard passes exactly the ranks that g stops, and the flops of the
+ * ops under the two guards differ by at most EVEN_FLOPS. */
 static bool is_paired(const struct ir *ir, const struct guard_ops *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];

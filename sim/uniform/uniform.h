@@ -44,8 +44,8 @@ enum {
  * --exact. */
 #define EVEN_PAIRS 0.1
 
-/* True if the schedule has attention over packed documents on more than `above` context ranks (0: EVEN_ABOVE), which
- * are taken as the fullest. */
+/* True if all context ranks are taken as the fullest: the schedule has attention over packed documents on more than
+ * `above` context ranks (0: EVEN_ABOVE), and visible_why_unfit() has no objection. */
 bool uniform_takes_fullest(const struct ir *ir, uint32_t above);
 
 /* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group, the element is 1 +
