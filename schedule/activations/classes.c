@@ -6,8 +6,9 @@
 const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "read continuously",
                                                                     "read once", "short-lived"};
 
-/* The uses of a buffer after the op that made it. SHARED: another unit reads or writes it, or an op outside the layers'
- * forward writes it. READ_BACK: an op of a layer reads it after the forward. READ_OUTSIDE: an op of no layer does. */
+/* Bits of class_use.use_kind: the uses of a buffer after a layer's forward made it. SHARED: an op of another unit reads
+ * or writes it, or an op that belongs to no layer's forward writes it. READ_BACK: an op of a layer reads it after the
+ * forward. READ_OUTSIDE: an op that belongs to no layer reads it after the forward. */
 enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
 
 struct class_use {

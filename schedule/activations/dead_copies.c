@@ -1,6 +1,7 @@
-/* Removes copies to or from the host that no op reads, and the gathers that only such copies read. A layer's first
- * forward makes them for the backward; once recomputation is added, the backward reads those of the recomputation
- * instead. Removing a copy breaks no order: ops wait for a copy only because of what it writes. */
+/* Removes copies to or from the host whose result no op reads, and gathers before such copies whose result only they
+ * read. A layer's first forward makes these copies for the backward. If recomputation is added, the backward reads the
+ * copies that the recomputation makes, and nothing reads the first ones. Removing a copy breaks no order: ops wait for
+ * a copy only because of what it writes. */
 #include "schedule/activations/passes.h"
 #include "schedule/emit/op_list.h"
 
@@ -16,7 +17,7 @@ static bool is_host_copy(const struct ir *ir, uint32_t op)
 void pass_remove_dead_copies(struct emit *e, struct op_list *list)
 {
     const struct ir *ir = e->ir;
-    /* [buffers] 1: a later op of the list reads the buffer */
+    /* [buffers] 1 if an op that comes later in the list, and stays there, reads the buffer */
     uint8_t *read = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {

@@ -1,14 +1,18 @@
-/* The buffers that modules of a layer drop where activations are otherwise kept (Megatron-LM's --recompute-modules):
- * the ops that made them are repeated in the backward, on buffers of their own.
+/* Drops the results of modules of a layer where activations are otherwise kept (Megatron-LM's --recompute-modules). The
+ * ops that made them are repeated in the backward, on buffers of their own.
  *
- * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped
- * and the backward, or a repeated op, reads some of it. The repetition stands just before the first op of the backward
- * that needs it. Two modules, mlp and moe, are functions (emit_discard_function(); tensor_parallel.checkpoint()). They
- * are repeated before the layer's backward begins, with those of their ops that write a buffer of other layers too,
- * such as the one into which tensor ranks gather. A profile that recomputes whole layers repeats all their ops, and all
- * of shared_experts, a function without such buffers; of the others (layernorm, moe_act, mla_up_proj:
- * tensor_parallel.random.CheckpointWithoutOutput) only what is read is made. The 8-bit copy of a dropped input is
- * dropped with it (Megatron-LM's set_save_original_input()). */
+ * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped, and
+ * the backward or another repeated op reads some of it. It is repeated just before the first op of the backward that
+ * needs it.
+ *
+ * Two modules, mlp and moe, are functions: Megatron-LM computes each of them again as a whole
+ * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_discard_function(). Their ops that write
+ * a buffer of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the other
+ * modules (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is made
+ * again. A profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose
+ * results nothing reads.
+ *
+ * The 8-bit copy of a dropped input is dropped with it (Megatron-LM's set_save_original_input()). */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -31,12 +35,12 @@ struct discard {
     uint32_t layer_count;
     struct layer_part *part; /* unit * layer_count + layer */
     uint8_t *module;         /* per buffer: 1 + enum recompute_module; 0: it is kept */
-    /* per op: 1 + enum recompute_module if it is of a module that is a function; else 0 */
+    /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
     uint8_t *module_of_op;
     bool *is_shared; /* per buffer: ops of other layers, or of the backward, write it too */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
-    /* per buffer: the number of the last search (make_again()) that needs it; 0: none does */
+    /* per buffer: the number of the last search (make_again()) that needs it; 0: no search has needed it */
     uint32_t *needed_in_search;
     uint32_t search_count;
     uint32_t *repetition_of_op; /* per op of the forward; IR_NONE: none */
@@ -49,8 +53,8 @@ static bool is_in_backward(const struct ir *ir, uint32_t op)
            (phase == PHASE_BACKWARD || phase == PHASE_WEIGHT_GRADIENT || phase == PHASE_RECOMPUTE);
 }
 
-/* Returns the module to which an op belongs, as 1 + enum recompute_module; 0: to none, because something that it writes
- * is kept, or because it writes nothing. */
+/* Returns the module to which an op of a forward belongs, as 1 + enum recompute_module. 0: it belongs to none, because
+ * a buffer that it writes is kept, or because it writes nothing. */
 static uint8_t module_of_op(const struct discard *d, uint32_t op)
 {
     const uint32_t reads = d->ir->op.read_count[op], operands = reads + d->ir->op.write_count[op];
@@ -65,8 +69,8 @@ static uint8_t module_of_op(const struct discard *d, uint32_t op)
     return module;
 }
 
-/* Sets the module of each buffer that is dropped: those that emission names, except caches, which other units read; and
- * the 8-bit copies of dropped buffers. Sets module_of_op of the ops of functions. */
+/* Sets the module of each buffer that is dropped: the buffers that emission names, except caches, which other units
+ * read, and the 8-bit copies of these buffers. Sets module_of_op for the ops of functions. */
 static void mark_buffers(struct discard *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
@@ -88,8 +92,8 @@ static void mark_buffers(struct discard *d, const struct op_list *list)
     }
 }
 
-/* Sets is_shared of the buffers that the forwards of several layers, or a forward and other ops, write, and of
- * persistent buffers. They are not dropped; a repeated op writes the same buffer again. */
+/* Sets is_shared of persistent buffers, and of buffers that not only one layer's forward writes. Such buffers are not
+ * dropped; a repeated op writes the same buffer again. */
 static void find_shared_buffers(struct discard *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
@@ -153,7 +157,7 @@ static void repeat_op(struct discard *d, uint32_t op)
     op_list_push(&d->new_list, copy);
 }
 
-/* True if the op is of the forward of part `which`, and has not been repeated. */
+/* True if the op belongs to the forward of d->part[which], a layer of one unit, and has not been repeated. */
 static bool is_repeatable(const struct discard *d, uint32_t op, uint32_t which)
 {
     return d->ir->op.layer[op] != IR_NONE16 && d->ir->op.phase[op] == PHASE_FORWARD &&
@@ -165,10 +169,10 @@ static bool is_function(uint8_t module)
     return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
 }
 
-/* Repeats the ops of a layer's forward that make the buffers needed in this search, and those that make the dropped
- * buffers which these ops read. module: that of the needed buffers, all of whose ops are repeated if it is a function
- * or shared_experts, and the profile recomputes whole layers. It walks the forward backwards; an op that writes nothing
- * (a wait of the host) gets the answer of the op after it. */
+/* Repeats the ops of a layer's forward that make the buffers needed in this search (needed_in_search is search_count),
+ * and the ops that make the dropped buffers which these read. module: the module of the needed buffers. All its ops are
+ * repeated if it is mlp, moe or shared_experts and the profile recomputes whole layers. An op that writes nothing (a
+ * wait of the host) is repeated if the op after it is. */
 static void make_again(struct discard *d, const struct op_list *in, uint32_t which, uint8_t module)
 {
     const struct ir *ir = d->ir;
@@ -201,8 +205,8 @@ static void make_again(struct discard *d, const struct op_list *in, uint32_t whi
     free(repeats);
 }
 
-/* Repeats, before the first op of a layer's backward (position `begin` of the list), the modules that are functions, as
- * far as the backward reads what they dropped. */
+/* Repeats mlp or moe before the first op of a layer's backward (position `begin` of the list), if the backward reads
+ * what the module dropped. */
 static void repeat_functions(struct discard *d, const struct op_list *in, uint32_t begin)
 {
     const struct ir *ir = d->ir;
@@ -225,8 +229,8 @@ static void repeat_functions(struct discard *d, const struct op_list *in, uint32
         make_again(d, in, which, module);
 }
 
-/* Lets an op of a layer's backward, at a position of the list, read what is made again, and makes it again if this op is
- * the first that reads it. */
+/* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers in place of dropped ones.
+ * Repeats the ops that make them if this op is the first that reads them. */
 static void rewrite_backward(struct discard *d, const struct op_list *in, uint32_t at)
 {
     struct ir *ir = d->ir;
@@ -248,7 +252,8 @@ static void rewrite_backward(struct discard *d, const struct op_list *in, uint32
     }
 }
 
-/* Adds the lifetime extensions of the forward (e->extension) for the repeated buffers and ops, too. */
+/* For each lifetime extension of the forward (e->extension) whose buffer and op are repeated, adds one of the repeated
+ * buffer until the repeated op. */
 static void repeat_lifetime_extensions(struct discard *d)
 {
     const uint32_t count = d->e->extension_count;
@@ -277,7 +282,8 @@ void pass_discard(struct emit *e, struct op_list *list)
         .needed_in_search = heap_zalloc(ir->buffer.count, sizeof *d.needed_in_search),
         .repetition_of_op = ir_new_empty_ids(ir->op.count),
     };
-    /* rows of buffers and ops that are made here are never looked up */
+    /* The arrays above have rows for the buffers and ops that exist now. Those that the pass adds are never looked
+     * up. */
     mark_buffers(&d, list);
     find_shared_buffers(&d, list);
     find_layer_parts(&d, list);

@@ -1,15 +1,15 @@
-/* The first layers' activations on the host: what the forward of each of the first `host_layers` layers saves for its
- * backward is copied to pinned memory, and copied back before its backward, while other layers compute (Megatron-LM's
- * --cpu-offloading-num-layers: TransformerEngine, pytorch/cpu_offload.py, DefaultOffloadSynchronizer).
+/* Keeps activations of the first layers on the host: what the forward of each of the first `host_layers` layers saves
+ * for its backward is copied to pinned memory, and copied back before its backward, while other layers compute
+ * (Megatron-LM's --cpu-offloading-num-layers: TransformerEngine, pytorch/cpu_offload.py, DefaultOffloadSynchronizer).
  *
- * With L layers, n of them on the host: layer i's tensors are copied as soon as they are made, and the forward of
- * layer L - n + i waits until they are on the host. So the device holds what L - n layers save, and at most one layer
- * more. The copies back of layer i begin with the backward of layer L - 1 - n + i, and an op of the backward waits for
- * the copies that it reads. Tensors of fewer than 256 Ki elements, weights, and tensors that no layer made (the first
- * layer's input) stay on the device.
+ * With L layers, n of them on the host: layer i's tensors are copied as soon as its forward has made them, and the
+ * forward of layer L - n + i waits until they are on the host. So the device holds what L - n layers save, and at most
+ * one layer more. The copies back of layer i begin with the backward of layer L - 1 - n + i, and an op of the backward
+ * waits for the copies that it reads. Tensors of fewer than 256 Ki elements, weights, and tensors that no layer made
+ * (the first layer's input) stay on the device.
  *
- * A tensor belongs to the layer whose backward reads it first: the sum that a layer passes on is saved by the norm of
- * the next one. */
+ * A tensor belongs to the layer whose backward reads it first. So the sum that a layer passes on belongs to the next
+ * layer, whose norm saves it. */
 #include "schedule/activations/classes.h"
 #include "schedule/activations/passes.h"
 #include "schedule/pipeline/pipeline.h"
@@ -25,7 +25,8 @@ struct host_item { /* a tensor that goes to the host */
 
 struct host_segment {                /* one layer of one unit */
     uint32_t first_item, item_count; /* rows of `item`, which are sorted by segment */
-    /* positions in the list of the forward's first and last op; IR_NONE: none */
+    /* positions in the list: `forward`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
+     * forward */
     uint32_t forward, end;
     op_id last_store; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
@@ -50,8 +51,8 @@ static int compare_segments(const void *a, const void *b)
     return x->buffer.i < y->buffer.i ? -1 : x->buffer.i > y->buffer.i;
 }
 
-/* Finds the first and the last op of each layer's forward, and the tensors that go to the host: those that the first
- * host_layer_count layers save. */
+/* Finds the first and the last op of each layer's forward, and the tensors that go to the host: those that the backward
+ * of the first host_layer_count layers reads first. */
 static void find_host_items(struct host_layers *h, const struct op_list *list)
 {
     const struct ir *ir = h->ir;
@@ -114,8 +115,8 @@ static void store_segment(struct host_layers *h, uint32_t which)
     }
 }
 
-/* Copies the tensors of a segment back to the device, after all compute that is listed so far; does nothing if that has
- * been done. */
+/* Emits the copies of a segment's tensors back to the device, which start after all compute that is listed so far; does
+ * nothing if they have been emitted. */
 static void load_segment(struct host_layers *h, uint32_t which)
 {
     struct host_segment *segment = &h->segment[which];
@@ -133,8 +134,8 @@ static void load_segment(struct host_layers *h, uint32_t which)
     }
 }
 
-/* Returns the segment of the same unit, `layers` layers before `which`, if that is a layer whose tensors go to the
- * host; else IR_NONE. */
+/* Returns the segment of the layer `layers` layers before `which`, in the same unit, if that layer's tensors go to the
+ * host. IR_NONE: they stay, or there is no such layer. */
 static uint32_t segment_before(const struct host_layers *h, uint32_t which, uint32_t layers)
 {
     const uint32_t layer = which % h->layer_count;

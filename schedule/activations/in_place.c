@@ -1,14 +1,14 @@
-/* Gradients that Liger-Kernel writes over what it reads: the backward of SwiGLU stores the gradients of gate and up in
- * the two tensors that the forward saved (liger_kernel/ops/swiglu.py, swiglu_backward(), which returns a and b), so
- * that they need no memory of their own.
+/* Writes gradients over tensors that the forward saved, as Liger-Kernel does: the backward of SwiGLU stores the
+ * gradients of gate and up in the two tensors that the forward saved (liger_kernel/ops/swiglu.py, swiglu_backward(),
+ * which returns a and b), so that they need no memory of their own.
  *
- * The pass runs after recomputation, so that a repeated layer's gradients lie over its repeated product. */
+ * The pass runs after recomputation, so the gradients of a repeated layer are written over the repeated product. */
 #include "schedule/activations/passes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* True if the gradient has the saved tensor's dtype and number of elements, and a buffer of its own. */
+/* True if the gradient can be written over the saved tensor: it has a buffer of its own, of the same dtype and size. */
 static bool can_lie_over(const struct ir *ir, buffer_id read, buffer_id write)
 {
     return read.i != write.i && ir->buffer.dtype[read.i] == ir->buffer.dtype[write.i] &&
@@ -19,7 +19,7 @@ void pass_gradients_in_place(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     const uint32_t buffers = ir->buffer.count;
-    /* [buffers] the saved buffer over which the gradient in this buffer is written; IR_NONE: none */
+    /* [buffers] the saved buffer that replaces this gradient's buffer; IR_NONE: none does */
     uint32_t *over = heap_alloc((size_t)buffers + 1, sizeof *over);
     memset(over, 0xff, ((size_t)buffers + 1) * sizeof *over);
     for (uint32_t i = 0; i < list->count; i++) {

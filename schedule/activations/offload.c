@@ -1,21 +1,20 @@
-/* Activations on the host: tensors of a layer are copied to the host in its forward, and copied back before its
+/* Moves activations to the host: tensors of a layer are copied to the host in its forward, and copied back before its
  * backward reads them. In between, the device does not hold them. There are two choices of tensors.
  *
- * Checkpoints on the host: the tensor is the input of a layer, from which the recomputation starts. It is copied
- * before the layer's forward. In the blocking form (DeepSpeed's cpu_checkpointing until August 2026) memory is pageable
- * and the host thread waits for each copy: in the forward before it issues the layer, in the backward before it issues
- * the recomputation. Such a copy is made on the current stream, so it starts after the work issued there before it.
+ * Checkpoints on the host: the tensor is the input of a layer, from which the recomputation starts. It is copied before
+ * the layer's forward. In the blocking form (DeepSpeed's cpu_checkpointing until August 2026) memory is pageable and
+ * the host thread waits for each copy: in the forward before it issues the layer, in the backward before it issues the
+ * recomputation. Such a copy is made on the current stream, so it starts after the work issued there before it.
  *
  * In the asynchronous form memory is pinned, copies have streams of their own, and the next layer's input is fetched
- * while this layer's backward runs. A layer's forward then starts only after the copy of the layer before the
- * previous one has ended; otherwise no computation would ever be ordered after the copy, and the bytes could not be
- * reused.
+ * while this layer's backward runs. A layer's forward then starts only after the copy of the layer before the previous
+ * one has ended; otherwise no computation would ever be ordered after the copy, and the bytes could not be reused.
  *
  * Selective Checkpoint++ with its outputs on the host (InternEvo, attn_offload.py): the tensors are the outputs of a
- * layer's attention core, which are copied to pinned memory after the layer's forward, and copied back one layer before
- * they are read again. The device has room for the outputs of two layers: in the forward, a core writes its outputs
- * only after the copy to the host of the layer two before it has ended; in the backward, a layer's outputs come back
- * only after the layer two after it is done. */
+ * layer's attention core. They are copied to pinned memory after the layer's forward, and copied back while the layer
+ * after it runs its backward. The device has room for the outputs of two layers. In the forward, a core writes its
+ * outputs only after those of the layer two before it are on the host; in the backward, a layer's outputs are copied
+ * back only after the backward of the layer two after it has ended. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -29,8 +28,8 @@ struct offload_item { /* a tensor of a (unit, layer) that is copied to the host 
 
 struct segment {          /* the forward of one (unit, layer) */
     uint32_t item, items; /* rows of `item` */
-    /* position in the list of the op that waits for earlier copies: the forward's first op or, if items are outputs of
-     * attention's core, the first op that writes one; IR_NONE: none */
+    /* position in the list of the op that waits for earlier copies: the forward's first op or, if items are the outputs
+     * of attention's core, the first op that writes one of them; IR_NONE: none */
     uint32_t begin;
     uint32_t end;     /* position of the forward's last op */
     op_id last_store; /* the last copy to the host; IR_NONE: none yet */
@@ -48,11 +47,12 @@ struct offload {
     struct offload_item *item;
     uint32_t item_count;
     uint32_t *item_of_buffer; /* 1 + row of `item` */
-    /* the last copies to the host of the two segments that were stored last, the earlier one first; IR_NONE: none */
+    /* the last copies to the host of the last two segments that were stored, the earlier one first; IR_NONE: none */
     op_id last_stores[2];
 };
 
-/* Adds an item to a segment. Forwards follow each other in the list, so the items of a segment are consecutive. */
+/* Adds a buffer as an item of a segment. The forwards of segments follow each other in the list, so the items of each
+ * segment are consecutive. */
 static void add_item(struct offload *o, struct segment *segment, uint32_t buffer)
 {
     if (segment->items++ == 0)
@@ -61,9 +61,9 @@ static void add_item(struct offload *o, struct segment *segment, uint32_t buffer
     o->item_of_buffer[buffer] = o->item_count;
 }
 
-/* Adds the buffers to offload in every layer's forward as items of its segment, and sets where the segment begins and
- * ends. With offloads_inputs a layer's item is its input: the first activation that it reads and did not make itself.
- * The buffers of `kept` that the layer writes are items, too. */
+/* Sets the items of each segment, and where the segment begins and ends. With offloads_inputs, a layer's item is its
+ * input: the first activation that the layer reads and did not make itself. The buffers of `kept` that the layer writes
+ * are items, too. */
 static void find_offloaded(struct offload *o, const struct op_list *list, const bool *kept)
 {
     const struct ir *ir = o->ir;
@@ -95,8 +95,8 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
     free(maker);
 }
 
-/* Copies a buffer of a segment. The copy starts no earlier than the end of op `after` (IR_NONE: at once) or, if copies
- * are blocking, than the end of all compute that is listed before it. */
+/* Emits a copy of an item of a segment to or from the host, and returns the op. The copy starts after the end of op
+ * `after` (IR_NONE: at once); if copies are blocking, it starts after all compute that is listed before it instead. */
 static op_id emit_item_copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
                             uint32_t segment, op_id after)
 {
@@ -131,8 +131,8 @@ static void store_buffers(struct offload *o, uint32_t which)
     o->last_stores[1] = segment->last_store;
 }
 
-/* Copies the items of a segment back to the device; does nothing if they are on the device already, or if none was
- * copied to the host. */
+/* Emits the copies of a segment's items back to the device, after the end of op `after` (IR_NONE: at once). Does
+ * nothing if they have been emitted, or if no item was copied to the host. */
 static void load_segment(struct offload *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];

@@ -1,36 +1,37 @@
-/* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
- * backward, and in which memory.
+/* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the backward,
+ * and in which memory.
  *
- * Each pass rewrites *list. step_build() runs those that the choices ask for: first pass_offload_ratio(),
- * pass_offload_first_layers() or pass_recompute(), then pass_discard(), pass_remove_dead_copies(),
- * pass_gradients_in_place() and pass_offload_checkpoints(). */
+ * Each pass rewrites *list. step_build() runs the passes that the choices ask for, in this order: one of
+ * pass_offload_ratio(), pass_offload_first_layers() and pass_recompute(); then pass_discard(),
+ * pass_remove_dead_copies(), pass_gradients_in_place() and pass_offload_checkpoints(). */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 
 #include "schedule/emit/op_list.h"
 
-/* Returns the row of the op's unit and layer in a table of all units and their layers, [units][layers]. */
+/* Returns the row of an op's unit and layer in a table [units][layers]. Such a row is called a segment. */
 static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint32_t op)
 {
     return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];
 }
 
-/* Inserts a repetition of each layer's forward before its backward, which then reads the repeated activations, so that
- * those of the first forward are freed early. */
+/* Repeats each layer's forward before its backward, which then reads the repeated activations, so that those of the
+ * first forward are freed early. What is repeated depends on choices.activations. */
 void pass_recompute(struct emit *e, struct op_list *list);
-/* Drops the results of the modules of --recompute-modules, and makes them again where the backward reads them. Runs
- * where activations are otherwise kept, after pass_recompute() if the core is repeated. */
+/* Drops the results of the modules of --recompute-modules, and makes them again where the backward reads them. All
+ * other activations must be kept, except that pass_recompute() may have made attention's core again. */
 void pass_discard(struct emit *e, struct op_list *list);
-/* Removes copies between device and host whose result no op reads. */
+/* Removes copies between device and host whose result no op reads, and gathers for such copies. */
 void pass_remove_dead_copies(struct emit *e, struct op_list *list);
-/* Copies tensors to the host in the forward, and back before they are read: the layer inputs from which recomputation
- * starts; with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, the tensors that selective checkpointing saves. */
+/* Copies tensors to the host in the forward, and back before they are read: with CHOICE_ACTIVATIONS_OFFLOAD the inputs
+ * of layers, with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD the tensors that selective checkpointing saves. */
 void pass_offload_checkpoints(struct emit *e, struct op_list *list);
-/* Copies what the first layers save to the host, and back before their backward. */
+/* Copies what the first choices.host_layers layers save to the host, and back before their backward. */
 void pass_offload_first_layers(struct emit *e, struct op_list *list);
-/* Copies a part of the saved activations to the host, and back before they are read. */
+/* Copies the part of the saved activations that choices.offload_ratio names to the host, and back before they are
+ * read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
-/* Lets kernels of Liger-Kernel write gradients over the saved tensors that they read. */
+/* Writes gradients over saved tensors, as kernels of Liger-Kernel do. */
 void pass_gradients_in_place(struct emit *e, struct op_list *list);
 
 #endif

@@ -1,4 +1,4 @@
-/* Activations offloaded by ratio (SPPO, arXiv 2503.10377, sections 5 and 6). Of the tensors that a unit's forward saves
+/* Offloads activations by ratio (SPPO, arXiv 2503.10377, sections 5 and 6). Of the tensors that a unit's forward saves
  * for its backward only, the largest are copied to pinned memory while the next unit runs, and copied back one unit
  * before their backward. If the ratio takes only a part of a tensor, the tensor is split: its tail moves to a buffer of
  * its own.
@@ -6,10 +6,11 @@
  * In the list, the copies of unit k - 1 to the host stand before the forward of unit k, and its copies back before the
  * backward of unit k. So at most two units have tensors on the device that wait for a copy: the forward of unit k + 1
  * starts when unit k - 1 is on the host, which also bounds the memory. A copy back starts after all compute that is
- * listed before it. With the profile's switch offload_waits_per_unit, copies to the host start when the unit's forward
- * has ended, and a backward waits for all that was fetched for it, as in the two streams of SPPO's prototype; otherwise
- * a copy to the host waits only for the ops that make its data, and an op of the backward only for the copies that it
- * reads.
+ * listed before it.
+ *
+ * With the profile's switch offload_waits_per_unit, copies to the host start when the unit's forward has ended, and a
+ * backward waits for all that was fetched for it, as in the two streams of SPPO's prototype. Without the switch, a copy
+ * to the host waits only for the ops that make its data, and an op of the backward only for the copies that it reads.
  *
  * A unit whose backward follows its forward at once keeps everything on the device. */
 #include "schedule/activations/classes.h"
@@ -21,7 +22,7 @@
 
 #include <stdlib.h>
 
-/* One unit's way through one chunk of layers, forward or backward. */
+/* The consecutive ops of one unit in one chunk of layers, of its forward or of its backward. */
 struct unit_run {
     uint32_t begin, end;   /* positions in the list */
     uint32_t first, count; /* rows of `offloaded` */
@@ -33,7 +34,7 @@ struct unit_run {
     op_id last_copy;           /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
-/* A buffer of which the first host_elements are on the host between the forward and the backward, and the rest is in
+/* A buffer of which the first host_elements are on the host between forward and backward; the rest is in
  * `device_tail`. */
 struct offloaded_buffer {
     buffer_id buffer;
@@ -53,9 +54,9 @@ struct offload_share {
     uint32_t *offloaded_of_buffer; /* row of `offloaded`; IR_NONE: none */
     uint32_t *chunk_of_layer;      /* per layer */
     op_id last_compute;
-    /* the last copy to the host of the run whose tensors were stored last; IR_NONE: there is none */
+    /* the last copy to the host of the run that was stored last; IR_NONE: none has been stored */
     op_id last_store;
-    /* the op for which the next op on the compute stream waits; IR_NONE: none */
+    /* an op for which the next op on the compute stream waits; IR_NONE: none */
     op_id awaited_by_next_op;
 };
 
@@ -110,8 +111,9 @@ static void find_runs(struct offload_share *r, const struct op_list *in)
     }
 }
 
-/* ---- what is offloaded ---- */
+/* ---- the buffers that are offloaded ---- */
 
+/* A buffer that may be offloaded. */
 struct offload_candidate {
     uint32_t buffer;
     uint64_t bytes;
@@ -125,8 +127,8 @@ static int compare_sizes(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-/* Fills out[] with the buffers of a run that may be offloaded, the largest first, and returns their number. Sets their
- * class to ACTIVATION_NONE. */
+/* Fills out[] with the buffers of a run that may be offloaded, the largest first, and returns their number. Sets the
+ * class of each to ACTIVATION_NONE, so that it is listed once. */
 static uint32_t list_candidates(const struct offload_share *r, const struct op_list *in,
                                 const struct unit_run *run, uint8_t *class,
                                 struct offload_candidate *out)
@@ -149,8 +151,8 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
     return count;
 }
 
-/* Returns the number of bytes that can be copied to the host while the forward run after run i computes. If no run
- * follows, it returns the number for a run that takes as long as run i. */
+/* Returns the number of bytes that can be copied to the host while the next forward run after run i computes. If there
+ * is none, it returns the number for a run that takes as long as run i. */
 static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
@@ -164,7 +166,9 @@ static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i
     return c->offload_hidden_bytes_of[part] / multiplex_stages_of(c, run->chunk, part).count;
 }
 
-/* Returns the number of bytes of a run's candidates that are offloaded. */
+/* Returns how many of a run's candidates' bytes, `all`, are offloaded: what the next run hides if offload_hidden_bytes
+ * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_grain_bytes, but at most
+ * `all`. */
 static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
@@ -178,8 +182,8 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
     return bytes < all ? bytes : all;
 }
 
-/* Excludes from offload the tensors that one chunk of layers passes unchanged to another chunk on the same stage,
- * because the other chunk's backward reads them first. */
+/* Sets the class of tensors that one chunk of layers passes unchanged to another chunk on the same stage, so that they
+ * are not offloaded: the other chunk's backward reads them first. */
 static void keep_passed_on_tensors(const struct offload_share *r, const struct op_list *in,
                                    uint8_t *class)
 {
@@ -207,8 +211,8 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     struct offload_candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
-    /* Units share caches of keys and values. activations_classify() does not see that on a stage that helps with one
-     * subsequence only, where a single unit touches them. */
+    /* The caches of keys and values are not offloaded, since units share them. activations_classify() does not see that
+     * on a stage that helps with a single subsequence, where only one unit reads or writes them. */
     for (uint32_t i = 0; i < r->e->caches.count; i++)
         class[r->e->caches.buffer[i].i] = ACTIVATION_SHARED_BY_UNITS;
     keep_passed_on_tensors(r, in, class);
@@ -249,7 +253,7 @@ static op_id emit_part_copy(struct offload_share *r, enum work_kind kind, struct
     return op;
 }
 
-/* Copies `from`, the part of a buffer that stays on the device, to another buffer there; does nothing if that part is
+/* Emits a copy of `from`, the part of a buffer that stays on the device, to `to`; does nothing if that part is
  * empty. */
 static void copy_rest(struct offload_share *r, struct view from, struct view to)
 {
@@ -286,8 +290,8 @@ static void store_run(struct offload_share *r, struct unit_run *run)
     r->last_store = run->last_copy;
 }
 
-/* Copies back to the device the tensors of the forward that a backward run reads; the copies start after all compute
- * that is listed so far. */
+/* Emits the copies back to the device of the tensors that a backward run reads; they start after all compute that is
+ * listed so far. */
 static void load_run(struct offload_share *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
@@ -307,8 +311,8 @@ static void load_run(struct offload_share *r, struct unit_run *run)
     run->is_loaded = true;
 }
 
-/* Returns the next backward run after run i whose tensors have not been copied back, if they have been stored on the
- * host; else NULL. */
+/* Finds the next backward run after run i whose copies back have not been emitted. Returns it if its tensors have been
+ * stored on the host, else NULL; NULL also if there is no such run. */
 static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
 {
     while (++i < r->run_count)
@@ -320,8 +324,8 @@ static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
 static void begin_run(struct offload_share *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
-    /* A forward starts only when the tensors of earlier runs are on the host, except those of the run just before it,
-     * whose copies are emitted below. */
+    /* A forward starts only when the tensors of all earlier runs are on the host, except those of the run just before
+     * it: their copies are emitted below. */
     r->awaited_by_next_op = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store_run(r, before);
@@ -356,7 +360,8 @@ static void append_op(struct offload_share *r, uint32_t op, bool backward)
 void pass_offload_ratio(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
-    /* the number of buffers before this pass; buffers that the pass adds are never looked up */
+    /* the number of buffers before this pass; the arrays have no rows for those that it adds, which are never looked
+     * up */
     uint32_t buffers = ir->buffer.count;
     struct offload_share r = {.e = e,
                               .ir = ir,

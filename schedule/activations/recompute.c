@@ -5,14 +5,14 @@
  * Selective Checkpoint++ (LoongTrain, section 4.2): the outputs of attention's core are saved, and ops that lead to
  * nothing else (its tiles, the ring and its merges) are not repeated.
  *
- * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of every
- * second product are saved too, and only ops that a backward needs are repeated; with a number N, of which only 2 is
- * modelled, every N-th layer is checkpointed, and the other layers save everything.
+ * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of every second
+ * product are saved too, and only ops that a backward needs are repeated; with a number N, of which only 2 is modelled,
+ * every N-th layer is checkpointed, and the other layers save everything.
  *
- * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
- * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the core
- * is repeated, for its own backward, and everything else is saved, also the core's output, which the weight gradient of
- * the output projection reads. Its other modules are schedule/activations/discard.c. */
+ * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5;
+ * megatron/core/transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++.
+ * Only the core is repeated, for its own backward. Everything else is saved, also the core's output, which the weight
+ * gradient of the output projection reads. Megatron-LM's other modules are in schedule/activations/discard.c. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -27,16 +27,16 @@ struct segment { /* a layer's forward of one unit: positions in the list */
     bool is_repeated; /* its forward has been repeated */
 };
 
-/* The origin of a buffer of attention's forward. FROM_HERE: it is made from the rank's own tensors. FROM_RANKS: it is
+/* The origin of a buffer in attention's forward. FROM_HERE: it is made from the rank's own tensors. FROM_RANKS: it is
  * received from other ranks, or made from such buffers. FROM_CORE: it is made from the result of attention's core. If
- * several values apply, the last of them counts. */
+ * several values apply, it is the last of them. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
 struct buffer_mark { /* what is known of a buffer */
-    /* the buffer that the repeated forward writes in place of this one; IR_NONE: none */
+    /* the buffer that repeated ops write in place of this one; IR_NONE: none */
     uint32_t repeated_buffer;
     uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
-    /* 1 + the last segment in which an op that writes it is not repeated */
+    /* 1 + the last segment in which an op that writes the buffer is not repeated; 0: none */
     uint32_t unrepeated_until;
     bool is_kept;   /* the buffer of the first forward is kept */
     bool is_cache;  /* several units write it, and it is kept */
@@ -50,7 +50,7 @@ struct recompute {
     uint32_t layer_count;
     struct segment *segment;  /* unit * layer_count + layer */
     struct buffer_mark *mark; /* per buffer of the first forward */
-    /* by op of the first forward: the op that repeats it; IR_NONE: none does */
+    /* per op of the first forward: the op that repeats it; IR_NONE: none does */
     uint32_t *repetition_of_op;
     bool is_selective; /* some buffers are kept */
 };
@@ -60,22 +60,22 @@ static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
-/* True if the op is of the forward of segment `which`. Other ops may stand between those of a forward. */
+/* True if the op belongs to the forward of segment `which`. Other ops may stand between those of a forward. */
 static bool is_in_forward_of(const struct recompute *r, uint32_t op, uint32_t which)
 {
     return is_in_layer(r->ir, op, PHASE_FORWARD) &&
            segment_of_op(r->ir, r->layer_count, op) == which;
 }
 
-/* True if the op is of a layer's backward: it makes gradients, or computes a piece of the layer again for them. */
+/* True if the op belongs to a layer's backward: it makes gradients, or makes a piece of the layer again for them. */
 static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
 {
     return is_in_layer(ir, op, PHASE_BACKWARD) || is_in_layer(ir, op, PHASE_WEIGHT_GRADIENT) ||
            is_in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
-/* True if torchtitan's checkpointing of every second layer saves all activations of `layer`. torchtitan counts layers
- * from 1, so these are our even layers. */
+/* True if `layer` saves all its activations under torchtitan's checkpointing of every second layer. torchtitan counts
+ * layers from 1 and checkpoints the even ones, so the layers that save everything are those with even numbers here. */
 static bool keeps_whole_layer(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
@@ -87,9 +87,9 @@ static bool repeats_core(const struct recompute *r)
 }
 
 /* Sets the origin of the buffers of attention's forward, for Megatron's selective recomputation (core_attention,
- * cp_comm_type). There the core includes the exchange of queries, keys and values: buffers received from other ranks,
- * and those made from them before the core (FROM_RANKS), are computed again. Those made from the core's result
- * (FROM_CORE) are not. */
+ * cp_comm_type). There the core includes the exchange of queries, keys and values. So buffers that are received from
+ * other ranks, or made from such before the core (FROM_RANKS), are made again. Those that are made from the core's
+ * result (FROM_CORE) are not. */
 static void find_origins(struct recompute *r)
 {
     const struct ir *ir = r->ir;
@@ -128,10 +128,10 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     }
 }
 
-/* True if a forward op need not be repeated because each buffer that it writes is saved, or is read only by ops that
- * need not be repeated either. It can be true only of ops of attention; with SELECTIVE_OP, of any op. For an op that
- * writes nothing (a wait of the host) it returns `after`, the answer for the next op. The caller walks the segment
- * backwards, and has set needed_until of the buffers that the backward and the later repeated ops read. */
+/* Returns whether a forward op leads only to saved tensors: each buffer that it writes is saved, or is read only by ops
+ * that lead only to saved tensors. Outside attention it is false, except with SELECTIVE_OP. For an op that writes
+ * nothing (a wait of the host) it is `after`, the answer for the next op. The caller walks the segment backwards, and
+ * has set needed_until of the buffers that the backward and later repeated ops read. */
 static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
@@ -144,7 +144,7 @@ static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t
     return operands > reads ? core : after;
 }
 
-/* True if all that the op writes is caches, which stay for later units. */
+/* True if the op writes only caches, which stay for later units. */
 static bool fills_cache(const struct recompute *r, uint32_t op)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
@@ -154,10 +154,10 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* Sets keep[] of the forward ops of a layer that are to be repeated. An op is repeated if the backward, or a repeated
- * op, reads what it writes; with the switch recomputes_whole_layer, every op is. Two kinds of op are not repeated: ops
- * that only fill a cache for later units, and ops that lead only to saved tensors. Megatron's selective recomputation
- * repeats the ops that lead only to saved tensors, and no others. */
+/* Sets keep[] of the ops of a layer's forward that are to be repeated. Ops that only fill a cache for later units are
+ * not. Of the others, an op is repeated if the backward or a repeated op reads what it writes; with the switch
+ * recomputes_whole_layer, every op is. Selective checkpointing leaves out the ops that lead only to saved tensors.
+ * Megatron's selective recomputation does the opposite: it repeats exactly the ops that lead only to saved tensors. */
 static void mark_repeated_ops(struct recompute *r, const struct op_list *list, uint32_t which,
                               uint8_t *keep)
 {
@@ -182,7 +182,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
 }
 
 /* Unmarks, for Megatron's selective recomputation, ops whose buffer would be repeated only in part. Several ops may
- * fill one buffer (keys by one, values by another). If one of them is not repeated, none is, and readers use the
+ * fill one buffer (one the keys, another the values). If one of them is not repeated, none is, and readers use the
  * buffer of the first forward. */
 static void unmark_partial_repetitions(struct recompute *r, const struct op_list *list,
                                        uint32_t which, uint8_t *keep)
@@ -238,8 +238,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
 }
 
 /* Inserts the repetition of a layer's forward before the first op of its backward, at position `begin` of the list.
- * Gradients of weights may be computed later than the rest of the backward; they read the buffers of the same
- * repetition. */
+ * Gradients of weights that are computed later than the rest of the backward read the same repeated buffers. */
 static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin)
 {
     struct ir *ir = r->ir;
@@ -264,7 +263,8 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     r->segment[which].is_repeated = true;
 }
 
-/* Lets an op of a layer's backward, at a position of the list, read the repeated forward. */
+/* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers. Repeats the layer's
+ * forward if the op is the first of the backward. */
 static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t at)
 {
     struct ir *ir = r->ir;
@@ -280,7 +280,8 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
     }
 }
 
-/* Adds the lifetime extensions of the first forward (e->extension) for the repeated buffers and ops, too. */
+/* For each lifetime extension of the first forward (e->extension) whose buffer and op are repeated, adds one of the
+ * repeated buffer until the repeated op. */
 static void repeat_lifetime_extensions(struct recompute *r)
 {
     uint32_t count = r->e->extension_count;
@@ -310,7 +311,8 @@ void pass_recompute(struct emit *e, struct op_list *list)
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
                  repeats_core(&r);
     r.is_selective = keeps && e->kept_buffers.count > 0;
-    /* buffers and ops made here are never looked up: only rows of the first forward are */
+    /* The arrays above have rows for the buffers and ops that exist now. Those that the pass adds are never looked
+     * up. */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
         r.mark[i].repeated_buffer = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)

@@ -1,5 +1,5 @@
-/* Finds the messages that acknowledge others: if stage B makes a message to stage A after it has received one from A,
- * the message that comes back proves that A's has arrived. */
+/* Finds the messages that acknowledge others. If stage B makes a message to stage A after it has received one from A,
+ * the message from B proves that the one from A has arrived. */
 #include "schedule/pipeline/pipeline.h"
 
 #include "base/arena.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The position of each action of a stage in the stage's order: (FORWARD or BACKWARD, chunks, units). */
+/* The places of a stage's forwards and backwards in the stage's order of actions. place_of: [FORWARD or
+ * BACKWARD][chunks][units]. */
 struct action_places {
     const struct choices *c;
     uint32_t stage, chunks, units;
@@ -29,15 +30,15 @@ static struct action_places action_places_of(const struct choices *c, uint32_t s
     return p;
 }
 
-/* Returns the action of stage to->stage that reads what action `made` of another stage, `stage`, makes; PIPELINE_NEVER:
- * none does. */
+/* Returns the index of the action of stage to->stage that reads the result of action `made` of stage `stage`;
+ * PIPELINE_NEVER: that stage has no such action. */
 static uint32_t receiving_action(const struct action_places *to, uint32_t stage,
                                  const struct action *made)
 {
     if (made->kind > ACTION_BACKWARD)
         return PIPELINE_NEVER;
     uint32_t chunk = pipeline_chunk_of_stage(to->c, stage, made->chunk);
-    /* chunk 0 has no chunk before it, and chunk - 1 then is no chunk either */
+    /* before chunk 0 there is none: 0 - 1 is larger than the number of any chunk */
     chunk = made->kind == ACTION_FORWARD ? chunk + 1 : chunk - 1;
     if (chunk >= pipeline_chunk_count(to->c) || pipeline_stage_of_chunk(to->c, chunk) != to->stage)
         return PIPELINE_NEVER;
@@ -55,8 +56,8 @@ static void find_acks_of_peer(const struct action_places *own, const struct acti
     struct action_places places = action_places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
-    /* answer[i]: the action of this stage that needs what the first of the peer's actions from i on makes for it;
-     * PIPELINE_NEVER: none does */
+    /* answer[i]: the action of this stage that reads the peer's next message to it, made by the peer's action i or a
+     * later one; PIPELINE_NEVER: the peer sends this stage no more messages */
     for (uint32_t i = theirs.count; i-- > 0;) {
         uint32_t ours = receiving_action(own, peer, &theirs.action[i]);
         answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];

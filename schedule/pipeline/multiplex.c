@@ -38,7 +38,7 @@ bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_
 
 /* ---- conditions ---- */
 
-/* The largest number of stages. Each takes two of the streams of a schedule for its messages, and 24 are reserved for
+/* The largest number of stages. Each stage needs two streams for its messages; 24 streams of a schedule are left for
  * all else. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
@@ -47,7 +47,8 @@ static const char *list_separator(const struct text *out)
     return out->size > 0 ? "; " : "";
 }
 
-/* Returns the fewest tokens, from `tokens` on, that leave none of `count` pieces empty. */
+/* Returns the smallest number of tokens, at least `tokens`, such that none of `count` pieces of them is empty on any of
+ * `ranks` tensor ranks. */
 static int64_t fewest_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
     int64_t rows = (tokens + ranks - 1) / ranks;
@@ -56,8 +57,8 @@ static int64_t fewest_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t coun
     return rows * ranks;
 }
 
-/* Appends the condition on tokens for the first subsequence that does not meet it: if stages share a subsequence, each
- * of them must get at least one token for each tensor rank. */
+/* Appends the condition that each stage that shares a subsequence gets at least one token for each tensor rank. It
+ * names the first subsequence that does not meet it; nothing is appended if all do. */
 static void put_token_conditions(struct text *out, const struct choices *c)
 {
     for (uint32_t i = 0; i < c->subsequences; i++) {
@@ -97,8 +98,8 @@ void multiplex_put_conditions(struct text *out, const struct choices *c, bool le
 
 /* ---- the order of all stages together ---- */
 
-/* The state while tasks are put in order, each as early as it can start. Times are in flops of a layer or, if all
- * subsequences are equally long, multiples of the time of a subsequence on one stage. */
+/* The state while all tasks are put in order. Times are in flops of a layer or, if all subsequences are equally long,
+ * in times of a subsequence on one stage. */
 struct greedy_state {
     const struct choices *c;
     double *free_at;  /* [stages] the time at which each becomes free */
@@ -106,7 +107,8 @@ struct greedy_state {
     double *ended_at; /* (chunks, subsequences) the time at which each ended */
 };
 
-/* Returns the time at which the chunk's next subsequence can start; negative: it cannot start yet. */
+/* Returns the time at which the chunk's next subsequence can start; negative: the chunk has none left, or it must wait
+ * for the chunk before it. */
 static double earliest_start(const struct greedy_state *g, uint32_t chunk)
 {
     uint32_t n = g->c->subsequences, s = g->next[chunk];
@@ -121,8 +123,11 @@ static double earliest_start(const struct greedy_state *g, uint32_t chunk)
     return start;
 }
 
+/* the relative difference up to which two start times count as equal */
 #define EQUAL 1e-9
 
+/* True if the next task of `chunk`, which can start at `start`, comes before that of chunk `best`: it starts earlier,
+ * or more stages share it, or its subsequence is an earlier one. */
 static bool is_better_choice(const struct greedy_state *g, uint32_t chunk, double start,
                              uint32_t best, double best_start)
 {
@@ -135,10 +140,10 @@ static bool is_better_choice(const struct greedy_state *g, uint32_t chunk, doubl
     return g->next[chunk] < g->next[best];
 }
 
-/* Returns how long the last piece of a subsequence takes, which takes longest since it sees the most keys. If all
- * subsequences have equal lengths, the unit of time is a subsequence on one stage, as in the paper's figure 8.
- * Otherwise lengths were chosen so that whole subsequences take equally long, and pieces do not: then it is flops of a
- * layer. */
+/* Returns the time of the last piece of a subsequence, which takes longest since it sees the most keys. If all
+ * subsequences have equal lengths, the unit of time is a subsequence on one stage, as in the paper's figure 8. Else it
+ * is a flop of a layer: then lengths were chosen so that whole subsequences take equally long, but their pieces do
+ * not. */
 static double duration_of_last_piece(const struct choices *c, uint32_t subsequence,
                                      struct stage_span share)
 {
@@ -183,15 +188,16 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
     free(g.ended_at);
 }
 
-/* Adds the actions of a stage for a task. If the stage takes part, that is its forward or backward. If it owns the
- * chunk or comes before its owner, and stages share the chunk's last subsequences, it is also the message with keys and
- * values for those stages (forward) or with the gradients that they return (backward). */
+/* Adds the actions of a stage for a task. If the stage computes a part of the subsequence, that is its forward or
+ * backward. If stages share the chunk's last subsequences, and this stage is the chunk's owner or before it, there is
+ * also a message: in the forward the keys and values of a subsequence that is not one of the last ones
+ * (ACTION_SEND_KV), in the backward the gradients of these (ACTION_RETURN_KV). */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct chunk_task *t, uint32_t unit, bool forward)
 {
     struct stage_span share = multiplex_stages_of(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
-    /* the first of the last subsequences of the chunk, which earlier stages share */
+    /* the first of the last subsequences, which the stages before the owner share */
     uint32_t last = multiplex_back_begin(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);

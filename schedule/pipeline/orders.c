@@ -1,8 +1,8 @@
-/* The order of actions of each pipeline. P stages, stage p; V chunks of layers per stage; M micro-batches of k
- * subsequences, N = M k units. */
+/* The order of actions of each pipeline. In comments, k is the number of subsequences of a micro-batch, and a unit is
+ * one of them. */
 #include "schedule/pipeline/orders.h"
 
-/* Returns the unit whose backward is the j-th: micro-batches are in order, and the subsequences of each go from the
+/* Returns the unit of backward number j of a stage. Micro-batches are in order; the subsequences of each go from the
  * last to the first, because the gradients of early keys and values need all later queries. */
 static uint32_t backward_unit(const struct choices *c, uint32_t j)
 {
@@ -10,17 +10,18 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
     return j / k * k + (k - 1 - j % k);
 }
 
-/* Adds a forward and marks it as one beside which the next action runs. */
+/* Adds a forward, beside which the next action, a backward, is emitted. */
 static void add_forward_with_next(struct actions *a, uint32_t chunk, uint32_t unit)
 {
     actions_add(a, ACTION_FORWARD, chunk, unit);
     a->action[a->count - 1].is_with_next = true;
 }
 
-/* Adds the actions of a stage with all forwards before all backwards: over micro-batches, GPipe (Huang et al., arXiv
- * 1811.06965, figure 2c); over subsequences, TeraPipe (Li et al., arXiv 2102.07988). Without a pipeline, each
- * micro-batch does so by itself, one after another; with --expert-overlap the forward of each runs beside the backward
- * of the one before it (Megatron-Core, pipeline_parallel/combined_1f1b.py). */
+/* Adds the actions of a stage with all forwards before all backwards. With micro-batches as units that is GPipe (Huang
+ * et al., arXiv 1811.06965, figure 2c), with subsequences TeraPipe (Li et al., arXiv 2102.07988). Without a pipeline
+ * the backwards of a micro-batch follow its own forwards, and micro-batches come one after another. With
+ * --expert-overlap the forward of a micro-batch runs beside the backward of the one before it (Megatron-Core,
+ * pipeline_parallel/combined_1f1b.py). */
 void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
     (void)stage;
@@ -44,10 +45,11 @@ void order_all_forward(struct actions *a, const struct choices *c, uint32_t stag
 }
 
 /* Adds the actions of a stage in the order of 1F1B (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top).
- * With k subsequences it is the order of Seq1F1B (Sun et al., arXiv 2406.03488, section 3.2), which begins with pp -
- * stage + k - 2 units. If the pipeline splits the backward, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and
- * figure 3): the gradients of weights come `stage` units after those of inputs and fill the drain, so that every stage
- * holds as much as the first stage of 1F1B. Seq1F1B is changed in the same way. */
+ * With k subsequences it is the order of Seq1F1B (Sun et al., arXiv 2406.03488, section 3.2), which begins with the
+ * forwards of pp - stage + k - 2 units. If the pipeline splits the backward, it is ZB-H1 (Qi et al., arXiv 2401.10241,
+ * section 2.2 and figure 3): the gradients of weights come `stage` units after those of inputs and fill the time in
+ * which the pipeline drains, so that every stage holds as many activations as the first stage of 1F1B. Seq1F1B is
+ * changed in the same way. */
 void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_unit_count(c), weights = 0;
@@ -66,10 +68,10 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
         actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
 }
 
-/* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the stage's first chunk, the
- * same units through its second, and so on; the number of units is a multiple of pp. In the backward chunks come in
- * reverse order, and the units of each chunk in the order of backward_unit(). with_next: the next action runs beside this
- * forward. */
+/* Adds forward or backward number i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the
+ * stage's first chunk, the same units through its second, and so on; the number of units is a multiple of pp. In the
+ * backward the chunks come in reverse order, and the units of each chunk in the order of backward_unit(). with_next:
+ * the next action is emitted beside this forward. */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i, bool with_next)
 {
@@ -83,11 +85,12 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
         actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
 }
 
-/* Returns how many more warm-up forwards interleaved 1F1B needs if micro-batches are cut into k subsequences. The first
- * backward of a micro-batch is that of its last subsequence. Through the last chunk, the forward of the last
- * subsequence comes k - 1 forwards after that of the first one, and pp (virtual_stages - 1) more for each boundary of a
- * group of pp units between the two. The result is the largest such number of a micro-batch. Seq1F1B (arXiv 2406.03488;
- * thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is right if k divides pp, and too small otherwise. */
+/* Returns how many more forwards interleaved 1F1B needs at its start if micro-batches are cut into k subsequences. The
+ * first backward of a micro-batch is that of its last subsequence. In the stage's last chunk, the forward of that
+ * subsequence comes k - 1 forwards after the forward of the first one, and pp (virtual_stages - 1) more for each
+ * boundary between groups of pp units that lies between the two. The result is the largest such number of any
+ * micro-batch. Seq1F1B (arXiv 2406.03488; thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is right if k
+ * divides pp, and too small otherwise. */
 static uint32_t warm_ups_for_last_subsequence(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;
@@ -100,7 +103,7 @@ static uint32_t warm_ups_for_last_subsequence(const struct choices *c)
 }
 
 /* Adds the actions of a stage in the order of interleaved 1F1B. With --expert-overlap each stage begins with one more
- * forward, so that no forward needs the result of the backward beside it (Megatron-Core,
+ * forward, so that no forward needs the result of the backward that runs beside it (Megatron-Core,
  * pipeline_parallel/schedules.py, get_pp_rank_microbatches()). */
 void order_interleaved(struct actions *a, const struct choices *c, uint32_t stage)
 {
@@ -119,9 +122,9 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     }
 }
 
-/* ZB-V (Qi et al., section 6 and appendix): a stage has two chunks, one on the way down the stages and one on the way
- * back up. order_zb_v() writes the pattern for at least 2 pp - 1 micro-batches and leaves out the actions of those that
- * do not exist. With k subsequences the first backward is that of the last subsequence of a micro-batch, so k - 1 more
+/* ZB-V (Qi et al., section 6 and appendix): a stage has two chunks, 0 on the way down the stages and 1 on the way back
+ * up. order_zb_v() writes the pattern for at least 2 pp - 1 micro-batches and leaves out the actions of units that do
+ * not exist. With k subsequences the first backward is that of the last subsequence of a micro-batch; so k - 1 more
  * units go through both chunks before it, and k - 1 more backwards follow the last forward. */
 struct zb_v {
     struct actions *actions;
@@ -129,6 +132,7 @@ struct zb_v {
     uint32_t units, done_actions[ACTION_KIND_COUNT][2];
 };
 
+/* Adds the next action of this kind in the stage's chunk 0 or 1, unless its unit does not exist. */
 static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
 {
     uint32_t i = z->done_actions[kind][chunk]++;
@@ -152,7 +156,7 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
     const uint32_t *weights = z.done_actions[ACTION_WEIGHTS];
     if (pattern < z.units)
         pattern = z.units;
-    /* forwards down, until the first unit is back up at this stage */
+    /* The first unit goes down from this stage and back up to it; meanwhile the stage does forwards of chunk 0. */
     for (uint32_t i = 0; i < 2 * below - 1; i++)
         zb_v_next(&z, ACTION_FORWARD, 0);
     for (uint32_t i = 0; i < stage + more; i++) {

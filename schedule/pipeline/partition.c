@@ -7,7 +7,7 @@
 
 const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
 
-/* Returns how many tokens from the front of the sequence have the share i / N of its flops, where N is the number of
+/* Returns the number of tokens at the front of the sequence that take i / N of its flops, where N is the number of
  * pieces. */
 static double flops_boundary(const struct partition *p, int64_t i)
 {
@@ -20,15 +20,16 @@ static double flops_boundary(const struct partition *p, int64_t i)
 
 /* ---- by time ---- */
 
+/* the most steps of a search for a root */
 enum { STEPS_MAX = 200 };
 
 struct partition_search {
     const struct partition *p;
-    /* the first token of a piece, and the seconds that the piece is to take */
+    /* the first token of a piece, and the seconds that the piece should take */
     double begin, target_s;
 };
 
-/* Returns the root of a function whose sign changes between low and high. */
+/* Returns a root of a function whose values at `low` and `high` have different signs. */
 static double find_root(double (*function)(double, void *), void *context, double low, double high)
 {
     gsl_function f = {function, context};
@@ -53,8 +54,8 @@ static double piece_over_target(double end, void *context)
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
 }
 
-/* Returns the end of the piece that begins at `begin` and takes target_s seconds, or the end of the sequence if that
- * comes first. */
+/* Returns the end of the piece that begins at `begin` and takes target_s seconds; the end of the sequence if the rest
+ * takes less. */
 static double piece_end(const struct partition *p, double begin, double target_s)
 {
     struct partition_search search = {p, begin, target_s};
@@ -64,7 +65,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     return find_root(piece_over_target, &search, begin, all);
 }
 
-/* Returns by how many seconds the last piece exceeds target_s if each piece before it takes target_s. */
+/* Returns by how many seconds the last piece takes longer than target_s if each piece before it takes target_s. */
 static double last_over_target(double target_s, void *context)
 {
     const struct partition_search *search = context;

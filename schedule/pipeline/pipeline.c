@@ -89,10 +89,10 @@ uint32_t pipeline_layers_after(const struct choices *c)
            (c->stage_layers == STAGE_LAYERS_HEAD || c->stage_layers == STAGE_LAYERS_BOTH);
 }
 
-/* Returns the first layer after a chunk of a pipeline that is divided by cost, as nanotron's build_model() and
+/* Returns the first layer after a chunk, if the pipeline is divided by cost, as nanotron's build_model() and
  * get_block_compute_costs() divide it. A layer costs (4 heads x head_dim + 3 ffn) x hidden, the head vocabulary x
- * hidden. Chunk i of n ends with the layer with which all layers so far cost more than (i + 1) / n of the whole. Each
- * chunk has at least one layer while layers are left, and the last chunk has all that are left. */
+ * hidden. Chunk i of n ends with the first layer up to which all layers together cost more than (i + 1) / n of the
+ * whole. Each chunk has at least one layer while layers are left, and the last chunk has all that are left. */
 static uint64_t end_by_cost(const struct choices *c, uint32_t chunk)
 {
     const struct transformer *m = c->model;

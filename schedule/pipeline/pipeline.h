@@ -21,11 +21,11 @@ enum { PIPELINE_UNITS_MAX = 65000 };
 
 enum action_kind {
     ACTION_FORWARD,
-    /* the gradients of inputs and, unless the pipeline splits the backward, of weights */
+    /* computes the gradients of inputs and, unless the pipeline splits the backward, of weights */
     ACTION_BACKWARD,
     ACTION_WEIGHTS, /* the gradients of weights, if the pipeline splits the backward */
     ACTION_SEND_KV, /* sends a unit's keys and values to the stages that will share later units */
-    /* receives the gradients of these keys and values, which the sharing stages have summed */
+    /* sums the gradients of these keys and values over the sharing stages, at the stage that owns the chunk */
     ACTION_RETURN_KV,
     ACTION_KIND_COUNT
 };
@@ -34,7 +34,7 @@ struct action {
     uint8_t kind;  /* enum action_kind */
     uint8_t chunk; /* number of the chunk on its stage, 0 .. V - 1 */
     uint16_t unit;
-    /* the next action, a backward, is emitted beside this forward, whose unit is another one (--expert-overlap) */
+    /* The next action, a backward of another unit, is emitted beside this forward (--expert-overlap). */
     bool is_with_next;
 };
 
@@ -49,58 +49,63 @@ void actions_add(struct actions *actions, enum action_kind kind, uint32_t chunk,
 /* Adds the actions of a stage to *actions, in the order of the pipeline of the choices. */
 void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage);
 
+/* The properties of a pipeline (schedule/pipeline/pipelines.def). */
 struct pipeline {
     const char *name, *summary;
-    /* can cut micro-batches into subsequences; false: another pipeline has the same order with subsequences */
+    /* It can cut micro-batches into subsequences. If false, there is another pipeline with the same order over
+     * subsequences. */
     bool has_subsequences;
     bool splits_backward; /* gradients of weights are actions of their own */
-    /* number of chunks of layers on a stage: 1 or 2; 0: as many as the request says */
+    /* the number of chunks of layers on a stage, 1 or 2; 0: the request decides */
     uint8_t chunks_per_stage;
     bool is_multiplexed; /* stages share subsequences */
-    /* with two chunks on a stage: chunks go down the stages and back up, so chunk c < pp is on stage c, and a later one
-     * on stage 2 pp - 1 - c */
+    /* if a stage has two chunks: chunk c < pp is on stage c, and chunk c >= pp on stage 2 pp - 1 - c, so chunks go down
+     * the stages and back up */
     bool is_folded;
 };
 const struct pipeline *pipeline_of_choices(const struct choices *choices);
 const struct pipeline *pipeline_of_choice(enum pipeline_choice choice);
 
-/* pipeline_has_remote_weights(): every stage owns only the weights of its own layers, and sends them to the stages that
- * share its subsequences. pipeline_replicates_weights(): all stages own all weights. */
+/* Both are false unless stages share subsequences. pipeline_has_remote_weights(): every stage owns only the weights of
+ * its own layers, and sends them to the stages that share its subsequences. pipeline_replicates_weights(): all stages
+ * own all weights. */
 bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
-/* True if the stages that receive remote weights each hold an equal part of them. */
+/* True if the stages that receive remote weights each keep an equal part of them (HELPERS_SHARD). */
 bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_unit_count(const struct choices *choices);
 uint32_t pipeline_chunk_count(const struct choices *choices); /* number of chunks of all stages */
-/* Returns the number of chunks in which a stage has a part: all, if stages share subsequences; else those that are
- * placed on it. */
+/* Returns the number of chunks of which a stage computes a part: all chunks if stages share subsequences, else those
+ * that are placed on the stage. */
 uint32_t pipeline_chunk_count_of_stage(const struct choices *choices);
-/* Return the v-th chunk of a stage, and the stage of a chunk. */
+/* pipeline_chunk_of_stage() returns the number, over all stages, of the v-th chunk of a stage.
+ * pipeline_stage_of_chunk() returns the stage on which a chunk is placed. */
 uint32_t pipeline_chunk_of_stage(const struct choices *choices, uint32_t stage, uint32_t v);
 uint32_t pipeline_stage_of_chunk(const struct choices *choices, uint32_t chunk);
 
-/* True if embedding and head are tied, and the first and the last stage both hold them. */
+/* True if embedding and head are tied, and are on different stages, which both hold the table. */
 bool pipeline_ends_share_embedding(const struct choices *choices);
 
-/* True if there are several stages, every unit passes each of them once, and a stage does a unit's whole forward or
- * backward at a time. Then a stage waits at the start, while the first unit's forward passes the stages before it; and
- * those stages wait for the unit's backward. */
+/* True if there are several stages, every unit passes each of them once, and a stage does the whole forward or backward
+ * of a unit at a time. In such a pipeline a stage waits at the start, while the first unit's forward passes the stages
+ * before it; and those stages wait for that unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
-/* True if the host waits for each message (profile switch pipeline_messages_sync). This holds only in plain pipelines,
- * since Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
+/* True if the host waits for each message (profile switch pipeline_messages_sync). It does so in plain pipelines only:
+ * Megatron-LM overlaps the messages of interleaved pipelines, and has no zero-bubble pipelines. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
 /* Fills returns[] for the actions of a stage; stages must not share subsequences. returns[i] is the stage's first later
- * action with an input that another stage made after it had received the message of action i: the input proves that
- * this message has arrived. PIPELINE_NEVER: there is no such action, or action i sends nothing. */
+ * action whose input proves that the message of action i has arrived: another stage made that input after it had
+ * received the message. PIPELINE_NEVER: there is no such action, or action i sends nothing. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);
 
-/* Return how many layers are counted before the first layer, and after the last one, when layers are divided among
- * chunks: the embedding and the head, as --stage-layers says (Megatron-LM, get_num_layers_to_build()). */
+/* Return 1 if the embedding (pipeline_layers_before()) or the head (pipeline_layers_after()) counts as a layer when
+ * layers are divided among chunks, else 0. --stage-layers decides (Megatron-LM, get_num_layers_to_build()); with one
+ * chunk neither counts. */
 uint32_t pipeline_layers_before(const struct choices *choices);
 uint32_t pipeline_layers_after(const struct choices *choices);
 
@@ -110,7 +115,8 @@ struct layer_range {
 };
 struct layer_range pipeline_layers_of_chunk(const struct choices *choices, uint32_t chunk);
 
-/* Returns the tokens of a sequence before its subsequence s; s = subsequences: all tokens. */
+/* Returns the number of tokens before subsequence s of a sequence. For s = subsequences it is the number of all
+ * tokens. */
 int64_t pipeline_tokens_before(const struct choices *choices, uint32_t s);
 
 #endif
