@@ -242,9 +242,10 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     return status;
 }
 
-/* Fits a class of links. With options.despite_noise, a class whose disturbed points lie too far from the fit is fitted
- * to its fastest times; if that is refused, too, it keeps the base's numbers. Both return STATUS_OK. Without it, or for
- * another reason, the refusal is reported. links->fallback lists all three. */
+/* Fits a class of links, and reports a refusal. With options.despite_noise, a class is fitted to its fastest times
+ * instead if its points were disturbed and lie too far from the fit; if that fit is refused, too, the class keeps
+ * the base's numbers. In both cases nothing is reported, and the result is STATUS_OK. links->fallback lists every
+ * class whose first fit was refused. */
 static enum status fit_class_or_keep_base(struct link_calibration *links, enum calibrate_link class,
                                           const struct link_points *points, bool disturbed,
                                           const struct calibrate_options *options,

@@ -61,8 +61,9 @@ const char *calibrate_link_name(enum calibrate_link link);
 /* Returns true and sets *link if the point measures a class of links; else false. */
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
 
-/* Fits every class that has points. A refused fit is reported, and STATUS_NO is returned. With options.despite_noise, a
- * refusal because of points that other programs disturbed is neither: links->fallback lists it. */
+/* Fits every class that has points. Reports each refused fit and returns STATUS_NO if there is one. With
+ * options.despite_noise, a fit that is refused because other programs disturbed the points is not reported and does
+ * not count; links->fallback lists it. */
 enum status calibrate_links(struct link_calibration *links, const struct points *points,
                             const struct calibrate_options *options, struct diag *diag);
 

@@ -84,8 +84,9 @@ void cluster_field_put(struct text *out, const struct cluster *cluster,
  * name. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
-/* Appends " (FILE:LINE)", the place from which the cluster got the field; appends nothing if `at` is in the same file.
- * So a message at one field that names another field says where that comes from, if only the base has it. */
+/* Appends " (FILE:LINE)", the place from which the cluster got the field. Appends nothing if `at` is in the same
+ * file, or if the place is unknown. It is for messages at one field that also name another: the other one may come
+ * from the file of a base. */
 void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
                               const struct cluster_field *field, struct loc at);
 

@@ -102,7 +102,7 @@ struct cost_chain {
      * slow_passes: how many times they access each element (0.5: half of the elements once). slow_bytes: the part of
      * bytes_per_element that slow kernels move. */
     double slow_passes, slow_bytes;
-    /* the parts of bytes_per_element that kernels which gather rows, and which scatter rows, move */
+    /* two parts of bytes_per_element: what kernels that gather rows move, and what kernels that scatter rows move */
     double gathered_bytes, scattered_bytes;
     /* for unpermute: the chain that applies instead if copies have no weights; NULL: it is then one kernel */
     const struct cost_chain *unweighted_chain;

@@ -23,12 +23,12 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
 
 /* The work that a matrix product or an attention gives to the tensor cores. The power limit slows only this work. */
 struct cost_tensor_work {
-    /* The time if all multiprocessors computed without a pause at the highest clock. */
+    /* The seconds that the work would take if all multiprocessors computed without a pause at the highest clock. */
     double seconds;
-    /* The power that the device would draw during that time; 0: the limit never slows the op. */
+    /* The watts that the device would draw while it computes at the highest clock; 0: the limit never slows the op. */
     double watts;
-    /* The time in which the op does not compute on tensor cores: its kernel starts, or the small kernels before and
-     * after an attention backward run. */
+    /* The seconds of the op without tensor cores: the start of its kernel and, for an attention backward, the small
+     * kernels before and after it. */
     double other_kernels_s;
 };
 struct cost_tensor_work cost_matmul_tensor_work(const struct device_cost *cost,

@@ -221,9 +221,9 @@ static bool has_attention(const struct device_cost *cost, int impl)
            cost->attention[impl][ATTENTION_BACKWARD_PASS].is_present;
 }
 
-/* True if an implementation multiplies in 8 bits. --attention-products asks for such products of the implementation
- * that is chosen otherwise, so these count as no choice of their own, and messages about the others do not name them.
- * */
+/* True if an implementation multiplies in 8 bits. --attention does not offer it: --attention-products asks the
+ * chosen implementation for products in 8 bits. So cost_single_attention_impl() does not count it, and a message
+ * about an implementation of 16 bits does not name it. */
 static bool is_narrow(int impl)
 {
     return impl == ATTENTION_CUDNN_FP8 || impl == ATTENTION_CUDNN_MXFP8;

@@ -125,10 +125,11 @@ static bool are_equal_items(const struct align_item *a, const struct align_item 
 
 enum { PERIOD_MAX = 512 };
 
-/* Returns the period of the items and numbers its repeats. The period is the p for which the longest run in which
- * item[i] and item[i + p] agree (class, phase, amount) covers most items, and the shortest of several such p; the
- * pattern must occur at least twice. If there is attention at all, a period must contain it, since every layer does:
- * two equal products in a row are not a layer. */
+/* Numbers the repeats of the items' period in item[], and returns the period and the number of repeats; all-zero if
+ * there is none. A period p is judged by its longest run, in which item[i] and item[i + p] agree in class, phase and
+ * amount. The run must be at least p long, so that the pattern occurs twice. The p whose run covers the most items
+ * is taken, the smallest such p if there are several. If there is any attention, a period must contain one, since
+ * every layer does: two equal products in a row are not a layer. */
 static struct compare_period find_period(struct align_item *item, size_t count)
 {
     size_t best = 0, best_begin = 0, best_covered = 0;

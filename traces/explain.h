@@ -44,8 +44,8 @@ struct explanation {
     size_t rank_count, slowest_rank; /* times_of_ranks[slowest_rank] is the rank that waits least */
     size_t measured_steps;           /* number of measured steps */
     double predicted_s, measured_s;  /* step times of the slowest rank */
-    /* The smallest match rate of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN, the causes may come
-     * from work that does not correspond. */
+    /* The smallest comparison.matched_time_share of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN,
+     * the causes may come from work that does not correspond. */
     double matched_time_share;
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* in descending order of |seconds| */
     size_t cause_count;

@@ -92,7 +92,8 @@ enum external_column {
         EXTERNAL_COLUMN_COUNT
 };
 
-/* METRIC(symbol, name, kind, scale): value * scale is in bytes or flop/s, or a fraction. kind: of memory, below. */
+/* METRIC(symbol, name, kind, scale): the metrics of the column second_metric. value * scale is in bytes, in flop/s
+ * or a fraction. kind: a value of enum external_memory_kind without its prefix; NONE: the metric is no memory. */
 #define EXTERNAL_METRICS(METRIC)                                                                   \
     METRIC(MFU, "mfu", NONE, 0.01)       /* percent by the source's own count */                   \
     METRIC(TFLOPS, "tflops", NONE, 1e12) /* flop/s of a GPU by the source's own count */           \
@@ -187,8 +188,8 @@ struct external_result {
     double predicted; /* for a figure: the predicted value in the unit of the row */
     /* for a figure: a text that is printed in place of the value, such as "OOM"; NULL: none */
     const char *predicted_text;
-    /* For times of steps measured / predicted - 1, for other figures predicted / value - 1: positive if the
-     * prediction is faster than the measurement, or larger than another figure. */
+    /* For times of steps it is measured / predicted - 1, which is positive if the prediction is faster. For other
+     * figures it is predicted / value - 1, which is positive if the predicted value is larger. */
     double relative_error;
     double step_s; /* for a training step: its predicted seconds */
     double peak_bytes, reserved_bytes;

@@ -51,7 +51,8 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
                               struct diag *diag);
 void kernel_times_release(struct kernel_times *times);
 
-/* True if an operator of a recorded step ("add.Tensor") is one of the profiler ("add"). */
+/* True if a recorded step's name of an operator, "add.Tensor" or "add", is that of the profiler's operator `op`,
+ * "add". */
 bool kernel_times_is_operator(const char *recorded, const char *op);
 /* Returns the row of a recorded operator: that with its shapes and dtype; else the only one with its shapes, if the
  * dtype of either is unknown; else the only one of the operator in which the profiler left out the shapes of a list of

@@ -20,7 +20,7 @@ enum kineto_call { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUN
 /* The calls of one kind in one step. */
 struct kineto_calls {
     size_t call_count;
-    /* sum of the times of all calls; that of a wait begins when the work that it waits for has ended */
+    /* sum of the times of all calls; of a call that waits, only the time after the work for which it waits has ended */
     double total_call_s;
     double total_gap_s; /* sum of the gaps between these calls and the calls before them */
     /* number of operators that made these calls; an operator that launches several kernels in a row counts once */

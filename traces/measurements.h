@@ -32,7 +32,7 @@ enum measurement_score {
     SCORE_COUNT
 };
 
-/* METRIC(symbol, name, quantity, score): traces/published/README.md says what each is. */
+/* METRIC(symbol, name, quantity, score): the metrics. traces/published/README.md says what each of them is. */
 #define MEASUREMENT_METRICS(METRIC)                                                                \
     METRIC(TGS, "tgs", TOKENS_PER_GPU, RELATIVE)                                                   \
     METRIC(MFU, "mfu", FRACTION, RELATIVE)                                                         \
