@@ -105,8 +105,8 @@ struct hf_key {
 /* Returns the row of the key name[0..size) in a family; NULL: there is none. */
 const struct hf_key *hf_key_find(const char *name, size_t size, enum hf_family_bit family);
 
-/* Returns the key with HF_KEY_READ of a family whose name is most like this one, for messages; NULL: none is like it.
- * */
+/* Returns the key with HF_KEY_READ of a family whose name is most like this one, for messages; NULL: none is like
+ * it. */
 const char *hf_key_nearest(const char *name, enum hf_family_bit family);
 
 #endif

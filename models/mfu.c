@@ -108,8 +108,8 @@ double mfu_visible_flops(enum mfu_convention convention, const struct transforme
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
     double attention = transformer_attention_flops(t, seq_len, row->halves_attention_pairs) * seen;
-    /* LoongTrain counts 2sh flops per token in its attention, even if all heads together are wider or narrower than h
-     * */
+    /* LoongTrain counts 2sh flops per token in its attention, even if all heads together are wider or narrower than
+     * h */
     if (convention == MFU_LOONGTRAIN)
         attention *=
             2 * (double)t->hidden / (double)(transformer_q_width(t) + transformer_o_width(t));

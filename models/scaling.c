@@ -16,8 +16,8 @@ static const struct {
     [SCALING_NV] = {1, 16, DTYPE_E4M3},
 };
 
-/* Returns the scaling; SCALING_NONE for a number that is no scaling, which a struct work that was not checked may have.
- * */
+/* Returns the scaling; SCALING_NONE for a number that is no scaling, which a struct work that was not checked may
+ * have. */
 static enum scaling known_or_none(enum scaling scaling)
 {
     return scaling < SCALING_COUNT ? scaling : SCALING_NONE;

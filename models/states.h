@@ -29,8 +29,8 @@ bool states_have_8bit_moments(enum states states);
  * elements. */
 enum dtype states_master_dtype(enum states states);
 enum dtype states_moment_dtype(enum states states);
-/* Returns the number of elements of one moment of `count` parameters; for 8-bit moments, with the bytes of the scales.
- * */
+/* Returns the number of elements of one moment of `count` parameters; for 8-bit moments, with the bytes of the
+ * scales. */
 uint64_t states_moment_elements(enum states states, uint64_t count);
 /* Returns the bytes per parameter that AdamW keeps: the master and both moments, whose 8-bit blocks are taken as full.
  * The gradient does not count, nor does the parameter in `dtype`, with which the step computes; if that is the master

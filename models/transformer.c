@@ -330,7 +330,8 @@ int64_t transformer_o_width(const struct transformer *t)
 
 /* ---- flops ---- */
 
-/* Returns the number of elements of the matrices by which one layer's attention multiplies a token. */
+/* Returns the number of elements of the matrices in one layer's attention: the projections, without norms and
+ * biases. */
 static int64_t attention_matrices(const struct transformer *t)
 {
     const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
@@ -363,7 +364,7 @@ int64_t transformer_head_flops_per_token(const struct transformer *t)
     return 2 * t->hidden * t->vocab;
 }
 
-/* Returns the columns of q plus those of the attention's result, over all heads. */
+/* Returns the columns of q plus those of the attention's output, over all heads: a pair takes 2 flops for each. */
 static double score_and_value_columns(const struct transformer *t)
 {
     return (double)(t->heads * (t->head_dim + transformer_v_head_dim(t)));

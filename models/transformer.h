@@ -33,12 +33,12 @@
  *     "qk_norm_wide": false,                 // with qk_norm: one norm over all heads of q, one over those of k
  *     "qk_norm_bare": false,                 // with qk_norm: its norms have no weights, and only layers that rotate have them
  *     "fused_products": false,               // q, k and v are one product in transformers' code, gate and up another
- *     "tied_head": false,                    // these eight may be left out and are then false
+ *     "tied_head": false,                    // any of these eight, from bias_qkv on, may be left out: false
  *     "experts": 128,                        // optional: a mixture of experts; 0 = none. All of what follows is, too
  *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
  *     "shared_ffn": 768,                     // width of the experts that every token passes, together
  *     "dense_layers": 3,                     // the first layers have a feed-forward part of width "ffn" and no experts
- *     "experts_every": 2,                    // of the others layers 1, 3, ... (from 0) have experts; 0, 1 = all do
+ *     "experts_every": 2,                    // after them, layers 1, 3, ... (from 0) have experts; 0, 1 = all do
  *     "router": "softmax",                   // scores: or "chosen" (softmax over the chosen ones), "sigmoid"
  *     "router_norm": false,                  // the weights of a token's experts are divided by their sum, ...
  *     "router_scale": 2.5,                   // ... and multiplied by this; 0 = 1
@@ -136,7 +136,7 @@ struct transformer {
     const char *source; /* the source of the values, as text; may be NULL */
     const char *note;   /* what is unusual about the model, as text; may be NULL */
     const char *proxy_lacks; /* parts of the real model that a dense proxy lacks; NULL: no proxy */
-    /* parts of the real model of which there are no fields below; NULL: none */
+    /* parts of the real model that no field describes, so that no schedule can be made of it; NULL: none */
     const char *missing_parts;
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
@@ -152,8 +152,8 @@ struct transformer {
     bool qk_norm;      /* RMSNorm over head_dim on every q and k head, before RoPE (Qwen3) */
     bool qk_norm_wide; /* qk_norm goes over all heads of q together, and over all of k (OLMo 2) */
     bool qk_norm_bare; /* qk_norm has no weights, and is only of layers that rotate (Llama 4) */
-    /* transformers' code has one product for q, k and v, and one for gate and up (Phi-3), which decides what PyTorch keeps
-     * of a layer (schedule/choices/kept.h); schedules always have one */
+    /* Transformers' code computes q, k and v by one product, and gate and up by one (Phi-3); false: by one each. This
+     * decides what PyTorch keeps of a layer (schedule/choices/kept.h). Schedules always have the two products of the first case. */
     bool fused_products;
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
@@ -175,16 +175,19 @@ struct transformer {
     int64_t experts, experts_per_token, expert_ffn, shared_ffn;
     /* transformer_layer_has_experts() says which layers have them */
     int64_t dense_layers, experts_every;
+    /* a token's experts are chosen from the router_groups_kept best of router_groups groups; 0, 0: from all */
     int64_t router_groups, router_groups_kept;
     enum router router;
-    bool router_norm, router_bias, router_correction, router_on_input;
-    double router_scale; /* 0 stands for 1 */
-    /* Latent attention. kv_latent 0: the model has none, and the other numbers are 0. Of the head_dim columns of q and
-     * k, the last rope_dim are rotated; those of k are the same in all heads. */
+    bool router_norm, router_bias, router_correction, router_on_input; /* see the schema */
+    double router_scale;                                               /* 0 stands for 1 */
+    /* Latent attention: ranks of the projections of q and of k and v; rotated columns of a head; columns of a head of
+     * v. kv_latent 0: the model has none, and the other numbers are 0. Of the head_dim columns of a head of q and k,
+     * the last rope_dim are rotated; in k these are the same in all heads. */
     int64_t q_latent, kv_latent, rope_dim, v_dim;
     /* RoPE's cosines and sines are multiplied by a factor other than 1: YaRN's attention factor, also called mscale.
-     * The factor itself is not modelled; it keeps some frameworks from fused kernels of RoPE. */
+     * Its value is not modelled. Some frameworks then do not use their fused kernels of RoPE. */
     bool rope_scaled;
+    /* each head has a learned score, which is added to the sum of its softmax */
     bool attention_sinks;
     /* Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685, section 4.1): a linear layer y = x W^T + bias becomes y +
      * (x A^T) B^T, where A is [adapter_rank, inputs] and B is [outputs, adapter_rank]. Only A and B are trained; all
@@ -209,21 +212,22 @@ enum status transformer_load(struct transformer *t, struct arena *arena, const c
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag);
 
-/* True if a name is a model's fields on one line, which transformer_load() reads, too:
+/* True if a text is a line of fields, which transformer_load() accepts in place of a name:
  * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". Defaults of other fields: as many K/V heads as heads, heads
- * that together are as wide as the hidden size, SwiGLU, RMSNorm with eps 1e-5, rotary positions with base 10000, no
- * biases, an untied head. A field "proxy" names parts that the dense model lacks ("proxy=experts"). */
+ * that together are as wide as the hidden size, SwiGLU, RMSNorm with eps 1e-5, rotary positions with base 10000; all
+ * others are 0 or false. A field "proxy" names parts that a dense proxy lacks ("proxy=experts"). */
 bool transformer_is_line(const char *name);
 
-/* Fills *t from such a line. A field that the line lacks gets its default (transformer_is_line()); layers, hidden,
- * heads, ffn and vocab have no default and are required. */
+/* Fills *t from a line of fields. A field that the line lacks gets its default (transformer_is_line()); layers, hidden,
+ * heads, ffn and vocab have no default and are required. The result has passed transformer_check(). */
 enum status transformer_read_line(struct transformer *t, struct arena *arena, const char *line,
                                   struct diag *diag);
 
-/* Appends a model's fields on one line; has_vocab false leaves the vocabulary out. */
+/* Appends a model as a line of fields, without fields that have their default. has_vocab false: without `vocab`. */
 void transformer_put_line(struct text *out, const struct transformer *t, bool has_vocab);
 
-/* Reads a model in our schema from a text in memory; messages call it by `name`. */
+/* Reads a model in our schema from a text in memory. name: the text's name in messages. The result has passed
+ * transformer_check(). */
 enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
                               const char *data, size_t size, struct diag *diag);
 
@@ -241,7 +245,8 @@ enum status transformer_set_field(struct transformer *t, const char *field, cons
  * together, and there are at most 10^15 parameters. Messages begin with `at`, and say which values are allowed. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
-/* Fails unless the model's adapters are such as are modelled: a part of transformer_check(). */
+/* Fails unless the model's adapters are modelled: they have a rank and a target that the model has, the model has no
+ * latent attention, and a model with experts has adapters in attention only. transformer_check() calls it. */
 enum status transformer_check_adapters(const struct transformer *t, struct loc at,
                                        struct diag *diag);
 
@@ -298,18 +303,19 @@ size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec 
  * else all are. */
 bool transformer_trains(const struct transformer *t, const char *name);
 
-/* transformer_has_adapter() is true if a layer, counted from 0, has an adapter at this target. The other two return the
- * numbers of inputs and outputs of the target's linear layer. */
+/* transformer_has_adapter() is true if a layer, counted from 0, has an adapter at this target. The other two return how
+ * many inputs and outputs the target's linear layer has, whether or not it has an adapter. */
 bool transformer_has_adapter(const struct transformer *t, int64_t layer,
                              enum adapter_target target);
 int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target);
 int64_t transformer_adapter_outputs(const struct transformer *t, enum adapter_target target);
 
-/* Returns the number of elements of all adapters, which no count below contains. */
+/* Returns the number of elements of all adapters. None of the counts below includes them. */
 int64_t transformer_adapter_parameters(const struct transformer *t);
 
-/* Returns how many products a step makes with the weights of a linear layer, without recomputation: of its output, of
- * the gradient of its input, and, unless the weights are frozen, of their own gradient. */
+/* Returns how many products a step makes with the weights of a linear layer, without recomputation. They are 2, the
+ * output and the gradient of the input, if weights are frozen beside adapters; else 3, with the gradient of the
+ * weights. */
 int transformer_products_per_weight(const struct transformer *t);
 
 /* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest, if only some layers
@@ -332,8 +338,8 @@ int64_t transformer_count_expert_layers(const struct transformer *t);
  * false if there are none. */
 bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
 
-/* Returns the number of elements of the matrices by which all layers multiply one token: without biases and norms, and
- * of experts only those to which the token is routed. */
+/* Returns the number of elements of the matrices by which all layers multiply one token. Biases, norms, embedding and
+ * head do not count. Of routed experts only those of the token count; the router and shared experts do count. */
 int64_t transformer_matmul_parameters(const struct transformer *t);
 
 /* True if the feed-forward part has a gate, and so three matrices. */
@@ -362,7 +368,7 @@ int64_t transformer_layer_linear_flops_per_token(const struct transformer *t);
 int64_t transformer_head_flops_per_token(const struct transformer *t);
 
 /* Returns the forward flops of the attention core (q k^T and p v) of one layer over one sequence of s = seq_len tokens.
- * Causal attention counts exactly half of full attention, s^2 / 2 pairs, as conventions do that halve it. */
+ * Causal attention has exactly half the flops of full attention: s^2 / 2 pairs, as published conventions count it. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
 /* transformer_layer_rotates(): true if the layer rotates q and k. transformer_layer_norms_heads(): true if it norms the
@@ -377,11 +383,11 @@ int64_t transformer_layer_window(const struct transformer *t, int64_t layer);
 /* Counts the layers whose attention has a window. */
 int64_t transformer_count_windowed_layers(const struct transformer *t);
 
-/* Returns the forward flops of one layer's causal attention over one sequence of s = seq_len tokens, a mean over the
- * layers. Only pairs that the window or the block-sparse pattern leaves visible count. Under a window of w < s tokens a
- * sequence has s w - w^2 / 2 pairs, in the convention above; if the window is a chunk, half the sum of the squares of
- * the chunks' lengths. In block-sparse attention a token attends to all earlier tokens of its own chunk, and to the
- * kept tokens of every earlier chunk. */
+/* Does what transformer_attention_flops() does for causal attention, but only pairs count that a window or the
+ * block-sparse pattern leaves visible. The result is a mean over the layers. In a layer with a window of w < s tokens a
+ * sequence has s w - w^2 / 2 pairs; if the window is a chunk, half the sum of the squares of the chunks' lengths. In
+ * block-sparse attention a token attends to all earlier tokens of its own chunk, and to the kept tokens of every
+ * earlier chunk. */
 double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

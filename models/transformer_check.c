@@ -1,4 +1,4 @@
-/* models/transformer_check.c: overrides and checks the fields of models/transformer.h. */
+/* Sets single fields of a model from text, and checks that all fields of a model fit together. */
 #include "base/text.h"
 #include "models/transformer.h"
 #include "models/transformer_fields.h"
@@ -70,8 +70,8 @@ enum status transformer_set_field(struct transformer *t, const char *name, const
     return STATUS_BAD_INPUT;
 }
 
-/* divisor_below() returns the largest divisor of n that is at most x; divisor_above() the smallest that is at least x,
- * or n if x is larger. */
+/* divisor_below() returns the largest divisor of n that is at most x. divisor_above() returns the smallest that is at
+ * least x; n if x is larger than n. */
 static int64_t divisor_below(int64_t n, int64_t x)
 {
     int64_t d = x < n ? x : n;
@@ -140,7 +140,8 @@ static enum status check_dependent_switches(const struct transformer *t, struct 
     return STATUS_OK;
 }
 
-/* Fails unless a mixture of experts has its sizes, and a model without experts has none of them. */
+/* Fails if a model without experts has a size of experts, or if a mixture of experts has sizes or switches that do not
+ * fit together. */
 static enum status check_experts(const struct transformer *t, struct loc at, struct diag *diag)
 {
     const int64_t limit = 1 << 24; /* the limit of ffn */

@@ -15,10 +15,11 @@ const char *const router_names[ROUTER_COUNT] = {"softmax", "chosen", "sigmoid"};
 
 #define AT(member) offsetof(struct transformer, member)
 
-/* The upper limits are far above those of any published model, and low enough that no product of them that this module
- * forms overflows an int64_t: the largest is layers (4 heads head_dim hidden + 3 ffn hidden) < 2^62.4, to which a table
- * of positions adds at most 2^60. transformer_check() limits the product experts * expert_ffn to the upper limit of
- * ffn. */
+/* The columns are: name, kind, offset, lowest and highest value, names of a choice and their number.
+ *
+ * The highest values are far above those of any published model, and low enough that counts of parameters do not
+ * overflow an int64_t: the largest product is layers (4 heads head_dim hidden + 3 ffn hidden) < 2^62.4, to which a
+ * table of positions adds at most 2^60. transformer_check() limits experts * expert_ffn to the highest value of ffn. */
 const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"layers", FIELD_SIZE, AT(layers), 1, 1 << 14, NULL, 0},
     {"hidden", FIELD_SIZE, AT(hidden), 1, 1 << 20, NULL, 0},

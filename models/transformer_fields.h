@@ -19,9 +19,9 @@ enum field_kind {
 struct transformer_field {
     const char *name;
     enum field_kind kind;
-    size_t offset; /* in struct transformer */
-    double low, high;
-    const char *const *names;
+    size_t offset;            /* in struct transformer */
+    double low, high;         /* for a size or a real number */
+    const char *const *names; /* for a choice: the names of its values */
     int name_count;
 };
 
@@ -32,7 +32,7 @@ extern const struct transformer_field transformer_fields[TRANSFORMER_FIELDS];
 /* Returns the row of a name; NULL: there is none. */
 const struct transformer_field *transformer_field_find(const char *name);
 
-/* Fills in the names of all fields, for messages. */
+/* Fills names[] with the names of all fields, for messages. */
 void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
 
 /* Return the address of a field's value in *t. The field must be a size, a real number or a switch, as the function's
@@ -44,14 +44,14 @@ double *transformer_field_real_pointer(struct transformer *t,
 bool *transformer_field_switch_pointer(struct transformer *t,
                                        const struct transformer_field *field);
 
-/* Sets a field that is a choice to the value with that name; returns false if there is none. */
+/* Sets a field of kind FIELD_CHOICE to the value with that name; returns false if no value has it. */
 bool transformer_field_set_choice(struct transformer *t, const struct transformer_field *field,
                                   const char *name);
 
-/* Returns the choice that *t has, as an index of names. */
+/* Returns the value that *t has in a field of kind FIELD_CHOICE, as an index of field->names[]. */
 int transformer_field_choice(const struct transformer *t, const struct transformer_field *field);
 
-/* Appends the value that *t has, as a line of fields writes it. */
+/* Appends the value of a field of *t as a line of fields has it: "4096", "swiglu", "true". */
 void transformer_field_put(struct text *out, const struct transformer *t,
                            const struct transformer_field *field);
 

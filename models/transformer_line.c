@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Gives fields that a line leaves out the values that most models of today have. */
+/* Sets the defaults that depend on other fields: kv_heads and head_dim if they are 0, and rope_theta if positions are
+ * not rotary. The other defaults are set before the line is read. */
 static void fill_defaults_of_line(struct transformer *t)
 {
     if (t->kv_heads == 0)

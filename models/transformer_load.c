@@ -26,7 +26,8 @@ static enum status read_field(struct transformer *t, struct json_node root,
     const bool absent = json_find(root, field->name).value == NULL;
     switch (field->kind) {
     case FIELD_SIZE: {
-        /* A size that may be 0 may be missing; transformer_check() asks for max_positions where it is needed. */
+        /* A size that may be 0 may be absent, and is then 0. If it must be above 0 in this model, transformer_check()
+         * says so. */
         int64_t *size = transformer_field_size_pointer(t, field);
         if (absent && field->low <= 0)
             return STATUS_OK;
@@ -64,7 +65,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     return STATUS_BAD_INPUT;
 }
 
-/* Reads the sources of the values. Every given value must have one: its own, or that of "*". */
+/* Reads "sources" into t->source. Each field that the file has must have a source: its own, or that of "*". */
 static enum status read_sources(struct transformer *t, struct arena *arena, struct json_node root,
                                 struct diag *diag)
 {
@@ -144,7 +145,8 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
     return read_sources(t, arena, root, diag);
 }
 
-/* Reads a text in our schema or, if hugging_face is set, a Hugging Face config.json. */
+/* Reads a text in our schema or, if hugging_face is true, also a Hugging Face config.json. dense: the result is the
+ * nearest dense model (transformer_load_dense()). */
 static enum status parse(struct transformer *t, struct arena *arena, const char *name,
                          const char *data, size_t size, bool hugging_face, bool dense,
                          const char *ignore, struct diag *diag)
@@ -170,7 +172,6 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
             goto out;
         }
         status = read_schema(t, arena, root, diag);
-        /* the caller wants a dense model: experts, latent attention and sinks, which are modelled, become dense too */
         if (status == STATUS_OK && dense &&
             (t->experts > 0 || t->kv_latent > 0 || t->attention_sinks))
             hf_proxy_make_dense(t, arena);
@@ -205,8 +206,9 @@ bool transformer_is_line(const char *name)
     return strchr(name, '=') != NULL && !is_path(name);
 }
 
-/* Refuses a name that is neither a preset nor a file, but may be that of a model on the Hugging Face hub. Returns
- * STATUS_OK for any other name. */
+/* Refuses a name that may be that of a model on the Hugging Face hub: no file of that name exists, and it is known or
+ * looks like "OWNER/MODEL". The message proposes a preset that has its sizes, if one is known. Returns STATUS_OK for
+ * any other name. */
 static enum status refuse_hub_name(const char *name, struct diag *diag)
 {
     const char *known = hub_model_find(name), *slash = strchr(name, '/');

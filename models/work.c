@@ -12,8 +12,8 @@
 
 /* ---- names ---- */
 
-/* VALUES(table, count, names in the order of the enum): tables of the names of values, to which work_kinds.def
- * refers. */
+/* VALUES(table, count, names in the order of the enum): the names of the values of parameters. work_kinds.def refers to
+ * these tables by name ("form:form"). */
 #define VALUE_TABLES(VALUES)                                                                       \
     VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
@@ -102,8 +102,8 @@ static const struct {
 #undef WORK
 };
 
-/* Kinds whose work.in or work.out is not the dtype of the first operand, because the dtype of another
- * operand decides their bytes. */
+/* The kinds whose work.in is not the dtype of the first read, or whose work.out is not that of the first write: the
+ * dtype of another operand decides their bytes. in, out: indices of these operands. */
 static const struct {
     enum work_kind kind;
     uint8_t in, out;
@@ -115,7 +115,8 @@ static const struct {
     {WORK_ADAMW, 0, 3}, /* `states` fixes the states' dtypes; the parameter copy has its own */
 };
 
-/* Writes that may use the same elements as a read. docs/ir.md describes them with each kind. */
+/* Writes that may be the same elements as a read, by the indices of both among the operands of the kind. docs/ir.md
+ * describes them with each kind. */
 static const struct {
     enum work_kind kind;
     uint8_t read, write;
@@ -159,7 +160,7 @@ static struct work_kind_info kinds[WORK_KIND_COUNT];
 static atomic_bool kinds_ready;
 static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
 
-/* Reads one word of a column of parameters in work_kinds.def: NAME or NAME:TABLE, then an optional '~', then an
+/* Fills *param from one word of the params in work_kinds.def: NAME or NAME:TABLE, then an optional '~', then an
  * optional '?'. */
 static void make_param(struct work_param *param, const char *word, size_t size)
 {
@@ -242,7 +243,7 @@ bool work_may_be_in_place(enum work_kind kind, uint32_t read, uint32_t write)
 bool work_may_run_on(enum work_kind kind, enum stream_class stream)
 {
     enum stream_class own = rows_of_def[kind].stream;
-    /* copies of both directions may be on one stream */
+    /* a copy may also be on the stream of the other direction */
     bool copies = own == STREAM_H2D || own == STREAM_D2H;
     bool on_host = kind == WORK_ADAMW || kind == WORK_FILL;
     return own == STREAM_SYNC || stream == own || (on_host && stream == STREAM_HOST) ||
@@ -257,7 +258,7 @@ int64_t work_comm_group(const struct work *work)
     return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
 }
 
-/* Here and in work_route_list(), the parameter is 1 + the group or list; 0 is none, and becomes -1. */
+/* The parameter is 1 + the group; 0 stands for none. In work_route_list() it is 1 + the list. */
 int64_t work_part_group(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

@@ -1,9 +1,9 @@
-/* models/work.h: the vocabulary of work: kinds, their parameters, flops and bytes.
+/* models/work.h: the kinds of work, their parameters, flops and bytes.
  *
- * A cost formula, an op of a schedule and a kernel are all keyed by the kind of
- * work. The kinds and the names of their parameters stand once, in
- * models/work_kinds.def; what each kind computes, operand by operand, stands in
- * docs/ir.md. A struct work is a kind with its sizes and has no time. */
+ * Each op of a schedule, each cost formula and each kernel of the executor belongs to a kind of
+ * work. models/work_kinds.def has the kinds and the names of their parameters. docs/ir.md says
+ * what each kind computes, with the meaning of every parameter and operand. A struct work is a
+ * kind with its sizes; it has no time. */
 #ifndef MODELS_WORK_H
 #define MODELS_WORK_H
 
@@ -22,7 +22,7 @@ enum work_kind {
 };
 
 /* The class of stream on which a kind runs. ADAMW and FILL may also run on a HOST stream (of the host's processor), and
- * a copy on the stream of the other direction. SYNC kinds are executed by the issuing thread. */
+ * a copy also on the stream of the other direction. SYNC kinds run on no stream: the issuing thread executes them. */
 enum stream_class {
     STREAM_COMPUTE,
     STREAM_COMM,
@@ -37,25 +37,27 @@ enum stream_class {
  * for dx = dy w. TN: a[k,m] b[k,n], for dw = dy^T x. */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
-/* The keys j that query i sees. FULL: all. CAUSAL: j <= i + offset. WINDOW: of these, those with j > i + offset -
- * window. DOCUMENTS: the positions of both in a packed sequence decide, which the schedule knows
- * (schedule/ir/visible.h). CHUNKS: as DOCUMENTS, but only keys of the query's own chunk; a sequence is cut into chunks
- * of `window` positions. PLAN: as DOCUMENTS, where the keys are rows of other ranks that some query of this rank sees
- * (schedule/ir/needed.h), or, with a round, queries and keys are those of the rank's tiles
- * (schedule/ir/tile_plan.h). */
+/* The keys j that query i sees. With DOCUMENTS, CHUNKS and PLAN the positions of query and key in a packed sequence
+ * decide, which depend on the rank; the schedule knows them (schedule/ir/visible.h). */
 enum mask {
-    MASK_FULL,
-    MASK_CAUSAL,
-    MASK_WINDOW,
-    MASK_DOCUMENTS,
+    MASK_FULL,   /* all */
+    MASK_CAUSAL, /* those with j <= i + offset */
+    MASK_WINDOW, /* those with j <= i + offset and j > i + offset - window */
+    MASK_DOCUMENTS, /* earlier keys of the query's document and, with `window`, only the last `window` of them */
+    /* as DOCUMENTS. The keys of the op are the rows of other ranks that its queries need (schedule/ir/needed.h); with
+     * `round`, its queries and keys are those of the rank's tiles in that round (schedule/ir/tile_plan.h). */
     MASK_PLAN,
-    MASK_CHUNKS,
+    MASK_CHUNKS, /* earlier keys of the query's document and chunk; a sequence is cut into chunks of `window` */
     MASK_COUNT
 };
-/* The order in which TAKE_ROWS copies rows. SEND: the rank's own rows, in the order in which it sends them. PLACE:
- * arrived rows, from the order of their senders to that of their positions. RETURN: from the order of positions back to
- * that of the senders. GATHER: the rank's own rows and arrived ones, to the packed order of a round. */
-enum take_order { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
+/* What TAKE_ROWS copies, and in which order: the rows that ranks send each other for attention with MASK_PLAN. */
+enum take_order {
+    TAKE_SEND,  /* the rank's own rows that others need, in the order in which it sends them */
+    TAKE_PLACE, /* the rows that arrived: from the order by sender to the order of positions */
+    TAKE_RETURN, /* the results for these rows: from the order of positions back to the order by sender */
+    TAKE_GATHER, /* own rows and rows that arrived, to the packed order of a round (schedule/ir/tile_plan.h) */
+    TAKE_COUNT
+};
 /* The function that an activation applies to its input, or to its gate if it has one. OF_KIND: silu for swiglu,
  * gelu's tanh form for gelu. GELU: gelu's tanh form, also for a gate (GEGLU). RELU2: max(x, 0)^2. CLAMPED, only for
  * swiglu: (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py,
@@ -70,15 +72,14 @@ enum activation_function {
 /* The function by which a router makes scores from logits; its values are those of enum router
  * (models/transformer.h). */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
-/* The cost of an operator of a recorded program. NOTHING takes no time. A product, a gradient of weights in groups
- * (form TN), attention and its backward cost as much as those kinds of work. Each other cost is that of the bytes of
- * memory-bound kernels, in a class of docs/costs.md, "Bytes". */
+/* By which costs an operator of a recorded program takes its time. */
 enum opaque_cost {
-    OPAQUE_NOTHING,
-    OPAQUE_MATMUL,
-    OPAQUE_MATMUL_TN,
-    OPAQUE_ATTENTION,
-    OPAQUE_ATTENTION_BACKWARD,
+    OPAQUE_NOTHING,   /* it takes no time */
+    OPAQUE_MATMUL,    /* those of WORK_MATMUL */
+    OPAQUE_MATMUL_TN, /* those of WORK_MATMUL of form TN: gradients of the weights of groups */
+    OPAQUE_ATTENTION, /* those of WORK_ATTENTION */
+    OPAQUE_ATTENTION_BACKWARD, /* those of WORK_ATTENTION_BACKWARD */
+    /* the others: its bytes at the bandwidth share of this class of memory-bound work (docs/costs.md, "Bytes") */
     OPAQUE_STREAM,
     OPAQUE_REDUCE,
     OPAQUE_PERMUTE,
@@ -86,12 +87,13 @@ enum opaque_cost {
     OPAQUE_SCATTER,
     OPAQUE_COUNT
 };
-/* The tokens that PERMUTE copies into the order of experts. OWN: the rank's own. GATHERED: those of all members, in the
- * order of ranks. ARRIVED: those that were sent here because some of their experts are this rank's, in the order of the
- * ranks that sent them. */
+/* The tokens whose rows PERMUTE copies into the order of experts. OWN: those of the rank. GATHERED: those of all
+ * members of its group, in the order of ranks. ARRIVED: those that an all-to-all with `once` brought to the rank,
+ * because some of their experts are on it, in the order of the ranks that sent them. */
 enum permute_source { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_SOURCE_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
-/* The algorithm by which a collective moves its data; AUTO: as the platform's model of the library chooses. */
+/* The algorithm by which a collective moves its data. AUTO: the model of the platform's library chooses it
+ * (sim/platform/). */
 enum algorithm {
     ALGORITHM_AUTO,
     ALGORITHM_RING,
@@ -106,11 +108,10 @@ enum attention_impl {
     ATTENTION_FA3,
     ATTENTION_CUDNN,
     ATTENTION_CPU,
-    ATTENTION_TRITON, /* FlashAttention's algorithm of 2022 in Triton */
-    ATTENTION_FA1,    /* FlashAttention's own kernels of it: flash-attn before 2.0 */
-    /* cuDNN's kernels that multiply in 8 bits: with a scale for a tensor, and in MXFP8 */
-    ATTENTION_CUDNN_FP8,
-    ATTENTION_CUDNN_MXFP8,
+    ATTENTION_TRITON,    /* the algorithm of FlashAttention 1 (2022), written in Triton */
+    ATTENTION_FA1,       /* the same algorithm in CUDA: flash-attn before 2.0 */
+    ATTENTION_CUDNN_FP8, /* cuDNN's kernels that multiply in 8 bits, with a scale for each tensor */
+    ATTENTION_CUDNN_MXFP8, /* those in MXFP8 */
     ATTENTION_IMPL_COUNT
 };
 
@@ -118,39 +119,40 @@ enum attention_impl {
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    /* enum dtype of the read operand that work_kind_info.in_operand selects: the first one, except the block of MERGE,
-     * the copies of UNPERMUTE_BACKWARD, the table of EMBEDDING and the second term of ADD. Equals `out` when nothing is
+    /* enum dtype of one read, whose index is work_kind_info.in_operand: the first read, except the block of MERGE, the
+     * copies of UNPERMUTE_BACKWARD, the table of EMBEDDING and the second term of ADD. Equals `out` if nothing is
      * read. */
     uint8_t in;
-    /* enum dtype of the first write; for ADAMW, of the last (its copy of the parameters, if it writes one). Equals `in`
-     * if nothing is written. */
+    /* enum dtype of the first write; for ADAMW that of the last write, the copy of the parameters if there is one.
+     * Equals `in` if nothing is written. */
     uint8_t out;
-    /* number of operands that are read and written; 0 (in a work made by hand): as few as the kind allows */
+    /* numbers of operands that are read and that are written; 0, in a struct that no op has: as few as the kind
+     * allows */
     uint8_t reads, writes;
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
-            /* groups: the number of products, of which each multiplies the rows of one group (work_row_group_begin());
-             * with `part`, the number of matrices; 0 or 1: one */
-            int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
-            int64_t route, dealt;
-            /* 1 + the group of ranks whose members have parts of a weight (work_part_group()): the rank multiplies by
-             * one of the `groups` matrices, the one with its index in that group; 0: by all */
+            /* form: enum matmul_form. epilogue: enum matmul_epilogue. accumulate: the product is added to y. groups:
+             * the number of products, each of the rows of one group (work_row_group_begin()) and a matrix of its own;
+             * with `part`, the number of matrices; 0 or 1: one. scaling: enum scaling */
+            int64_t m, n, k, form, epilogue, accumulate, groups, scaling;
+            int64_t route, dealt; /* here and below: see work_route_list() */
+            /* 1 + a group of ranks: the rank multiplies by one of the `groups` matrices, the one with its index in that
+             * group (work_part_group()); 0: by all of them */
             int64_t part;
-            /* with form=tn, groups and a scaling: both operands are transposed copies, a matrix for each group */
+            /* with form=tn, groups and a scaling: both operands are transposed copies, with a matrix for each group */
             int64_t turned;
-            int64_t kept; /* with a route: the copies of `dealt` that no expert drops; 0: all */
+            int64_t kept; /* with a route: how many of the `dealt` copies no expert drops; 0: all */
         } matmul;
         struct {
             int64_t rows, cols, scaling; /* enum scaling */
-            /* turned: the copy is transposed; both: a second copy is made, which is transposed */
-            int64_t turned, both;
-            int64_t amax; /* a pass of its own finds the largest element first */
-            int64_t down; /* the exponents of E8M0 scales are rounded down */
-            /* with one scale for the whole tensor. finds: the op only finds the largest magnitude; given: the op reads
-             * one that was found */
+            int64_t turned;              /* the copy is transposed */
+            int64_t both;                /* a second copy is made, which is transposed */
+            int64_t amax;                /* a pass before finds the largest magnitude */
+            int64_t down;                /* the exponents of E8M0 scales are rounded down */
+            /* for SCALING_TENSOR. finds: the op only finds the largest magnitude. given: it reads one that was found */
             int64_t finds, given;
-            /* groups of rows, as of a product (work_row_group_begin()), of which each is quantised by itself */
+            /* groups: each group of rows (work_row_group_begin()) is quantised by itself; 0 or 1: there is one */
             int64_t groups, route, dealt;
         } quantise;
         struct {
@@ -158,14 +160,16 @@ struct work {
         } dequantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
-            /* For the masks DOCUMENTS, CHUNKS and PLAN. sequence: the number of the rank's sequence, from 0. q_first,
-             * kv_first: the first row of q, and of k and v, among the rows of the sequence that a context rank holds.
-             * away, away_out: k and v come from the rank this many ranks before this one, in the ring of cp (or cp_in)
-             * and in that of cp_out. */
+            /* For the masks DOCUMENTS, CHUNKS and PLAN: which tokens the rows are (docs/ir.md, "Documents"). sequence:
+             * the number of the sequence among those of the rank, from 0. q_first: the first query among the rows of
+             * the sequence that this rank holds. kv_first: the first key among those that another context rank holds,
+             * the one `away` ranks before this one in the ring of cp or cp_in, and `away_out` before in that of
+             * cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
-            int64_t vdim;  /* the columns of a head of v and of the result; 0: dim */
-            int64_t round; /* for mask PLAN: 1 + the round of a plan of tiles; 0: needed rows */
-            /* enum scaling. TENSOR and MX: it multiplies in 8 bits; NONE: in 16 or 32 */
+            int64_t vdim; /* the columns of a head of v and of the result; 0: dim */
+            /* for mask PLAN: 1 + the round of a plan of tiles; 0: keys are needed rows */
+            int64_t round;
+            /* enum scaling. TENSOR, MX: products are in 8 bits; NONE: in the dtype of q */
             int64_t scaling;
             int64_t delta; /* of attention_backward: row sums of dO o O are read in place of O */
         } attention;       /* and attention_backward */
@@ -173,15 +177,16 @@ struct work {
             int64_t rows, heads, dim;
         } merge; /* and row_dot */
         struct {
-            /* sinks: the size of the vector of sinks, one for each head of all ranks. part: 1 + the group whose ranks
-             * share the heads: a rank has `heads` of them, from `heads` times its index on; 0: it has all */
+            /* heads: those of the rank. sinks: the number of heads of the model, each of which has a sink. part: 1 +
+             * the group of ranks that share the heads: the rank's first head is `heads` times its index in the group;
+             * 0: the rank has all heads */
             int64_t rows, heads, dim, sinks, part;
-            int64_t accumulate; /* of sink_backward */
+            int64_t accumulate; /* of sink_backward: it adds to an earlier gradient */
         } sink;                 /* and sink_backward */
         struct {
             int64_t rows, cols;
             int64_t accumulate; /* of the backward */
-        } rows;                 /* what all norms and their backward have */
+        } rows;                 /* the first parameters of all norms and of their backward */
         struct {
             int64_t rows, cols, bare; /* bare: it has no weight */
         } rmsnorm;
@@ -192,40 +197,49 @@ struct work {
             int64_t rows, cols, accumulate, groups, route, dealt;
         } column_sum;
         struct {
-            int64_t rows, cols, touches, function; /* enum activation_function */
-            int64_t route, dealt;                  /* of swiglu and its backward */
-            int64_t weights; /* of the same: results are multiplied by a weight for each row */
-        } activation;        /* swiglu, gelu, and their backward */
+            /* touches: how many times kernels read or write an element in all; 0: each operand once. function: enum
+             * activation_function */
+            int64_t rows, cols, touches, function;
+            int64_t route, dealt; /* of swiglu and its backward */
+            /* of swiglu and its backward: row r of the result is multiplied by weight r */
+            int64_t weights;
+        } activation; /* swiglu, gelu, and their backward */
         struct {
-            int64_t rows, heads, dim, stride;
-            /* the number of columns of a head, the last ones, that are rotated; 0: all are */
-            int64_t rotated;
-        } rope;
+            int64_t rows, heads, dim;
+            /* columns of a row: those after heads * dim are copied; 0: heads * dim */
+            int64_t stride;
+            int64_t rotated; /* only this many last columns of each head are rotated; 0: all */
+        } rope;              /* and rope_backward */
         struct {
+            /* plain, rotated: columns of a head of k without and with rotation; vdim: columns of a head of v */
             int64_t rows, heads, plain, rotated, vdim;
         } latent_keys; /* and latent_keys_backward */
         struct {
-            int64_t rows, experts, copies, score, norm, scale; /* scale: in millionths; 0: 1 */
+            /* copies: experts of a token. score: enum route_score. norm: the weights of a token's experts are divided
+             * by their sum. scale: their factor in millionths; 0: 1 */
+            int64_t rows, experts, copies, score, norm, scale;
             int64_t route;
         } route; /* and route_backward */
         struct {
             int64_t rows, cols, copies;
-            /* with a route: the tokens of `of` (enum permute_source) are copied to `to` rows in the order of experts */
+            /* With a route there are `to` rows of experts, copies of the rows of tokens that `of` selects (enum
+             * permute_source). Without one, `to` is 0, and there are rows * copies. */
             int64_t route, dealt, to, of;
             int64_t weights; /* of permute and unpermute: copies are multiplied by their weights */
         } permute; /* unpermute, unpermute_backward; permute_weights and its backward, whose cols is 1 */
         struct {
+            /* vocab: rows of the rank's table. part: see work_part_group() */
             int64_t rows, cols, vocab, first, part;
-            /* of embedding_backward: the rows of the whole table; the rank makes the gradient of all of them before it
-             * keeps the `vocab` rows of its own part. 0: it makes only these */
+            /* of embedding_backward: the rows of the whole table. The rank makes the gradient of the whole table, and
+             * then keeps the `vocab` rows of its own part. 0: it makes only those. */
             int64_t total;
         } embedding; /* and embedding_backward */
         struct {
             int64_t rows, vocab, count, accumulate;
         } cross_entropy;
         struct {
-            /* total: the number of columns of the whole vocabulary that stand for tokens; the loss leaves out the
-             * columns after them, which are padding. 0: there is no padding */
+            /* vocab: columns of the rank's logits. total: the number of columns of the whole vocabulary that stand for
+             * tokens. Columns after them are padding, which the loss leaves out. 0: there is no padding */
             int64_t rows, vocab, first, total, part;
         } loss_partial; /* cross_entropy_partial */
         struct {
@@ -241,56 +255,69 @@ struct work {
             int64_t count, accumulate, over;
         } square_sum; /* over: id + 1 of a group whose members' results are added; 0: none */
         struct pack_size {
-            int64_t rows, parts, w[3], route, dealt;
+            int64_t rows, parts;
+            /* columns of the tensors beside each other in a row; 0: there are fewer */
+            int64_t w[3];
+            int64_t route, dealt;
         } pack; /* and unpack */
         struct {
             int64_t rows, heads, dim, copies;
         } heads; /* head_expand, head_reduce */
         struct {
             int64_t as; /* enum opaque_cost */
-            /* for a product: m, n, k; for attention: queries, keys, and the width of a head */
+            /* m, n, k: of a product; of an attention they are its queries, its keys and the width of a head */
             int64_t m, n, k, heads, kv_heads, groups, causal;
-            int64_t kernels;          /* enum attention_impl, of attention */
-            int64_t scaling;          /* enum scaling, of a product */
-            int64_t dtype, out_dtype; /* enum dtype of what is read and written */
-            int64_t bytes;            /* read and written, of work that memory limits */
-            /* number of elements that a kernel accesses one by one, at the device's memory_element_rate, if this takes
-             * longer than its bytes do */
+            int64_t kernels;          /* of attention: enum attention_impl */
+            int64_t scaling;          /* of a product: enum scaling */
+            int64_t dtype, out_dtype; /* enum dtype of the operands read, and of those written */
+            int64_t bytes;            /* of memory-bound work: bytes read and written */
+            /* number of elements that the kernel accesses one by one. It takes at least as long as they take at the
+             * device's memory_element_rate. */
             int64_t slow;
             int64_t ps; /* measured picoseconds, which replace all costs; 0: none */
         } opaque;
         struct {
-            /* round: 1 + the round of a plan of tiles; 0: needed rows. backward: the round is one of the backward.
-             * what: enum plan_operand. arrived: the rows of the second operand of TAKE_GATHER; 0: there is no such
-             * operand */
+            /* rows, to: rows of x and of y. parts: how many tensors of that many rows lie one after the other. width:
+             * elements of a row. take: enum take_order. round: 1 + the round of a plan of tiles; 0: rows are needed
+             * rows (schedule/ir/needed.h). backward: the round is one of the backward. what: enum plan_operand.
+             * arrived: of TAKE_GATHER, the rows of its second read, which arrived from other ranks; 0: it has one
+             * read */
             int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;
         } take_rows;
         struct {
-            /* held: x has the rows that the rank owns itself, in packed order; else x has the rows that came back */
+            /* held 1: x has results for rows that the rank owns, in packed order; 0: for rows that came back from other
+             * ranks. The others are as in take_rows */
             int64_t rows, to, parts, width, sequence, window, round, backward, what, held;
         } add_rows;
         struct {
-            /* first: there is no earlier sum to merge into. held: as in add_rows */
+            /* first: there is no earlier result to merge into. held: as in add_rows */
             int64_t rows, to, heads, dim, sequence, window, round, first, held;
         } merge_rows;
         struct {
+            /* back: rows return to the ranks that sent them. The others are as in take_rows */
             int64_t group, rows, to, parts, width, back, sequence, window, round, backward, what;
         } exchange;
         struct {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
         struct {
-            /* With `route`, rows of tokens travel to their experts or back. cols: the elements of a row. ahead (to
-             * experts): the elements that the rank sends, each row to the rank of its expert; the receive buffer has
-             * room for `bytes`. back: the elements that the rank receives; the send buffer has room for `bytes`. The
-             * other one of ahead and back is 0 */
-            int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
-            /* dealt: the copies that a rank deals, if not all of them are sent; 0: all are. once: the number of copies
-             * of a token, of which only one travels to each rank, and to each node, that has some of the token's
-             * experts; on the way back results are summed before they travel; 0: each copy travels by itself. experts:
-             * the number of experts. even: all experts are equally likely, and the expected number of rows travels; 0:
-             * as many rows travel as the fullest rank has room for */
-            int64_t dealt, once, experts, even;
+            /* With `route`, rows of tokens travel to their experts or back; one of ahead and back is 0. cols: elements
+             * of a row */
+            int64_t group, bytes, algorithm, channels, route, cols;
+            /* to experts: elements that the rank sends; the receive buffer has `bytes` */
+            int64_t ahead;
+            /* from experts: elements that the rank receives; the send buffer has `bytes` */
+            int64_t back;
+            /* the copies that a rank deals, if some of them are not sent; 0: all are sent */
+            int64_t dealt;
+            /* The number of copies of a token. A token's row travels only once to each rank, and to each node, that has
+             * some of its experts; on the way back results are summed before they travel. 0: each copy travels by
+             * itself */
+            int64_t once;
+            int64_t experts; /* with `once`: the number of experts */
+            /* with `once`: all experts are equally likely, and the expected number of rows travels; 0: as many rows
+             * travel as the fullest rank has room for */
+            int64_t even;
         } all_to_all;
         struct {
             int64_t group, bytes, op, algorithm, channels;
@@ -324,8 +351,8 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
-    /* index of the read and of the write operand whose dtypes are work.in and work.out; an index past
-     * the last operand means the last */
+    /* work.in is the dtype of the read with index in_operand, work.out that of the write with index out_operand; of the
+     * last operand if the op has fewer */
     uint8_t in_operand, out_operand;
     uint8_t param_count;
     struct work_param param[WORK_PARAMS_MAX];
@@ -344,10 +371,10 @@ bool work_may_run_on(enum work_kind kind, enum stream_class stream);
 const char *stream_class_name(enum stream_class stream);
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream);
 
-/* Returns the columns of a head of v, and of the result of attention. */
+/* Returns the columns of a head of v, which are also those of a head of the result. */
 int64_t work_attention_vdim(const struct work *work);
-/* Returns the flops of attention for each pair and head: 2 products of dim columns or of vdim, and in the backward 3 of
- * dim and 2 of vdim. */
+/* Returns the flops of attention for one pair of a query and a key in one head. The forward has 2 products: one over
+ * dim columns, one over vdim. The backward has 5: three over dim, two over vdim. */
 double work_attention_pair_flops(const struct work *work);
 
 /* Even routing deals `copies` slots for each of `rows` tokens to experts: slot j * rows + t is copy j of token t.
@@ -360,45 +387,49 @@ double work_attention_pair_flops(const struct work *work);
 int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_row_groups(const struct work *work);
-/* Returns the number of matrices in the weight of a product, or in its gradient: one for each group, or one for each
- * rank that has a part; of a quantise, the number of its groups; at least 1. */
+/* Returns the number of matrices in the weight of a product, or in the weight's gradient: with `part` these are the
+ * matrices of all ranks of the group, not only the one by which the rank multiplies. For a quantise it returns the
+ * number of groups. The result is at least 1. */
 int64_t work_weight_matrices(const struct work *work);
 
-/* Returns how the scales of an operand are laid out. QUANTISE: those of its copy (which 0) or of its second copy (which
- * 1). MATMUL: those of a (which 0) or of b (which 1). */
+/* Returns the layout of the scales of one operand. QUANTISE: of its copy (which 0) or of its second, transposed copy
+ * (which 1). MATMUL: of a (which 0) or of b (which 1). */
 struct scaling_layout work_scale_layout(const struct work *work, int which);
 
-/* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
- * of another kind or only moves bytes. */
+/* Returns the product or attention whose costs an opaque op has. Returns the work itself if the opaque op is
+ * memory-bound or takes no time, and if the work is not opaque. */
 struct work work_priced_as(const struct work *work);
-/* Returns the kernels of an attention: those that an opaque op was recorded with, those of cuDNN that multiply in 8 bits
- * if the work has scales, else impl. */
+/* Returns the implementation by which a work is done: for an opaque op, the one that was recorded; for an attention
+ * with scales, cuDNN's kernels that multiply in 8 bits; else impl. */
 enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl);
-/* If routing is not even, work on the rows of experts has two parameters: `route`, 1 + the number of a list of shares
- * (schedule/ir/routing.h), and `dealt`, the copies that each rank deals; from these follow the real rows of a rank. The
- * work's sizes are those of the fullest rank, for which buffers have room.
+/* If routing is not even, work on the rows of experts has two parameters. `route` is 1 + the number of a list of shares
+ * (schedule/ir/routing.h); `dealt` is the number of copies that each rank deals to experts. The real number of rows of
+ * a rank follows from these two. The work's sizes are those of the fullest rank, and buffers have room for it.
  *
  * work_route_list() returns the number of the list; -1: routing is even, or the kind has no such parameter.
- * work_dealt_copies() returns the copies that a rank deals. work_used_row_share() returns the share of a product's rows
- * that are copies of tokens, as a mean over ranks; work_flops() is multiplied by it. */
+ * work_dealt_copies() returns the copies that a rank deals; 0: the kind has no such parameter. work_used_row_share()
+ * returns which share of a product's rows are copies of tokens, as a mean over ranks; callers who want the flops of
+ * these rows multiply work_flops() by it. */
 int64_t work_route_list(const struct work *work);
 int64_t work_dealt_copies(const struct work *work);
-/* True if the kind copies rows to the order of experts, or back from it. */
+/* True for PERMUTE, UNPERMUTE, PERMUTE_WEIGHTS and their backward: the kind copies rows, or weights of rows, to the
+ * order of experts or back from it. */
 bool work_permutes(const struct work *work);
 double work_used_row_share(const struct work *work);
 
-/* Returns by which factor the peak of data sheets for a product's operands exceeds that for bf16: 2 for 8 bits, 4 for 4
- * bits, else 1. */
+/* Returns the peak flop/s of data sheets for the operands of a product or an attention, over the peak for bf16: 2 for 8
+ * bits, 4 for 4 bits, else 1. */
 double work_peak_over_bf16(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_comm_group(const struct work *work);
-/* Returns the group over which the vocabulary, the matrices of a product, or the heads of sinks are cut, if the work
- * computes one part of them (parameter `part`); else -1. A rank's part of the vocabulary begins at row first + vocab *
- * index, and its part of sinks at heads * index, where index is the rank's index in that group. */
+/* Returns the group of ranks of which each computes one part of a vocabulary, of the matrices of a product, or of the
+ * heads of sinks (parameter `part`); -1: the rank computes all, or the kind has no such parameter. Let i be the rank's
+ * index in that group: its part of the vocabulary begins at row first + vocab * i, its part of the sinks at heads * i,
+ * and its matrix is number i. */
 int64_t work_part_group(const struct work *work);
-/* Returns the payload in bytes of a communication or copy op (the rank's send buffer, with its own part); 0 for other
- * kinds. */
+/* Returns the payload in bytes of a communication or a copy: the size of the rank's send buffer, with the part that it
+ * keeps itself; 0 for other kinds. */
 int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of the scores of an attention op. The query of row first_query + i (i < query_count) sees the key of row
@@ -416,16 +447,17 @@ double work_attention_pairs(const struct work *work);
 double work_attention_flops(const struct work *work, double pairs);
 
 /* Returns the floating-point operations of the matrix products in a work; a multiply-add is 2. MATMUL: 2 m n k.
- * ATTENTION: 2 (dim + vdim) for each visible pair and head; its backward: 2 (3 dim + 2 vdim). Every other kind has 0,
- * as in all published conventions: its time is that of its bytes, and its flops are below 1 % of a layer's. Do not call
- * it for attention with mask DOCUMENTS, CHUNKS or PLAN, whose pairs depend on the rank: ir_work_flops_on_rank()
- * (schedule/ir/visible.h) counts them. */
+ * ATTENTION and its backward: work_attention_pair_flops() for each visible pair and head. OPAQUE: as work_priced_as().
+ * Every other kind has 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 %
+ * of a layer's. Do not call it for attention with mask DOCUMENTS, CHUNKS or PLAN: their pairs depend on the rank, and
+ * ir_work_flops_on_rank() (schedule/ir/visible.h) counts them. */
 double work_flops(const struct work *work);
-/* Returns the bytes read from and written to device memory (host memory for an op on the host) if each operand is read
- * or written once; in an activation with `touches`, that many times in total. An embedding reads only the rows of its
- * tokens. Its backward first clears the whole table, unless it adds to an earlier gradient; with `total`, a table of
- * that many rows, to which it adds before it keeps its own rows. SYNC kinds, communication and copies count 0; for the
- * latter two, work_payload_bytes() has the bytes. */
+/* Returns the bytes read from and written to device memory (host memory for an op on the host). Each operand counts
+ * once, except:
+ *   - An activation with `touches` accesses each element that many times.
+ *   - An embedding reads only the rows of its tokens. Its backward clears the table of gradients first, unless it adds
+ *     to an earlier gradient; with `total`, it always clears a table of that many rows.
+ *   - SYNC kinds, communication and copies have 0 bytes; work_payload_bytes() has those of the latter two. */
 double work_memory_bytes(const struct work *work);
 
 const char *attention_impl_name(enum attention_impl impl);

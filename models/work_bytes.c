@@ -6,11 +6,11 @@
 
 #include <assert.h>
 
-/* The bytes of an element that is read and of one that is written; and the numbers of operands that are read and
- * written, which say which optional ones there are. */
+/* What the dtypes and the operands of a work contribute to its bytes. */
 struct element_sizes {
-    double read_element_bytes, written_element_bytes;
-    unsigned read_count, write_count;
+    double read_element_bytes, written_element_bytes; /* of the dtypes work.in and work.out */
+    unsigned read_count,
+        write_count; /* numbers of operands; optional ones are there if these are larger */
 };
 
 typedef double memory_function(const struct work *work, struct element_sizes e);
@@ -24,10 +24,10 @@ static double matmul_bytes(const struct work *work, struct element_sizes e)
                       ? n * (double)work_row_groups(work) * e.read_element_bytes
                       : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
-    /* the number of matrices in b; for the gradient of weights, the number in the result */
+    /* the number of matrices in b; in a product that makes gradients of weights (form TN), the number in y */
     double groups = (double)work_row_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
-    /* the gradients of other ranks' parts, which become zero */
+    /* elements of y that are written as zero: the gradients of the parts of other ranks */
     double zeros = turned && work->matmul.part > 0 && !work->matmul.accumulate
                        ? (double)(work_weight_matrices(work) - 1) * m * n
                        : 0;
@@ -46,10 +46,11 @@ static double scales_bytes(const struct work *work, int which)
            (double)dtype_bytes(scaling_scale_dtype(layout.scaling));
 }
 
-/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. Another pass finds the
- * largest element and reads x once more; an op that only does this is free if the op that wrote x has found it. If each
- * row of a transposed copy has a scale, a further pass first transposes x in its own dtype
- * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies, and the scales. With
+ * `amax`, a pass before reads x to find the largest magnitude. With `finds`, the op has only that pass; without `amax`
+ * it then takes nothing, since the op that wrote x found the magnitude. If each row of a transposed copy has a scale, a
+ * further pass first transposes x in its own dtype (torchao/testing/training/roofline_utils.py,
+ * get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct element_sizes e)
 {
     const int64_t rows = work->quantise.rows, cols = work->quantise.cols;
@@ -79,10 +80,11 @@ static double attention_bytes(const struct work *work, struct element_sizes e)
         work->attention.scaling != SCALING_NONE ? e.written_element_bytes : e.read_element_bytes;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
         return in * e.read_element_bytes + q * vdim * e.written_element_bytes + q * F32;
-    /* it reads q, k, v, lse, the gradient of the output, and the output or delta; it writes dq, dk and dv */
+    /* The backward reads q, k, v, lse, the gradient of the output, and the output or delta; it writes dq, dk and dv.
+     * With MXFP8 it also reads transposed copies of q, k and the gradient of the output, and that gradient in 16
+     * bits. */
     double o = work->attention.delta ? q * F32 : q * vdim * o_bytes;
-    if (work->attention.scaling ==
-        SCALING_MX) /* and the transposed copies, and that gradient in 16 bits */
+    if (work->attention.scaling == SCALING_MX)
         o += (q + kv) * dim + q * vdim * (1 + o_bytes);
     return (in + q * vdim) * e.read_element_bytes + o + q * F32 + in * e.written_element_bytes;
 }
@@ -91,7 +93,7 @@ static double merge_bytes(const struct work *work, struct element_sizes e)
 {
     double rows = (double)work->merge.rows * (double)work->merge.heads;
     double dim = (double)work->merge.dim;
-    /* the last term: lse is read and written, and the block's lse is read */
+    /* the first term: o is read and written, and the block's o is read; the last term: the same with lse */
     return rows * dim * (2 * F32 + e.read_element_bytes) + rows * 3 * F32;
 }
 
@@ -192,8 +194,9 @@ static double embedding_bytes(const struct work *work, struct element_sizes e)
     double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
     if (work->kind == WORK_EMBEDDING)
         return rows * I32 + rows * cols * (e.read_element_bytes + e.written_element_bytes);
-    /* The backward adds to one row of the table of gradients for each token. If no earlier table is read, the table is
-     * cleared first. With `total`, the table is that of the whole vocabulary, in the dtype of the rows. */
+    /* The backward reads and writes one row of the table of gradients for each token. The table is cleared first,
+     * unless an earlier gradient is read. With `total`, a table of the whole vocabulary is used, in the dtype of the
+     * rows, and always cleared. */
     double table =
         (double)(work->embedding.total > 0 ? work->embedding.total : work->embedding.vocab);
     double out = work->embedding.total > 0 ? e.read_element_bytes : e.written_element_bytes;
@@ -269,7 +272,7 @@ static double head_bytes(const struct work *work, struct element_sizes e)
                : one * (copies * e.read_element_bytes + e.written_element_bytes);
 }
 
-/* Returns the bytes that the fullest rank reads and writes. Each row that it writes is read once. */
+/* Returns the bytes of the rank with the most rows: it reads as many rows as it writes. */
 static double take_rows_bytes(const struct work *work, struct element_sizes e)
 {
     return (double)work->take_rows.parts * (double)work->take_rows.to *
@@ -301,8 +304,8 @@ static double column_sum_bytes(const struct work *work, struct element_sizes e)
            (work->column_sum.accumulate ? 2 : 1) * sums * e.written_element_bytes;
 }
 
-/* Returns the bytes of work on attention sinks. SINK reads and writes o and lse; SINK_BACKWARD reads d_o, o and lse. A
- * sink has the dtype of o. */
+/* Returns the bytes of work on attention sinks. SINK reads and writes o and lse; SINK_BACKWARD reads the gradient of o,
+ * o and lse. Both read the sinks, which have the dtype of o; SINK_BACKWARD writes their gradients. */
 static double sink_bytes(const struct work *work, struct element_sizes e)
 {
     const double rows = (double)work->sink.rows * (double)work->sink.heads;
@@ -416,7 +419,7 @@ int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work
     double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
     double accumulator = F32 * rows * dim, delta = F32 * rows;
     double bytes = accumulator + delta;
-    /* dk and dv of every query head, in 16 bits */
+    /* dk and dv of every query head in 16 bits, before they are summed over the query heads of a K/V head */
     if (work->attention.kv_heads < work->attention.heads)
         bytes += 2 * (double)work->attention.kv * (double)work->attention.heads * (dim + vdim);
     if (impl == ATTENTION_CUDNN && sm < 90)

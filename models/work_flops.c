@@ -1,9 +1,9 @@
-/* The number of floating-point operations that work takes. */
+/* Counts the floating-point operations of work, and the visible pairs of attention. */
 #include "models/work.h"
 
 #include <assert.h>
 
-/* Returns the sum of x clamped to [0, top], over all integers x <= n. */
+/* Returns the sum over all integers x <= n of x clamped to [0, top]: negative x add 0. */
 static double clamped_sum(double n, double top)
 {
     if (n <= 0)
@@ -14,7 +14,7 @@ static double clamped_sum(double n, double top)
 /* Returns the number of pairs with j <= i + offset. Query i sees i + offset + 1 keys, clamped to [0, kv]. */
 static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
 {
-    /* An offset beyond these limits has the same result as the limit; within them sums cannot overflow. */
+    /* An offset below -q or above kv has the same pairs as that limit. The sums are exact in doubles then. */
     double first = (double)(offset < -q ? -q : offset > kv ? kv : offset);
     return clamped_sum(first + (double)q, (double)kv) - clamped_sum(first, (double)kv);
 }

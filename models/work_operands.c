@@ -7,19 +7,23 @@
 #include <assert.h>
 #include <string.h>
 
-/* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a product of the
- * kind's parameters, digits and sums "(a+b)" of two parameters. Communication and copies give bytes instead: "@" is the
- * op's bytes, "@*" times the members of its group, "@/" divided by them. A '~' before the count: an op of a schedule
- * may have another count. After the count, in this order:
- *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
- *   ":master", ":moment"   the dtype that the parameter `states` fixes
- *   ":narrow", ":scale"    an 8- or 4-bit dtype, and that of its scales, by the parameter `scaling`
- *   ":side"                ":narrow" of a product or attention with scales, else none; ":step": none
- *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); none: WORK_TYPE_STEP
- *   ":~f32"                ":float", and f32 in the op of a microbenchmark
- *   "=N"                   a read that a microbenchmark gives the buffer of write N (from 0), updated in place
- *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0; two conditions may follow
- *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
+/* The operands of each kind: the reads, then the writes. Each word is an operand and begins with its number of
+ * elements, a product of parameters of the kind, digits and sums "(a+b)" of two parameters (factor_value() has further
+ * names). Communication and copies have bytes instead: "@" is the op's bytes, "@*" times the members of its group, "@/"
+ * divided by them. With a '~' before the number, an op of a schedule may have another number of elements. After the
+ * number follow, in this order:
+ *   the dtype, if it is not WORK_TYPE_STEP:
+ *     ":f32", ":i32", ":u8"  this dtype
+ *     ":master", ":moment"   the dtype that the parameter `states` says
+ *     ":narrow", ":scale"    an 8- or 4-bit dtype, or the dtype of its scales, as the parameter `scaling` says
+ *     ":side"                as ":narrow" if `scaling` is not none, else WORK_TYPE_STEP
+ *     ":step"                WORK_TYPE_STEP
+ *     ":sum", ":op", ":float", ":moved"  WORK_TYPE_SUM, _OP, _FLOAT, _MOVED (models/work_operands.h)
+ *     ":~f32"                as ":float", and f32 in the op of a microbenchmark
+ *   "=N"     for a read: a microbenchmark gives it the buffer of write N (from 0), which is updated in place
+ *   when the operand exists:
+ *     "?p"   if parameter p is not 0; "?!p": if it is 0. Several such conditions must all hold.
+ *     "?"    it may be left out; "??": it may be left out, and a microbenchmark does so */
 static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MATMUL] = {"m*k:side k*n*groups:side n*groups?epilogue m*n*groups:sum=0?accumulate "
                      "scales_a:scale?scaling scales_b:scale?scaling",
@@ -142,16 +146,20 @@ static bool is_attention(const struct work *work)
     return work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Returns the number of scales of an operand of attention, or of its transposed copy. */
+/* Returns the number of scales of an operand of attention or, if `turned` is true, of its transposed copy. */
 static int64_t copy_scale_count(enum scaling scaling, int64_t row_count, int64_t cols, bool turned)
 {
     return scaling_scale_count(scaling, turned ? cols : row_count, turned ? row_count : cols);
 }
 
-/* Returns the number of elements or scales in one operand of an attention in 8 bits. `scales` are those of q, k and of v
- * in the forward, whose v is the transposed copy; in the backward those of q, k, v and of the transposed copies of q and
- * k, which are the elements of `turned`. `scales_of_d_o` are those of both copies of the gradient of the output. -1: more
- * than there can be. */
+/* Returns the number that a word of the table stands for, in an attention that multiplies in 8 bits; -1: it is too
+ * large. With one scale for a tensor each operand with scales has one. With MXFP8:
+ *   scales         forward: scales of q, of k and of the transposed copy of v; backward: scales of q, k and v, and of
+ *                  the transposed copies of q and k
+ *   scales_of_d_o  scales of both copies of the gradient of the output
+ *   turned         elements of the transposed copies of q and k
+ *   turned_d_o     elements of the transposed copy of the gradient of the output
+ *   d_o            elements of that gradient in the step's dtype */
 static int64_t attention_factor(const struct work *work, const char *name, size_t size)
 {
     const enum scaling scaling = (enum scaling)work->attention.scaling;
@@ -184,7 +192,8 @@ static int64_t attention_factor(const struct work *work, const char *name, size_
                          copy_scale_count(scaling, kv, k_cols, true);
 }
 
-/* Returns the number of scales that a word of the table names: of one operand of a product, or of a copy. */
+/* Returns the number of scales that a word of the table stands for: "scales_a" and "scales_b" are those of the operands
+ * of a product, "scales" and "scales_turned" those of the copies that a quantise makes. */
 static int64_t scale_count(const struct work *work, const char *name, size_t size)
 {
     const struct scaling_layout layout = work_scale_layout(
@@ -192,7 +201,7 @@ static int64_t scale_count(const struct work *work, const char *name, size_t siz
     return scaling_layout_scale_count(&layout);
 }
 
-/* Return the bytes of the codes and of the scales that a dequantise reads; -1: more than there can be. */
+/* Return the bytes of the codes, and of the scales, that a dequantise reads; -1: the number is too large. */
 static int64_t frozen_code_bytes(const struct work *work)
 {
     int64_t count;
@@ -210,11 +219,12 @@ static int64_t frozen_scale_bytes(const struct work *work)
                                                      work->dequantise.rows, work->dequantise.cols);
 }
 
-/* Returns the value of a factor of an element count: a digit, or a parameter of the kind by its name. Other names are
- * no parameters: w012, the sum of w0, w1 and w2; those of attention in 8 bits (attention_factor()); `moment`, the
- * elements of a moment of AdamW; `codes` and `scales` of a stored weight, their bytes; and `groups`, the number of
- * matrices of an operand of a grouped product (b, its bias, or a weight's gradient), or of rows in a column_sum's
- * result. */
+/* Returns the value of a factor in the table: a digit, a sum "(a+b)", a parameter of the kind by its name, or one of:
+ *   w012           w0 + w1 + w2 of a pack
+ *   moment         elements of a moment of AdamW
+ *   codes, scales  of a dequantise: bytes of the codes and of the scales of the stored weight
+ *   scales...      of attention: see attention_factor(), which has further names; else see scale_count()
+ *   groups         of a product: the number of matrices in this operand; of a column_sum: the rows of its result */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -242,8 +252,8 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
         return attention_factor(work, name, size);
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scale_count(work, name, size);
-    /* in a product, `groups` is the last factor. It counts in "m*n*groups" if the form is TN, and else in "k*n*groups"
-     * and "n*groups" */
+    /* In a product `groups` is the last factor. Form TN has several matrices in y, "m*n*groups"; the other forms have
+     * them in b, "k*n*groups", and in the bias, "n*groups". Elsewhere the factor is 1. */
     if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
         return work_row_groups(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
@@ -281,7 +291,7 @@ static uint64_t message_bytes(const struct work *work, uint32_t members, char ho
     return how == '*' ? saturating_product(bytes, members) : how == '/' ? bytes / members : bytes;
 }
 
-/* Sets the type and the dtype of an operand from the letters after its colon. */
+/* Sets the type and the dtype of an operand from the word after its ':'. */
 static void read_operand_type(const struct work *work, const char *word, size_t size,
                               struct work_operand *operand)
 {
@@ -326,7 +336,8 @@ static void read_operand_type(const struct work *work, const char *word, size_t 
     operand->dtype = types[i].dtype;
 }
 
-/* Reads one word of a row into *operand. Returns false if there is no such operand with the work's parameters. */
+/* Fills *operand from one word of the table. Returns false if the work has no such operand, because a condition on its
+ * parameters does not hold. */
 static bool read_word(const struct work *work, uint32_t members, const char *word, size_t size,
                       struct work_operand *operand)
 {

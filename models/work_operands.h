@@ -1,4 +1,4 @@
-/* models/work_operands.h: how many operands each kind of work has, their sizes and types.
+/* models/work_operands.h: the operands of each kind of work, with their sizes and dtypes.
  *
  * docs/ir.md, "Kinds", says what the operands of a kind mean. The verifier checks the ops of a schedule by this
  * table, and a microbenchmark makes the buffers of its op by it. */
@@ -42,9 +42,9 @@ struct work_operand {
 uint32_t work_operands(const struct work *work, enum work_side side, uint32_t members,
                        struct work_operand operand[static WORK_OPERANDS_MAX]);
 
-/* Returns the row of operand[] that describes operand k of an op; dtype: the dtype that the op has there. It is row k,
- * or row k + 1 if row k may be absent, row k + 1 has dtype u8, and so has the op: the temporaries (u8) of a loss follow
- * an optional softmax, and take its place if the op has none. */
+/* Returns the row of operand[0..count) that describes operand k of an op. dtype: the dtype of that operand in the op.
+ * It is row k, with one exception: a loss writes an optional softmax and then optional temporaries of dtype u8. If it
+ * writes temporaries only, its operand k has dtype u8 and is described by row k + 1. */
 const struct work_operand *work_operand_at(const struct work_operand *operand, uint32_t count,
                                            uint32_t k, enum dtype dtype);
 
