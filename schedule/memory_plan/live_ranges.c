@@ -37,8 +37,9 @@ struct first_use {
 };
 
 /* A class of first uses: those of one stream, in list order. Their clocks do not decrease from one to the next. Buffers
- * whose live range starts before their first op (schedule/analysis/first_uses.h) form a class of their own. There
- * clocks might decrease, so each is lowered to the least clock of the first uses after it. */
+ * whose live range starts before their first op (schedule/analysis/first_uses.h) form a class of their own,
+ * CLASS_EARLY. There clocks might decrease, so each is lowered, column by column, to the least of its own and those of
+ * the first uses after it. */
 struct class
 {
     uint32_t begin, count; /* rows of survey.first_use */
@@ -101,13 +102,14 @@ static void lower_clocks(struct live_range_survey *s, const struct class *class)
             first_uses_lower_clock(clock, row[k + 1].clock, width);
         row[k].clock = clock;
     }
-    /* first uses by the same op all get the lowest of their clocks */
+    /* first uses by the same op get one clock, the lowest, which is that of the first of them */
     for (uint32_t k = 1; k < class->count; k++)
         if (row[k].op == row[k - 1].op)
             row[k].clock = row[k - 1].clock;
 }
 
-/* Fills s->first_use with the first uses and their clocks, class by class. */
+/* Fills s->first_use with the first uses and their clocks, class by class, and s->class with the place of each
+ * class. */
 static void sort_into_classes(struct live_range_survey *s)
 {
     struct live_ranges *t = s->t;
@@ -129,9 +131,10 @@ static void sort_into_classes(struct live_range_survey *s)
         lower_clocks(s, &s->class[s->class_of[CLASS_EARLY]]);
 }
 
-/* Returns the first op that is a first use of class c and is ordered after op f of `stream`: on the host, one that is
- * listed after f; on a stream, one whose clock is beyond f. If there is none: f + 1, or LIVE_RANGES_NEVER if a first
- * use of the class is listed after f. */
+/* Returns the op from which on every first use of class c is ordered after op f of `stream`. (If f is on the host, a
+ * first use is ordered after f if it is listed later; else if its clock is beyond f.) If the class has first uses after
+ * f in the list, but none is ordered after f, returns LIVE_RANGES_NEVER. If it has none after f in the list, returns f
+ * + 1. */
 static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, uint32_t stream,
                                 uint32_t f)
 {
@@ -151,7 +154,7 @@ static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, u
 }
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
- * range never ends if its free set is empty, has ops of other roles, or ends before the first use. */
+ * range never ends if its free set is empty, has ops of other roles, or has only ops listed before the first use. */
 static void find_end_ops(struct live_range_survey *s)
 {
     const struct ir *ir = s->ir;

@@ -4,10 +4,10 @@
  * free set have completed. Its bytes may be reused by a later live range whose first use is ordered after the whole
  * free set.
  *
- * Streams learn at different times that the free set has completed. So live ranges are divided into classes by the
- * stream of their first use, and a live range has one end per class: the first op of the list from which on every
- * first use of that class may reuse its bytes. Whether two live ranges conflict is then a comparison of op numbers,
- * and planners need no clocks.
+ * When the free set has completed, other streams learn of it at different times, by their waits. So live ranges are
+ * divided into classes by the stream of their first use, and a live range has one end for each class: the first op of
+ * the list from which on every first use of that class may reuse its bytes. Whether two live ranges conflict is then a
+ * comparison of op numbers, and planners need no clocks.
  *
  * The folder schedule/memory_plan/ gives every buffer an offset in the memory of its rank. */
 #ifndef SCHEDULE_MEMORY_PLAN_LIVE_RANGES_H
@@ -32,7 +32,7 @@ struct live_ranges {
     uint32_t *first_use; /* the op of the first use */
     uint8_t *class_of_range;
     uint32_t *end_ops; /* (count, classes) ends; one may be the op number after the last op */
-    /* the least of the ends: from this op on, some first uses may reuse the bytes */
+    /* the least of a live range's ends: from this op on, some first uses may reuse the bytes */
     uint32_t *first_end_op;
     uint64_t *bytes;
     uint64_t *offset_bytes; /* where a planner places the live range */
@@ -43,18 +43,18 @@ struct live_ranges {
 
 void live_ranges_release(struct live_ranges *live_ranges);
 
-/* Makes room for `rows` rows in all columns except end_ops; room never shrinks. */
+/* Makes room for `rows` rows in all columns except end_ops. Does nothing if there is more room. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
-/* Fills the rows with the buffers of one role in one memory that are not persistent and that some op uses.
- * live_ranges_aligned_bytes() gives their sizes. */
+/* Fills the rows with the buffers of one role in one memory that are not persistent and that some op uses. order,
+ * first_uses: those of the role. live_ranges_aligned_bytes() gives the sizes. */
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory);
 
 /* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of LIVE_RANGES_ALIGNMENT. */
 uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 
-/* Replaces the rows of a short list's role by those of the whole list, which repeats parts of the short list. Returns
+/* Replaces the rows of a short list's role by those of the whole list. Rows for copies have buffer IR_NONE. Returns
  * false and changes nothing if the rows of the two iterations at the gap of a run do not correspond, or if rows are not
  * in the order of first uses. `live_bytes` becomes 0, since it is not known for the whole list. */
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
@@ -63,8 +63,8 @@ bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct re
 /* Fills first_end_op from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin + ops - 1. */
 void live_ranges_fill_first_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
-/* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower
- * bound of every plan. first_end_op must be filled, as live_ranges_of() and live_ranges_expand_repeats() leave it. */
+/* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes. No plan
+ * can take fewer bytes. first_end_op must be filled, which live_ranges_of() and live_ranges_expand_repeats() do. */
 uint64_t live_ranges_max_live_bytes(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, uint32_t i)

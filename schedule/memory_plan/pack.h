@@ -1,8 +1,8 @@
 /* schedule/memory_plan/pack.h: offsets for the live ranges of one arena.
  *
- * Both functions place one live range after the other, fill live_ranges->offset_bytes so that live ranges that conflict
- * share no byte, and return the bytes of the arena. pack_in_order() takes live ranges in order of first use, which is
- * fast. pack_by_size() takes the largest first and compares each with all that are live at the same time,
+ * Both functions place one live range after the other and fill live_ranges->offset_bytes, so that live ranges that
+ * conflict share no byte. They return the bytes of the arena. pack_in_order() takes live ranges in order of first use,
+ * which is fast. pack_by_size() takes the largest first and compares each with all that are live at the same time,
  * which wastes less where sizes differ much. */
 #ifndef SCHEDULE_MEMORY_PLAN_PACK_H
 #define SCHEDULE_MEMORY_PLAN_PACK_H
@@ -29,10 +29,10 @@ enum {
     PACK_ROUNDS_COMPARISONS = 1000000,
 };
 
-/* Places the largest live ranges first, each at the lowest offset that is free during its life, and leaves the best
- * offsets that it has found. While the arena exceeds `enough` bytes it tries another round (at most 16, within
- * PACK_ROUNDS_COMPARISONS) in which the live ranges that ended above `enough` come earlier. Returns the bytes of the
- * arena; UINT64_MAX, with undefined offsets, if there are too many live ranges to compare. */
+/* Places the largest live ranges first, each at the lowest offset that is free during its life. While the arena exceeds
+ * `enough` bytes it tries another round, in which the live ranges that ended above `enough` come earlier: at most 16
+ * rounds, within PACK_ROUNDS_COMPARISONS. Leaves the offsets of the round with the smallest arena, and returns that
+ * arena's bytes. Returns UINT64_MAX, with undefined offsets, if there are too many live ranges to compare. */
 uint64_t pack_by_size(struct live_ranges *live_ranges, uint64_t enough);
 
 #endif

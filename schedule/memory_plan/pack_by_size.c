@@ -1,5 +1,6 @@
-/* Greedy placement by size. A tree over the live ranges, in order of first use, finds the placed ones that conflict
- * with the next one; the next one takes the lowest gap between them that is large enough. */
+/* Greedy placement by size. Live ranges are placed in the order of their weights. A tree over them, with leaves in
+ * order of first use, finds those already placed that conflict with the next one. That one takes the lowest gap between
+ * them that is large enough. */
 #include "schedule/memory_plan/pack.h"
 
 #include <stdlib.h>
@@ -57,8 +58,8 @@ static void find_occupied_until(struct packing *p)
     free(of_class);
 }
 
-/* Adds to p->block the placed live ranges below `node` of the tree that conflict with live range i. The node stands
- * for `width` live ranges from `first` on. */
+/* Adds to p->block the bytes of the placed live ranges below `node` of the tree that conflict with live range i. The
+ * node has `width` leaves, from live range `first` on. */
 static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32_t width,
                         uint32_t i)
 {
@@ -118,8 +119,8 @@ static int compare_weights(const void *a, const void *b)
     return (x->live_range > y->live_range) - (x->live_range < y->live_range);
 }
 
-/* Places live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
- * UINT64_MAX if the search has compared too many pairs. */
+/* Places all live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
+ * the end of the last byte; UINT64_MAX if this compared more than PACK_FIRST_COMPARISONS pairs. */
 static uint64_t pack_by_weight(struct packing *p, struct weighted_range *row)
 {
     struct live_ranges *t = p->live_ranges;

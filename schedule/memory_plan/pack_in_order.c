@@ -1,10 +1,11 @@
-/* Placement in order of first use. A hole is the bytes of a live range that some first uses may reuse already. A run
- * is a sequence of adjacent holes that one given first use may take as a whole. */
+/* Placement in order of first use. A hole is the bytes of a live range that some first uses may reuse already. A free
+ * run is a sequence of adjacent holes that one given first use may take as a whole. */
 #include "schedule/memory_plan/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* join_holes() is called after JOIN_EVERY live ranges, and one more for each JOIN_PARTS holes: rarely if it is slow */
 enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct reusable_bytes {
@@ -37,8 +38,8 @@ static void add_hole(struct hole_list *h, uint32_t i)
     h->row[at] = (struct reusable_bytes){begin, begin + h->t->bytes[i], i, open_from};
 }
 
-/* Joins adjacent holes once every first use from op `now` on may use them. Otherwise a list with many units would leave
- * one hole for each of its buffers, and every search would pass all of them. */
+/* Joins adjacent holes that every first use from op `now` on may take. Without this, a list with many units would leave
+ * a hole for each of its buffers, and every search would pass all of them. */
 static void join_holes(struct hole_list *h, uint32_t now)
 {
     size_t kept = 0;

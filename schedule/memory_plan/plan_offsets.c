@@ -15,8 +15,9 @@ enum { WASTE_PARTS = 128 }; /* an arena may waste 1 part in 128 of the lower bou
  * "Lifetimes"). */
 enum packing_way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
-/* Gives offsets to live ranges, after `base` bytes of persistent buffers, and sets the figures of the memory. tight:
- * tries all ways to pack until one wastes little; false: only the first. */
+/* Gives offsets to the live ranges of one memory, after `base` bytes of persistent buffers, and sets the figures of
+ * this memory. tight: tries the ways to pack until one wastes little, and takes the best; false: uses only the
+ * first. */
 static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, int memory,
                             uint64_t base, struct offsets_figures *figures)
 {

@@ -18,9 +18,9 @@ struct offsets_figures {
     uint64_t planned_bytes[MEMORY_COUNT];
     /* the most bytes live at once if ops ran one after another in list order */
     uint64_t live_bytes[MEMORY_COUNT];
-    /* A lower bound of the arena: the most bytes live at once if a buffer lives until some later first use is ordered
-     * after its free set. max_live_bytes - live_bytes cannot be reused in time, because ops are not ordered;
-     * planned_bytes - max_live_bytes are wasted by the planner. */
+    /* A lower bound of the arena: the most bytes live at once if each buffer keeps its bytes until some later first use
+     * is ordered after its free set. The order of ops prevents the reuse of max_live_bytes - live_bytes; the planner
+     * wastes planned_bytes - max_live_bytes. */
     uint64_t max_live_bytes[MEMORY_COUNT];
 };
 
@@ -29,7 +29,7 @@ struct offsets_figures {
  * gets offset UINT64_MAX. Equal irs get equal offsets. figures: NULL, or receives how well the plan succeeded. */
 void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 
-/* The part of a role's memories that is planned, and how well. */
+/* Which of a role's memories are planned, and how well. */
 struct offsets_scope {
     /* bit m: plan the arena of memory m. In other memories buffers get no offset, and the figures are 0 */
     unsigned memory_mask;
@@ -38,16 +38,17 @@ struct offsets_scope {
 };
 #define OFFSETS_ALL_MEMORIES (~0u)
 
-/* Does what offsets_plan() does for one role, and changes neither the offsets of other roles nor ir->planned_bytes.
- * order, first_uses: those of the role, or both NULL. For a short list (ir->repeats) it plans the arena of the whole
- * list, and returns false if the short list does not represent that list. */
+/* Plans the offsets of one role's buffers; changes neither those of other roles nor ir->planned_bytes. order,
+ * first_uses: those of the role, or both NULL. For a short list (ir->repeats) it plans the arena of the whole list, and
+ * returns false if the short list does not represent that list. */
 bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                        const struct first_uses *first_uses, struct offsets_scope scope,
                        struct offsets_figures *figures);
 
-/* Completes a plan of roles that were all planned quickly. It plans the role with the largest arena again, carefully,
- * until the largest arena was planned carefully or wastes at most 1 part in 128. Sets ir->planned_bytes. memories: a
- * bit for each memory that is planned; of: the figures of each role, which it updates. */
+/* Completes a plan whose roles were all planned quickly. For each memory it plans the role with the largest arena
+ * again, carefully, until the role whose arena is largest was planned carefully or wastes at most 1 part in 128. Sets
+ * ir->planned_bytes. memories: a bit for each memory that is planned; of: the figures of each role, which it
+ * updates. */
 void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_figures *of);
 
 #endif

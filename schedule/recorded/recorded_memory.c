@@ -1,7 +1,6 @@
-/* Makes buffers of the storages of a recording. A storage is written first by the op of the event with which it is
- * first named, or by an op without cost before it, and is free when the host has issued the last op before the event
- * that frees it: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program
- * did. */
+/* Makes buffers of the storages of a recording. A storage is written first by the op of the event that names it first,
+ * or by an op without cost before that op. It is free when the host has issued the last op before the event that frees
+ * it. The replay of the allocator goes by the order of issue, so it allocates and frees as the program did. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include <stdio.h>

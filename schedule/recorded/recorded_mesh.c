@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A progression: `size` ranks that are `stride` apart. A group of ranks is a product of progressions, of which the
- * first has the least stride. */
+/* A progression: `size` ranks that are `stride` apart. A group of ranks is a product of progressions, in ascending
+ * order of their strides. */
 struct progression {
     int64_t stride, size;
 };
 
 enum { CUTS_MAX = 64 };
 
-/* Splits a group into progressions, and returns how many; 0: it is no product of progressions. */
+/* Splits a group into progressions and returns their number; 0 if it is no product of progressions. */
 static uint32_t split_group(const struct step_group *group, struct progression out[MESH_AXES_MAX])
 {
     uint32_t count = 0;
@@ -51,7 +51,8 @@ struct axis_strides {
     uint32_t count;
 };
 
-/* Adds the strides that a group needs. Returns false if no mesh has this group and those before it. */
+/* Adds the strides that a group needs. Returns false if there is no mesh on which this group and all earlier ones
+ * lie. */
 static bool add_strides_of_group(struct axis_strides *cuts, const struct step_group *group,
                                  int64_t world)
 {
@@ -123,7 +124,7 @@ static enum status find_axis_strides(const struct recorded_maker *m, struct axis
     return status;
 }
 
-/* Fills axes[] with the axes of the mesh of which a group consists, the slowest first, and returns how many. */
+/* Fills axes[] with the axes of the mesh that a group consists of, the slowest first, and returns their number. */
 static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *group,
                               struct axis_set axes[MESH_AXES_MAX])
 {
@@ -140,8 +141,8 @@ static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *
     return count;
 }
 
-/* Adds group g of the recording, and returns its index. It has the name that the program gave it or, if that is no name
- * of a schedule, "group"; a number is appended if another group has this name. */
+/* Adds group g of the recording, and returns its index. Its name is the one that the program gave it, or "group" if a
+ * schedule does not allow that name or it is too long. A number is appended if another group has the same name. */
 static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
                           uint32_t count)
 {
@@ -157,9 +158,9 @@ static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axi
     return ir_add_group(m->ir, name, axes, count);
 }
 
-/* Returns a group of the schedule with these axes that another recording added and to which no earlier group of the
- * present recording (before g) is mapped; one with the name of group g is preferred. Returns IR_NONE16 if there is
- * none. */
+/* Returns a group of the schedule with these axes. It must be one of the first groups_before groups, which other
+ * recordings added, and no earlier group of this recording (before g) may be mapped to it. A group with the name of
+ * group g is preferred. Returns IR_NONE16 if there is none. */
 static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
                            uint32_t count, uint32_t groups_before)
 {

@@ -1,6 +1,6 @@
-/* Sends and receives. Between ranks for which one recording stands they are shifts around a ring; between recorded
- * ranks, which are stages of a pipeline, each send meets the receive that comes in the same place of its queue. A queue
- * is that of two ranks in a group, in one direction, as NCCL has it. */
+/* Sends and receives. If one recording represents both ranks, a message is part of a shift around a ring. If both ranks
+ * are recorded, as stages of a pipeline are, the n-th send of a queue meets the n-th receive. A queue has the messages
+ * from one rank to another in one group, as in NCCL. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include <inttypes.h>
@@ -122,7 +122,8 @@ static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from
     return i;
 }
 
-/* Matches the sends of the current recording's rank to the rank of *to with that rank's receives, in one group. */
+/* Let `sender` be the rank of the current recording and `receiver` that of *to. Matches the sends to the receiver with
+ * the receiver's receives from the sender, in one group. It is an error if one is left over, or if sizes differ. */
 static enum status match_queue(struct recorded_maker *m, const struct step_recording *to,
                                uint32_t group)
 {
@@ -167,7 +168,7 @@ static bool has_group(const struct step_recording *r, uint32_t count,
     return false;
 }
 
-/* Refuses a receive in a group that its sender does not have. */
+/* Reports an error if a receive from the current recording's rank is in a group that this rank does not have. */
 static enum status check_receives(struct recorded_maker *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
@@ -187,8 +188,8 @@ static enum status check_receives(struct recorded_maker *m, const struct step_re
     return STATUS_OK;
 }
 
-/* Matches what the current recording's rank sends to the rank of *to with that rank's receives. It is an error if a
- * send or a receive is left over. */
+/* Does what match_queue() does for all groups of the two ranks. It is an error if the receiver receives in a group that
+ * the sender does not have. */
 static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;

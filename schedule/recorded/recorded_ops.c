@@ -1,12 +1,14 @@
 /* Makes a schedule of a recording: a pass over its events in the order of issue.
  *
- * A stream of the program becomes up to four streams of the schedule, one for each class of work, and an op waits for
- * the op before it on its stream of the program. A stream's clock says which ops its next op has to wait for: of each
- * stream of the schedule the last one. A record copies the clock of its stream, and a wait adds the copy to another's.
+ * A stream of the program becomes up to four streams of the schedule, one for each class of work; an op waits for the
+ * op before it on its stream of the program. Each stream of the program has a clock: the ops that its next op has to
+ * wait for, which are the last one of each stream of the schedule. A record copies the clock of its stream; a wait adds
+ * the copy to the clock of another stream.
  *
- * NCCL runs sends and receives between two ranks in the order of issue, on a stream of these two, and batches of them
- * on the stream of their group. Those of one batch run at the same time, so each direction has a stream of the
- * schedule, and the clock of the queue orders what is no batch. */
+ * NCCL runs sends and receives between two ranks in the order of issue, on a stream for these two ranks, and batches of
+ * messages on the stream of their group. The messages of one batch run at the same time. So messages to a rank and
+ * messages from it have streams of their own in the schedule, and the clock of a queue makes messages that are in no
+ * batch wait for each other, and a batch for the batch before it. */
 #include "schedule/recorded/recorded.h"
 
 #include "base/c_locale.h"
@@ -80,8 +82,8 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
 
 /* ---- ops ---- */
 
-/* Adds the op of an event to stream `on` of the schedule, and returns its id. The op waits for what its stream of the
- * program has waited for, and later ops of that stream wait for it. */
+/* Adds the op of an event to stream `on` of the schedule, and returns its id. The op waits for the clock of its stream
+ * of the program, which then is the clock of this op only. */
 static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t on,
                              const struct work *work, struct recorded_operands operands)
 {
@@ -107,7 +109,7 @@ static enum status find_schedule_stream(struct recorded_maker *m, uint32_t numbe
                : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
 }
 
-/* Returns the kind of copy between the device and its host; WORK_OPAQUE: the event is no such copy. */
+/* Returns the kind of a copy between the device and its host; WORK_OPAQUE if the event is none. */
 static enum work_kind copy_kind_of(const struct recorded_maker *m, const struct step_event *event)
 {
     const struct step_tensor *to = recorded_written_tensor(m, event, 0);
@@ -152,7 +154,8 @@ static bool is_message_of_stages(const struct work *work)
     return work->kind == WORK_SEND || work->kind == WORK_RECV;
 }
 
-/* Adds to *clock what a message between stages must wait for because of its queue. */
+/* Adds to *clock the ops for which a message between stages waits because of its queue: the message before it or, for a
+ * message of a batch, all messages of earlier batches. */
 static void wait_in_queue(struct recorded_maker *m, const struct step_event *event,
                           struct recorded_clock *clock)
 {
@@ -204,7 +207,7 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
                : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
 }
 
-/* Returns the operands of a move. view[]: room for what it reads and writes. */
+/* Returns the operands of a move, and makes their buffers. view[]: memory for the views to which the result points. */
 static struct recorded_operands operands_of_move(struct recorded_maker *m, uint32_t number,
                                                  const struct recorded_move *move,
                                                  struct view view[2])
@@ -243,8 +246,8 @@ static struct recorded_operands operands_of_move(struct recorded_maker *m, uint3
     return (struct recorded_operands){&view[0], &view[1], 1, 1};
 }
 
-/* Makes the buffers for the bytes that collectives and copies move. Ops without cost, before all others, first write
- * those that are read, except in copies from the host. */
+/* Makes the buffers for the bytes that collectives and copies move. For each buffer that one of them reads, adds an op
+ * without cost that writes it before all other ops; buffers on the host, from which copies read, need none. */
 static enum status add_wires(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;
@@ -265,7 +268,8 @@ static enum status add_wires(struct recorded_maker *m)
     return status;
 }
 
-/* Adds the op of a collective or a copy; a send and a receive that together are one shift get one op. */
+/* Adds the op of a collective or a copy. A send and a receive that together are one shift get one op, which is added
+ * for the earlier event. */
 static enum status add_move(struct recorded_maker *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];

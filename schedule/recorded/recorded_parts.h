@@ -51,8 +51,9 @@ uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
 /* ---- memory ---- */
 void recorded_memory_open(struct recorded_maker *m);
 void recorded_memory_close(struct recorded_maker *m);
-/* Makes the buffers of the storages whose first event is number `number` or an earlier one. Sets *with_op to those, at
- * most `room`, that the op of that event is to write; ops without cost write the others. */
+/* Makes the buffers of the storages whose first event is event `number` or an earlier one, if they have none yet. The
+ * op of the event is to write at most `room` of them first: sets *with_op to these. Adds ops without cost that write
+ * the others. */
 void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
                                  struct recorded_first_writes *with_op, uint8_t room);
 /* Records that `op` writes these storages first. */
@@ -69,13 +70,14 @@ struct recorded_wire {
     uint64_t bytes;
     uint8_t stream, memory, dtype, category;
 };
-/* Returns the buffer of a wire, from its first element to its last. Makes the buffer if there is none yet. */
+/* Returns a view of the whole buffer of a wire. Makes the buffer if there is none yet. */
 struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
 
 /* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the
  * ranks that were recorded; otherwise it is an error. */
 enum status recorded_make_mesh(struct recorded_maker *m);
-/* Sets m->group_of_program for the groups of the current recording, and adds those that no recording before it has. */
+/* Sets m->group_of_program for the groups of the current recording. Adds to the schedule those groups that no earlier
+ * recording has. */
 void recorded_add_groups(struct recorded_maker *m);
 /* Adds the role of the current recording: the ranks that it represents. A single recording represents all ranks, and
  * adds no role. */
@@ -91,7 +93,8 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank);
 /* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive
  * there. */
 enum status recorded_match_messages(struct recorded_maker *m);
-/* Sets *work to the work of a message; an error if it is no shift in a ring and no message between recorded ranks. */
+/* Sets *work to the work of a message. It is an error if the message is neither part of a shift in a ring nor between
+ * recorded ranks. */
 enum status recorded_message_work(const struct recorded_maker *m, uint32_t event,
                                   struct work *work);
 
@@ -100,16 +103,16 @@ enum status recorded_message_work(const struct recorded_maker *m, uint32_t event
 enum status recorded_operator_work(const struct recorded_maker *m, uint32_t event,
                                    struct work *work);
 
-/* Returns the other event of a send and a receive of one batch that together are one shift in a ring; IR_NONE if there
- * is none. */
+/* If the event is half of a shift in a ring, which is a send and a receive of one batch, returns the event that is the
+ * other half; else IR_NONE. */
 uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
 
 /* Sets *work to the work of a collective or a message; an error if its kind is not predicted, or if it has no group. */
 enum status recorded_collective_work(const struct recorded_maker *m, uint32_t event,
                                      struct work *work);
 
-/* Returns the dtype that a collective of the schedule has for the data of a recorded one. A reduction gets the dtype of
- * the data if that is a floating-point one of 16 bits or more, else fp32; all else moves bytes (DTYPE_U8). */
+/* Returns the dtype of the operands that a recorded collective has in the schedule. A reduction has the dtype of its
+ * data if that is a floating-point dtype of 16 bits or more, else fp32. All other collectives move bytes (DTYPE_U8). */
 enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
                                   enum work_kind kind);
 

@@ -1,4 +1,5 @@
-/* schedule/recorded/recorded_streams.h: the streams of a recorded program, and the ops that are added to a schedule. */
+/* schedule/recorded/recorded_streams.h: the streams of a recorded program, and how ops are added to streams of the
+ * schedule. */
 #ifndef SCHEDULE_RECORDED_STREAMS_H
 #define SCHEDULE_RECORDED_STREAMS_H
 
@@ -6,18 +7,18 @@
 
 enum { RECORDED_STREAM_CLASSES = STREAM_D2H + 1 };
 
-/* The ops that have happened before a point of the program: for each stream of the schedule, 1 + the last op that is
- * waited for; 0: none. */
+/* The ops that have ended at a point of the program: for each stream of the schedule, 1 + the last such op; 0: none. An
+ * op that waits for a clock waits for these ops. */
 struct recorded_clock {
     uint32_t op[IR_STREAMS_MAX];
 };
 
 /* A stream of the program, or a queue of collectives or of messages. */
 struct program_stream {
-    /* of a stream: the program's number for it; of a queue of collectives: 0; of a queue of messages: rank * QUEUES +
-     * enum message_queue_kind, where `rank` is the other rank (QUEUE_BATCHES: 0) */
+    /* for a stream, the program's number of it; for a queue of collectives, 0; for a queue of messages, rank * QUEUES +
+     * enum message_queue_kind, where `rank` is the other rank, or 0 for QUEUE_BATCHES */
     int64_t handle;
-    uint32_t group_of_queue; /* the group whose collectives it queues; UINT32_MAX: it is a stream */
+    uint32_t group_of_queue; /* for a queue, its group; UINT32_MAX: it is a stream */
     uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
     int16_t stream[RECORDED_STREAM_CLASSES]; /* its streams of the schedule; -1: none yet */
     struct recorded_clock clock;
@@ -48,12 +49,13 @@ struct recorded_streams {
     struct recorded_mark *mark;
     uint32_t mark_count;
     size_t mark_capacity;
-    /* by stream of the schedule: the ops for which its ops have waited so far */
+    /* for each stream of the schedule, the ops for which its ops have waited so far */
     struct recorded_clock waited_clock[IR_STREAMS_MAX];
-    /* [storages] 1 + the op of the collective that writes the storage while its stream goes on; 0: none */
+    /* [storages] 1 + the op of the last queued collective that writes the storage; its stream does not wait for it; 0:
+     * none */
     uint32_t *pending_collective;
     uint32_t *collective_of_event; /* [events] 1 + the collective of the event; 0: none */
-    uint32_t last_source_write;    /* 1 + the last op that writes what moves read; 0: none */
+    uint32_t last_source_write;    /* 1 + the last op that add_wires() added; 0: none */
     int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
 };
 
@@ -69,12 +71,13 @@ struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t ha
                                             uint32_t queue_of);
 
 /* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
- * too many. Names say which stream of the program was used first, second, ..., as handles may be addresses. */
+ * too many. Its name has the number of the program's stream in the order of first use, not the handle, which may be an
+ * address. */
 int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream *row,
                                  enum stream_class class);
 
-/* Adds an op that waits for the ops that a clock names, and returns its id. Waits that earlier ops on its stream have
- * are left out. */
+/* Adds an op that waits for the ops of a clock, and returns its id. Waits are left out for ops that earlier ops of the
+ * same stream have waited for. */
 uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
                          struct recorded_operands operands, struct op_tags tags,
                          const struct recorded_clock *clock);

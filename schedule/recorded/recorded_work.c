@@ -37,7 +37,7 @@ static double count_elements(const struct step_tensor *t)
     return count;
 }
 
-/* Returns the size of a dimension, counted from the innermost: i = 0. */
+/* Returns the size of dimension i, counted from the innermost, which is 0. */
 static int64_t size_from_end(const struct step_tensor *t, uint32_t i)
 {
     return t->size[t->dim_count - 1 - i];
@@ -97,8 +97,8 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
     return STATUS_OK;
 }
 
-/* Sets the work of a convolution to that of the product of its unfolded input. Changes nothing, so that its bytes
- * decide, if each result has few terms, as in a depthwise convolution. */
+/* Sets the work of a convolution to that of the equivalent product, whose input is unfolded. If each result is the sum
+ * of few terms, as in a depthwise convolution, *work does not change: its bytes then decide the cost. */
 static void convolution_work(const struct recorded_maker *m, const struct step_event *event,
                              struct work *work)
 {
@@ -208,9 +208,9 @@ static bool have_same_layout(const struct step_tensor *a, const struct step_tens
     return reach == count_elements(a);
 }
 
-/* Returns the number of elements that an elementwise kernel accesses one by one: all, if it broadcasts, strides or
- * mixes floating-point dtypes; 0, if it accesses several at once. Kernels over lists of tensors do not stride; for
- * kernels that Inductor writes, the strides of their tensors decide. */
+/* Returns the number of elements that an elementwise kernel accesses one by one: all elements if it broadcasts, strides
+ * or mixes floating-point dtypes; else 0, since it then accesses several at once. The result is also 0 for kernels over
+ * lists of tensors, which do not stride, and for kernels that Inductor writes (triton_). */
 static double elements_touched_singly(const struct recorded_maker *m,
                                       const struct step_event *event)
 {
@@ -227,8 +227,8 @@ static double elements_touched_singly(const struct recorded_maker *m,
     return 0;
 }
 
-/* Returns the number of elements that a kernel processes more slowly than memory moves them, times its passes over them
- * (docs/costs.md); 0: memory limits the kernel. */
+/* Returns the number of elements that a kernel processes more slowly than memory moves them, multiplied by the number
+ * of its passes over them (docs/costs.md); 0: memory limits the kernel. */
 static double slow_elements(const struct recorded_maker *m, const struct step_event *event)
 {
     enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */

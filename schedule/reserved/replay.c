@@ -126,7 +126,9 @@ static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
     return bundle;
 }
 
-/* Replaces each row of a bundle's buffer by rows of its tensors. A rank's part is divided as the whole is. */
+/* Replaces the row of each buffer that bundles_allocated_singly() finds in device memory by one row for each tensor of
+ * its bundle. If the buffer is a rank's part of a bundle, each tensor takes the same share of it as of the whole
+ * bundle. */
 static void divide_rows(struct replay *r, const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
@@ -192,8 +194,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             add_persistent(r, &c, true, late);
             moments = IR_NONE;
         }
-        /* from the third copy on: the number of ops since the copy before is the same as between the two copies
-         * before */
+        /* From the third copy on, first_op and last_op are extrapolated from the rows of the two copies before, since
+         * the distance in ops between copies stays the same. */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->row_count - row[i].rows_back],
                                      *a = b - row[i].rows_back;
@@ -228,17 +230,17 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* The copies of an iteration of a run that the short list leaves out. first_op: the first op of the first copy. end_op:
- * the op after all iterations of the run. */
+/* The copies that the short list leaves out of a run of iterations, in ops counted as in struct replay. first_op: the
+ * first op of the first copy. end_op: the op after all iterations of the run. */
 struct repeated_copies {
     uint32_t first_op, ops_per_copy, count, end_op;
 };
 
-enum { STATES = 16 };
+enum { STATES = 16 }; /* repetitions with a period of fewer copies than this are found */
 
-/* The state of a pass over the ops. freed_buffers[op]: 1 + the first row whose memory is freed after the op;
- * next_freed[row]: 1 + the next such row; 0 ends the list. block[row]: the allocator's block of the row, whose owner is
- * 1 + the row. */
+/* The state of a pass over the ops. Rows whose memory is freed after the same op form a list: freed_buffers[op] is 1 +
+ * its first row, and next_freed[row] is 1 + the row that follows; 0 ends the list. block[row] is the allocator's block
+ * of a row; its owner is 1 + the row. */
 struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
@@ -247,21 +249,21 @@ struct replay_pass {
     uint32_t next_run; /* number of the run of the short list whose copies come next */
     struct repeated_copies copies;
     uint32_t next_copy_op; /* the op with which the next copy begins; IR_NONE: there is none */
-    /* hashes of the allocator's state (allocator_state_at()) at the last boundaries between copies of this run; that of
-     * boundary n is at n modulo STATES */
+    /* hashes of the allocator's state (allocator_state_at()) before the last STATES copies of this run: before copy n
+     * at n modulo STATES */
     uint64_t boundary_state[STATES];
 };
 
 /* ---- iterations that repeat ---- */
 
-/* Returns the op after which a block in use is freed; IR_NONE: it is not freed. */
+/* Returns the op after which a block is freed; IR_NONE: it stays. */
 static uint32_t last_op_of_block(const struct replay_pass *pass, const struct caching_block *b)
 {
     return b->owner > 0 ? pass->r->row[b->owner - 1].last_op : IR_NONE;
 }
 
 /* Returns a hash of everything that decides what the allocator does from op `op` on: its blocks, and the ops after
- * which those in use are freed, relative to `op` if they are before `end`. */
+ * which those in use are freed. These ops are counted from `op` if they are before `end`. */
 static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
 {
     const struct caching_allocator *a = pass->a;
@@ -284,7 +286,9 @@ static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, 
     return state;
 }
 
-/* Delays by `ops` ops the freeing of each block that is to be freed at op `op` or later, but before op `end`. */
+/* Delays by `ops` ops the freeing of each block that is to be freed at op `op` or later, but before op `end`. The first
+ * pass empties the lists of the ops from which blocks move, and the second adds the blocks to other lists, which may be
+ * among those emptied. */
 static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
 {
     for (int moves = 0; moves < 2; moves++)
@@ -293,7 +297,6 @@ static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uin
             uint32_t last = b->is_used ? last_op_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
-            /* empties that op's list; in the second pass its blocks join other lists */
             if (moves == 0) {
                 pass->freed_buffers[last] = 0;
                 continue;
@@ -303,8 +306,8 @@ static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uin
         }
 }
 
-/* Sets pass->copies and the next boundary to the first copy of the first run of the role whose number is `run` or
- * more. */
+/* Prepares the pass for the copies of the role's next run, the first one whose number is at least `run`. There may be
+ * none. */
 static void set_next_run(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;
@@ -323,11 +326,11 @@ static void set_next_run(struct replay_pass *pass, uint32_t run)
     pass->next_copy_op = pass->copies.first_op;
 }
 
-/* Skips copies of an iteration in which the allocator would only repeat what it did. It is called between two copies.
- * Each copy allocates and frees the same buffers as the copy before, `ops` ops later; of a buffer that another run
- * frees, each copy leaves one more. So if the allocator is in the same state as between two earlier copies, the copies
- * since then repeat until the last. Returns the op to go on with: the one after the copies that repeat; `op` if none
- * do. */
+/* Skips copies of an iteration in which the allocator would only repeat what it did. It is called before each copy and
+ * after the last. Each copy allocates and frees the same buffers as the one before it, ops_per_copy ops later. So if
+ * the allocator's state is that of `period` copies ago, it comes back every `period` copies until the last. It cannot
+ * come back if each copy leaves a buffer that is freed only after the run. Returns the op to go on with: the one after
+ * the skipped copies; `op` if none are skipped. */
 static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 {
     const struct repeated_copies *run = &pass->copies;

@@ -10,21 +10,21 @@
 #include "schedule/ir/ir.h"
 #include "schedule/reserved/caching_allocator.h"
 
-/* For each buffer, the ops at which it is allocated and freed, counted from the role's first op; for a short list they
- * are counted in the whole list. All-zero: no buffers. */
+/* The ops at which each buffer of a role is allocated and freed. They are counted from the role's first op; of a short
+ * list (schedule/ir/repeats.h), in the whole list. All-zero: no buffers. */
 struct replay {
     const struct ir *ir;
-    uint32_t role, first_op; /* first_op: of the role */
+    uint32_t role, first_op; /* first_op: the role's first op */
     uint32_t op_count, row_count;
     struct replay_stay {
         uint32_t buffer, first_op, last_op; /* last_op IR_NONE: the buffer is not freed */
-        /* the op with which the buffer is allocated is an all-gather, which writes parameters to it */
+        /* first_op is an all-gather that writes parameters to the buffer */
         bool is_gathered;
         uint64_t bytes;
     } * row; /* in the order of allocation */
 };
 
-/* The way in which a framework allocates parameters, gradients and optimizer states. */
+/* How a framework allocates parameters, gradients and optimizer states. */
 struct replay_options {
     /* all moments are allocated at the first op that uses one */
     bool moments_allocated_in_step;
@@ -33,8 +33,9 @@ struct replay_options {
     bool tensors_allocated_singly;
 };
 
+/* Lists the buffers of a role that ops use. They lie in all memories. */
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role,
-                 struct replay_options held);
+                 struct replay_options how);
 void replay_release(struct replay *replay);
 
 /* Two steps are replayed. In the second one the allocator still has the segments that the first has cut for other

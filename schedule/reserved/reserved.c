@@ -23,11 +23,11 @@ enum {
     CHANNELS_FABRIC = 24, /* for a communicator inside one fabric */
     /* connections per channel for all-gather, reduce-scatter and broadcast */
     CONNECTIONS_RING = 1,
-    /* connections per channel if there are all-reduces, whose tree goes up and down */
+    /* connections per channel if there are all-reduces: one of the ring, and two of the tree, up and down */
     CONNECTIONS_RING_TREE = 3,
     /* channels per peer for send and receive, in a communicator inside one fabric */
     PEER_CHANNELS_FABRIC = 8,
-    /* channels per peer of the same fabric for send and receive, in a communicator that has other peers, too */
+    /* the same for the peers in the rank's fabric, if the communicator has others, too */
     PEER_CHANNELS_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
@@ -117,7 +117,7 @@ const char *reserved_part_label(enum reserved_part part)
 
 /* ---- NCCL ---- */
 
-/* The connections of NCCL that an op needs in its group, as bits: those of rings, of trees, and to each peer. */
+/* The connections of NCCL that an op needs in its group, as bits: those of a ring, of a tree, and to each peer. */
 enum memory_use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static const uint8_t use_of[WORK_KIND_COUNT] = {
@@ -237,7 +237,7 @@ static void find_bundles(const struct ir *ir, const struct replay *replay, bool 
     }
 }
 
-/* Allocates a tensor of `share` of a bundle's elements, each of `each` bytes. */
+/* Allocates a tensor that has the fraction `share` of a bundle's elements, each of `each` bytes. */
 static void load_tensor(struct caching_allocator *a, const struct bundle *bundle, double share,
                         uint32_t each)
 {
@@ -358,8 +358,8 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
         caching_release(&whole);
     }
 
-    /* The cache grows into all memory that there is. Whether less memory would do is found by a second run with a
-     * smaller limit. */
+    /* The total says little about the memory that is needed, since the cache grows into all memory that there is. A
+     * second run with a smaller limit finds whether less would do. */
     uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available_bytes) : 0;
     if (bounded && out->fits && out->total_bytes > less) {
         struct caching_allocator b = {.limit_bytes = allocator_limit(less, outside),

@@ -68,8 +68,8 @@ struct reserved_options {
     uint64_t table_bytes[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };
 
-/* Computes the reserved memory of the role that needs most; `fits`, `is_tight` and `pinned_bytes` consider all roles. The
- * mesh must have no more ranks than the cluster. sm: ten times the device's compute capability (90 for 9.0). */
+/* Computes the reserved memory of the role that needs most; `fits`, `is_tight` and `pinned_bytes` consider all roles.
+ * The mesh must have no more ranks than the cluster. sm: ten times the device's compute capability (90 for 9.0). */
 void reserved_compute(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
                       int sm, struct reserved_options held);
 

@@ -76,14 +76,14 @@ static bool rank_passes_guard(const struct rank_sets *ranks, uint16_t guard, uin
 
 /* ---- ranks that messages connect, directly or indirectly: components ---- */
 
-/* The rank to which an op of a role sends, or from which it receives: `by` places further in the group. */
+/* Says to which rank an op of a role sends, or from which it receives: the one `by` places further in the group. */
 struct message_route {
     int64_t group, by;
     uint16_t guard;
 };
 
-/* The routes of each role's messages: every destination with every guard that occurs, once. What a route means may
- * differ between the ranks of a role. Role r has the routes begin[r] to begin[r + 1] - 1. */
+/* The routes of each role's messages: every destination with every guard that occurs, once. Role r has the routes
+ * begin[r] to begin[r + 1] - 1. Ranks of a role may have peers of different roles on the same route, or none. */
 struct message_routes {
     struct message_route *route;
     uint32_t *begin; /* (roles + 1) */
@@ -162,8 +162,9 @@ static void find_components(struct components *c, const struct ir *ir,
 
 /* ---- signatures of components ---- */
 
-/* By what components are compared: for each rank of a component its role and, for each route of the role, whether the
- * rank passes the guard, and the place of its peer. Components with equal signatures communicate alike. */
+/* The words by which components are compared, one component after the other. A component's signature has for each of
+ * its ranks the role and, for each route of that role, whether the rank passes the guard, and the place of its peer.
+ * Components with equal signatures communicate alike. */
 struct signatures {
     uint32_t *word;
     size_t count, capacity;

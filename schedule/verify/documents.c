@@ -1,4 +1,5 @@
-/* The rule `documents`: the documents of packed sequences, and the parameters of attention with mask=documents. */
+/* The rule `documents`: the documents of packed sequences, and the parameters with which ops refer to documents, chunks
+ * or a plan of attention. */
 #include "schedule/ir/visible.h"
 #include "schedule/verify/rules.h"
 

@@ -1,9 +1,9 @@
 /* schedule/verify/exchange.h: which ranks communicate in which ops.
  *
- * Ranks whose messages look the same are merged into one actor: the ranks of a role; or, if sends and receives
- * distinguish them (by guards, or by a place at the end of a pipeline), the ranks at the same place of equal
- * components. A component is a set of ranks that messages connect. So a pipeline of 8 stages over 512 replicas has 8
- * actors, not 4096. */
+ * Ranks that send and receive alike are merged into one actor. The ranks of a role without sends and receives are one
+ * actor. Other ranks are compared by components: a component is a set of ranks that messages connect, directly or
+ * through other ranks. Components whose ranks communicate alike share their actors, one for each rank of a component.
+ * So a pipeline of 8 stages over 512 replicas has 8 actors, not 4096. */
 #ifndef SCHEDULE_VERIFY_EXCHANGE_H
 #define SCHEDULE_VERIFY_EXCHANGE_H
 
@@ -21,8 +21,8 @@ struct exchange_ops {
     uint32_t *ordinal; /* [ops] the op's index in its list */
 };
 
-/* The collectives of a role in one group, in list order. The sends and receives of a role are a sequence of their own,
- * that of group number ir->group_count. */
+/* The collectives of a role in one group, in list order; for group number ir->group_count, the sends and receives of
+ * the role. */
 struct op_sequence {
     const uint32_t *op;
     uint32_t count;
@@ -38,8 +38,8 @@ static inline struct op_sequence sequence_of(const struct exchange_ops *ops, con
 /* A send or receive of an actor. Message k of the actor is op k in its role's sequence of messages. */
 struct message {
     uint32_t op;
-    uint32_t actor, peer_actor; /* peer_actor IR_NONE: the guard fails, or there is no such rank */
-    uint32_t partner_row;       /* row of the message that matches this one, or IR_NONE */
+    uint32_t actor, peer_actor; /* IR_NONE: the guard fails, or there is no such rank */
+    uint32_t partner_row;       /* row of the message that matches this one; IR_NONE: none does */
     bool is_absent;             /* the guard fails, so the op sends or receives nothing */
 };
 
@@ -48,7 +48,7 @@ struct actors {
     uint32_t *actor_of_rank; /* [ranks] the rank's actor; IR_NONE: the rank has no role */
     uint32_t *lowest_rank;   /* [actors] the lowest rank of each */
     uint16_t *role;          /* [actors] */
-    /* [actors + 1] the first message of each; then the number of messages */
+    /* [actors + 1] the row of each actor's first message; the last element is the number of messages */
     uint32_t *first_message;
     struct message *message;
     /* messages were not matched, because there are more than MESSAGES_MAX */
@@ -60,7 +60,7 @@ struct actors {
 struct exchange {
     bool is_made;
     struct exchange_ops ops;
-    struct actors actors; /* made with `fold`: there are as few actors as possible */
+    struct actors actors; /* made with `fold` */
 };
 
 struct verifier;

@@ -63,8 +63,8 @@ static uint32_t new_access(struct race_walk *w)
     return w->count++;
 }
 
-/* Returns those elements of a view that the op `other` also writes or, if not other_writes, reads, by its first such
- * operand. Returns the whole view if there is none. */
+/* Returns the elements that a view has in common with the first operand of `other` that overlaps it: of its writes if
+ * other_writes, else of its reads. Returns the whole view if none overlaps. */
 static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
                                    bool other_writes)
 {
@@ -91,7 +91,7 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
                 rank_text(v, ranks_lowest(v, ranks)));
 }
 
-/* The walk over a pile ends after this many accesses that are ordered before the new one. Those that the new one
+/* The walk over a pile ends after this many accesses that are ordered before the new one. Accesses that the new one
  * replaces on all ranks do not count. */
 enum { LATEST = 4 };
 

@@ -29,8 +29,7 @@ static void check_op_placement(struct verifier *v, uint32_t role, uint32_t op)
     enum place to = class == STREAM_HOST || kind == WORK_D2H ? PLACE_HOST : PLACE_DEVICE;
     uint32_t reads = ir->op.read_count[op];
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-        struct view view =
-            ir_read_view(ir, op, k); /* index k counts the reads first, then the writes */
+        struct view view = ir_read_view(ir, op, k); /* operand k: reads come before writes */
         uint32_t buffer = view.buffer.i;
         enum place wanted = k < reads ? from : to;
         const char *verb = k < reads ? "reads" : "writes";
@@ -132,7 +131,7 @@ static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const st
 }
 
 /* Returns the number of elements that a rank's buffer needs if it is bound to `parameters` parameters of a bundle. A
- * moment in 8 bits has room for its scales, too, and stored weights are bytes. */
+ * moment in 8 bits has room for its scales, too. If the bundle is not stored in 16 bits, the elements are bytes. */
 static uint64_t required_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
                                   uint64_t parameters)
 {

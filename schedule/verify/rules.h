@@ -143,6 +143,7 @@ void check_coverage(struct verifier *v);
 void check_routing(struct verifier *v);
 /* operands.c */
 void check_operands(struct verifier *v);
+/* placement.c */
 void check_placement(struct verifier *v);
 void check_bindings(struct verifier *v);
 

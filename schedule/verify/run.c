@@ -170,11 +170,11 @@ uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t o
 }
 
 /* Lets an actor arrive with its next op at the rendezvous with the actors with which it communicates. Returns true if
- * all have arrived. place: where the arrival is noted: a stream, or, as the number after the streams, the host. */
-static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
+ * all have arrived. list: the one that has the op at its head. */
+static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t list)
 {
     enum work_kind kind = r->ir->op.kind[op];
-    bool *here = &r->has_arrived_at_next[(size_t)actor * (r->ir->stream_count + 1) + place];
+    bool *here = &r->has_arrived_at_next[(size_t)actor * (r->ir->stream_count + 1) + list];
     if (is_message(kind)) {
         uint32_t m = run_message_row(r, actor, op), partner = r->actors->message[m].partner_row;
         if (partner == IR_NONE)
@@ -190,7 +190,7 @@ static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t
     *here = true;
     if (r->arrived_actors[rendezvous] < r->expected_actors[rendezvous])
         return false;
-    *here = false; /* cleared for the next op at this place */
+    *here = false; /* cleared for the next op of this list */
     return true;
 }
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lists of the ops of each role: one for each stream, and one, with the number after the streams, of the ops that block
- * the host. A blocking copy is in two lists. IR_NONE ends a list. */
+/* Lists of the ops of each role: one for each stream, and a last one, of the host, with the ops that block it. A
+ * blocking copy is in two lists. IR_NONE ends a list. */
 struct op_lists {
     uint32_t *first;        /* (roles, streams + 1): the first op of each list */
     uint32_t *next;         /* [ops] the next op of the same stream */
@@ -26,11 +26,10 @@ struct untimed_run {
     const struct actors *actors;
     const struct op_lists *lanes;
     uint32_t *next_op; /* (actors, streams + 1): the first op of each list that has not ended */
-    /* (actors, streams + 1): the op at the head has arrived at the rendezvous with its peers; the last entry is of the
-     * host */
+    /* (actors, streams + 1): the next op of each list has arrived at the rendezvous with its peers */
     bool *has_arrived_at_next;
-    /* (groups, actors): the number of the first rendezvous of the actor with the actors that share an instance of the
-     * group; UINT64_MAX: the actor issues no collective in the group */
+    /* (groups, actors): the number of the actor's first rendezvous with the actors that share an instance of the group.
+     * Its further ones have the numbers that follow. UINT64_MAX: the actor issues no collective in the group */
     uint64_t *first_rendezvous;
     /* [rendezvous_count] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;
@@ -52,7 +51,8 @@ uint32_t run_until_blocked(struct untimed_run *run);
 
 /* ---- the state of an actor ---- */
 
-/* Returns the stream in whose list an op is, or, for an op that is only on the host, the number after the streams. */
+/* Returns the list in which an op is: its stream's, or, if it is only on the host, the last one, whose number is
+ * ir->stream_count. */
 uint32_t run_list_of_op(const struct ir *ir, uint32_t op);
 /* Returns the op that blocks the actor's host, after which nothing has been issued. IR_NONE: everything has been
  * issued. */
