@@ -199,8 +199,8 @@ static void append_three_digits(struct text *out, double number, bool whole)
         text_printf(out, "%.*f", decimals, number);
 }
 
-/* Appends a value in the largest unit in which it is at least 1, or would be if it were rounded to a whole number of the
- * next smaller unit: 999.5 KB are "1.00 MB". Units are in ascending order. */
+/* Appends a value in the largest unit in which it is at least 1, or would be if it were rounded to a whole number of
+ * the next smaller unit: 999.5 KB are "1.00 MB". Units are in ascending order. */
 static void append_scaled(struct text *out, const struct unit *units, size_t count, double value)
 {
     const struct unit *unit = &units[0];

@@ -37,8 +37,8 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
                                struct diag *diag);
 
 /* units_put() appends a value with three significant digits and a fitting unit: "1.02 TB", "12.3 ms". It uses powers of
- * 1000 for bytes; units_put_gib() uses powers of 1024, up to GiB. units_put_tokens() appends multiples of 1024 as "512K"
- * or "1M", other counts as digits. */
+ * 1000 for bytes; units_put_gib() uses powers of 1024, up to GiB. units_put_tokens() appends multiples of 1024 as
+ * "512K" or "1M", other counts as digits. */
 void units_put(struct text *out, enum unit_kind kind, double value);
 void units_put_gib(struct text *out, double bytes);
 void units_put_tokens(struct text *out, int64_t tokens);

@@ -125,8 +125,8 @@ static bool is_quantised_model(const struct launch *launch)
     return marked;
 }
 
-/* If frozen weights are kept in 8 or 4 bits, adds the option frozen-weights. If they are, but that is not modelled, adds
- * a remark and returns "bits", the reason to name in --at-most. Otherwise returns NULL. */
+/* If frozen weights are kept in 8 or 4 bits, adds the option frozen-weights. If they are, but that is not modelled,
+ * adds a remark and returns "bits", the reason to name in --at-most. Otherwise returns NULL. */
 static const char *add_frozen_weights(struct launch *launch, const struct transformer *model,
                                       enum launch_field field)
 {

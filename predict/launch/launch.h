@@ -73,8 +73,8 @@ struct launch_row {
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
-    /* for a LAUNCH_UNMODELLED row: the values for which the prediction is right all the same, separated by blanks; NULL:
-     * the values that switch the setting off */
+    /* for a LAUNCH_UNMODELLED row: the values for which the prediction is right all the same, separated by blanks;
+     * NULL: the values that switch the setting off */
     const char *predicted_values;
 };
 
@@ -179,8 +179,8 @@ struct launch_given {
     double gpu_bytes;       /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
-/* Fills launch->option with the options that mean the same as the settings that were read, and adds remarks on what they
- * do not express. */
+/* Fills launch->option with the options that mean the same as the settings that were read, and adds remarks on what
+ * they do not express. */
 enum status launch_make_options(struct launch *launch, struct launch_given given,
                                 struct diag *diag);
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Appends the open part (predict/launch/settings.h) with which `text` begins, with its two marks, as characters within a
- * JSON string. Returns the text after the part. */
+/* Appends the open part (predict/launch/settings.h) with which `text` begins, with its two marks, as characters within
+ * a JSON string. Returns the text after the part. */
 static const char *put_open_part(struct text *out, const char *text)
 {
     text_printf(out, "\\u%04x", SETTING_OPEN);

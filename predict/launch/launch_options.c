@@ -67,8 +67,8 @@ static void set_global_batch(struct launch *launch, int64_t gpus)
 }
 
 /* Sets the micro-batch of a run that fills micro-batches up to a number of tokens of each rank (LAUNCH_TOKEN_BATCHES),
- * and adds a remark. It is the largest number of sequences of the longest length that fit and that divides the sequences
- * of a data-parallel rank in a step; at least 1. */
+ * and adds a remark. It is the largest number of sequences of the longest length that fit and that divides the
+ * sequences of a data-parallel rank in a step; at least 1. */
 static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP, LAUNCH_SP};
@@ -141,8 +141,8 @@ static void add_bf16_layers_option(struct launch *launch)
             (long long)first, (long long)last);
 }
 
-/* Adds --products if matrix products are in 4 or 8 bits. For 8 bits, the recipe says how scales are found; a recipe that
- * is not modelled becomes a remark. A file that names none means `delayed`, the default of Megatron and
+/* Adds --products if matrix products are in 4 or 8 bits. For 8 bits, the recipe says how scales are found; a recipe
+ * that is not modelled becomes a remark. A file that names none means `delayed`, the default of Megatron and
  * TransformerEngine. */
 static void add_products_option(struct launch *launch)
 {
@@ -230,8 +230,8 @@ static void add_attention_products_option(struct launch *launch)
             "casts before the core, which take longer");
 }
 
-/* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits: here they agree
- * on all scales once a step. Torchtitan does so only if the file says it (LAUNCH_SCALES_ONCE). */
+/* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits: here they
+ * agree on all scales once a step. Torchtitan does so only if the file says it (LAUNCH_SCALES_ONCE). */
 static void remark_scales_of_gathers(struct launch *launch)
 {
     static const char text[] =
@@ -275,10 +275,10 @@ static bool load_model(struct transformer *model, const struct launch *launch,
     return name != NULL && transformer_load(model, arena, name, NULL, NULL) == STATUS_OK;
 }
 
-/* For tensor ranks of Trainer's family, adds the option --vocabulary gathered: each rank computes part of the logits and
- * gathers the others. That is modelled if the head has weights of its own and the vocabulary divides evenly over the
- * ranks; otherwise a remark says that ranks keep their parts in the prediction. model NULL: it is not known, and nothing
- * is added. */
+/* For tensor ranks of Trainer's family, adds the option --vocabulary gathered: each rank computes part of the logits
+ * and gathers the others. That is modelled if the head has weights of its own and the vocabulary divides evenly over
+ * the ranks; otherwise a remark says that ranks keep their parts in the prediction. model NULL: it is not known, and
+ * nothing is added. */
 static void add_vocabulary_option(struct launch *launch, const struct transformer *model)
 {
     int64_t tp = launch_count_or(launch, LAUNCH_TP, 1);
@@ -292,9 +292,9 @@ static void add_vocabulary_option(struct launch *launch, const struct transforme
             "tensor ranks gather whole logits: here each keeps its part of them");
 }
 
-/* If there are tensor ranks, removes the option of a fused loss (Liger's, or cut cross entropy) and adds a remark: such a
- * loss reads whole rows of logits, of which each tensor rank has only a part here. Without the option the profile's loss
- * is predicted. */
+/* If there are tensor ranks, removes the option of a fused loss (Liger's, or cut cross entropy) and adds a remark: such
+ * a loss reads whole rows of logits, of which each tensor rank has only a part here. Without the option the profile's
+ * loss is predicted. */
 static void drop_fused_loss(struct launch *launch)
 {
     struct launch_option *loss = NULL;
@@ -346,9 +346,9 @@ static void set_data_ranks(struct launch *launch)
 }
 
 /* Appends what the mark with which `mark` begins stands for in a remark's text. {2P} stands for the bytes of the
- * parameters at 2 bytes each, " (15.0 GiB)". {share} stands for the share of a GPU's memory that the setting's value is,
- * " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known. Returns the text after the mark; NULL if there
- * is no such mark. */
+ * parameters at 2 bytes each, " (15.0 GiB)". {share} stands for the share of a GPU's memory that the setting's value
+ * is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known. Returns the text after the mark; NULL if
+ * there is no such mark. */
 static const char *put_mark_value(struct text *out, const char *mark,
                                   const struct launch_remark *remark, double parameters,
                                   double gpu_bytes)

@@ -62,8 +62,8 @@ struct launch_format;
  * file were read before. */
 enum status launch_use_table(struct launch *launch, const struct launch_format *format,
                              struct loc at, struct diag *diag);
-/* Notes that a file of the framework was read, sets the fields that its settings name by the framework's table, and adds
- * remarks on the other settings. */
+/* Notes that a file of the framework was read, sets the fields that its settings name by the framework's table, and
+ * adds remarks on the other settings. */
 enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
                               const struct settings *settings, struct diag *diag);
 /* Sets the field of a row from a setting. A value of the wrong kind, or two settings that give the field different
@@ -73,8 +73,8 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
 /* True if the prediction is right for this value of a setting: if it is one of the words in `usual`, which blanks
  * separate, or if `usual` is NULL and the value switches the setting off ("false", "none", "0"). */
 bool launch_is_predicted_value(const char *usual, const char *value);
-/* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if the
- * text is of another kind. */
+/* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if
+ * the text is of another kind. */
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
@@ -82,8 +82,8 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
 bool launch_has_family(const struct launch *launch, enum launch_framework framework);
 
 /* If the fields say that adapters or only some weights are trained, sets *field to the field that says so; otherwise to
- * LAUNCH_FIELD_COUNT. Adds the options "adapter" and "frozen-weights" if that is modelled, else a remark. model NULL: it
- * is not known. If more is predicted than the run does, returns the word for it in --at-most; else returns NULL. */
+ * LAUNCH_FIELD_COUNT. Adds the options "adapter" and "frozen-weights" if that is modelled, else a remark. model NULL:
+ * it is not known. If more is predicted than the run does, returns the word for it in --at-most; else returns NULL. */
 const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
                                    enum launch_field *field);
 
@@ -94,8 +94,8 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
  * option already. */
 enum status launch_add_model_option(struct launch *launch, struct transformer *model,
                                     bool has_vocab, struct diag *diag);
-/* Adds the option "model" for field LAUNCH_MODEL, a path or the name of a model on the Hugging Face hub. Adds a remark if
- * the model's sizes are not known here. Does nothing if the field is not set, or if the launch has the option. */
+/* Adds the option "model" for field LAUNCH_MODEL, a path or the name of a model on the Hugging Face hub. Adds a remark
+ * if the model's sizes are not known here. Does nothing if the field is not set, or if the launch has the option. */
 enum status launch_add_named_model(struct launch *launch, struct launch_given given);
 
 /* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here. */

@@ -13,8 +13,8 @@ static bool writes_row(const struct launch *launch, const struct launch_row *row
     return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
 
-/* Appends the fields that are set as arguments "--name value", each on its own line. A switch is a flag; one that is off
- * is left out. */
+/* Appends the fields that are set as arguments "--name value", each on its own line. A switch is a flag; one that is
+ * off is left out. */
 static void print_arguments(struct text *out, const struct launch *launch,
                             const struct launch_table *table)
 {
@@ -227,8 +227,8 @@ static void print_yaml(struct text *out, const struct printed_settings *items)
     }
 }
 
-/* Appends the command `accelerate launch` with the launcher's arguments, and then `-m trl.scripts.sft` with the script's.
- * The launcher's are those whose names have dashes; they come first in `items`. */
+/* Appends the command `accelerate launch` with the launcher's arguments, and then `-m trl.scripts.sft` with the
+ * script's. The launcher's are those whose names have dashes; they come first in `items`. */
 static void print_command(struct text *out, const struct printed_settings *items)
 {
     bool script = false;

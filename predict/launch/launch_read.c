@@ -216,8 +216,9 @@ static void add_subcommand(struct settings *settings, const char *name,
                 ->kind = SETTING_PROGRAM;
 }
 
-/* Adds the scripts that a script's commands start (`bash train.sh`) to the files that are read after it. Returns one that
- * cannot be read, for a message; NULL if there is none. It is called for a script that itself starts no training. */
+/* Adds the scripts that a script's commands start (`bash train.sh`) to the files that are read after it. Returns one
+ * that cannot be read, for a message; NULL if there is none. It is called for a script that itself starts no
+ * training. */
 static const char *note_started_scripts(struct launch *launch, const char *name,
                                         const struct shell_script *script)
 {
@@ -240,8 +241,8 @@ static const char *note_started_scripts(struct launch *launch, const char *name,
 
 /* Returns the index of the word at which the arguments of the program begin that a command starts; 0 if it starts none.
  * They begin after the first of these words: a Python file or run_train.sh; a module after -m, unless it is a launcher;
- * the subcommand of `trl` and of the other `programs`. Commands that begin with one of `others`, such as `echo`, start no
- * program. */
+ * the subcommand of `trl` and of the other `programs`. Commands that begin with one of `others`, such as `echo`, start
+ * no program. */
 static size_t find_arguments(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
@@ -311,9 +312,9 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
 }
 
 /* Adds, as settings of the launcher, what variables say of the number of ranks. If CUDA_VISIBLE_DEVICES is set and the
- * launcher starts a rank on each GPU that it sees, or if there is one GPU, adds that variable. Launchers of this kind are
- * deepspeed, accelerate, axolotl and llamafactory-cli, and torchrun if --nproc_per_node is "gpu" or "auto". For swift,
- * megatron and llamafactory-cli, adds NPROC_PER_NODE and NNODES if they are set. */
+ * launcher starts a rank on each GPU that it sees, or if there is one GPU, adds that variable. Launchers of this kind
+ * are deepspeed, accelerate, axolotl and llamafactory-cli, and torchrun if --nproc_per_node is "gpu" or "auto". For
+ * swift, megatron and llamafactory-cli, adds NPROC_PER_NODE and NNODES if they are set. */
 static void add_visible_gpus(struct settings *settings, const char *name,
                              const struct shell_command *command, size_t first)
 {
@@ -411,8 +412,8 @@ static bool is_launch_command(const struct launch *launch, const struct shell_co
     return command->word_count > 0 && launch_format_of_command(launch, command, first) != NULL;
 }
 
-/* Returns the command that starts the training: of those that may (is_launch_command()), the one with the most arguments,
- * and of several with as many the first. Returns NULL if there is none. */
+/* Returns the command that starts the training: of those that may (is_launch_command()), the one with the most
+ * arguments, and of several with as many the first. Returns NULL if there is none. */
 static const struct shell_command *find_launch_command(const struct launch *launch,
                                                        const struct shell_script *script)
 {

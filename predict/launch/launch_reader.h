@@ -22,8 +22,8 @@ bool launch_note_named_script(struct launch *launch, const char *path, struct lo
  * settings file. */
 bool launch_remark_missing_file(struct launch *launch, const char *path, struct loc at);
 struct launch_format;
-/* Returns the format of the first noted settings file that is a program's own, and not Accelerate's or DeepSpeed's. NULL:
- * there is none with a format that is read. */
+/* Returns the format of the first noted settings file that is a program's own, and not Accelerate's or DeepSpeed's.
+ * NULL: there is none with a format that is read. */
 const struct launch_format *launch_format_of_named_files(const struct launch *launch);
 /* Calls launch_note_named_file() for the values of all arguments that give a settings file, such as --config_file.
  * Removes those arguments whose file was noted from the settings, except those of DeepSpeed. */

@@ -50,7 +50,8 @@ static int compare_settings(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* Adds a remark on each setting that is given twice with different values; as in the programs, the last value counts. */
+/* Adds a remark on each setting that is given twice with different values; as in the programs, the last value
+ * counts. */
 static void remark_repeated(struct launch *launch, const struct settings *settings)
 {
     const struct setting **sorted =

@@ -216,9 +216,9 @@ static void set_context_fields(struct launch *l, const struct choices *c)
     }
 }
 
-/* Sets the fields that say how weights are shared, what overlaps computation, and where the optimizer runs. Some require
- * others: Megatron-FSDP requires its own checkpoint format and no fusion of gradient accumulation; an optimizer on the
- * host requires the precision-aware optimizer, which requires the distributed one. */
+/* Sets the fields that say how weights are shared, what overlaps computation, and where the optimizer runs. Some
+ * require others: Megatron-FSDP requires its own checkpoint format and no fusion of gradient accumulation; an optimizer
+ * on the host requires the precision-aware optimizer, which requires the distributed one. */
 static void set_weight_fields(struct launch *l, const struct choices *c)
 {
     bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
@@ -485,8 +485,8 @@ static void add_recompute_options(struct launch *l)
 /* Masks of fewer bytes than this are not worth a remark: it is a third of a percent of 80 GiB. */
 static const double MASK_LEAST = 1 << 28;
 
-/* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on. It has
- * one byte for each pair of tokens of a sequence, on the GPUs of the first and the last stage
+/* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on. It
+ * has one byte for each pair of tokens of a sequence, on the GPUs of the first and the last stage
  * (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
 static void remark_mask(struct launch *l)
 {
@@ -561,8 +561,8 @@ static void add_number_options(struct launch *l)
 }
 
 /* Adds the option of the loss if it is not the profile's. It is `te`, TransformerEngine's loss, which overwrites the
- * logits, or `megatron`, Megatron-LM's loss over fp32 logits. Megatron-LM's fused loss kernel reads fp32 logits, too, so
- * it counts as `megatron` (megatron/core/models/common/language_module). */
+ * logits, or `megatron`, Megatron-LM's loss over fp32 logits. Megatron-LM's fused loss kernel reads fp32 logits, too,
+ * so it counts as `megatron` (megatron/core/models/common/language_module). */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     bool linear = launch_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),

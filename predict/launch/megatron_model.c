@@ -168,8 +168,8 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
 }
 
 /* Reads latent attention. A size that no file gives is that of MLATransformerConfig
- * (megatron/core/transformer/transformer_config.py). m->qk_norm is switched off: Megatron's setting then means the norms
- * of the narrow vectors, which latent attention always has here. */
+ * (megatron/core/transformer/transformer_config.py). m->qk_norm is switched off: Megatron's setting then means the
+ * norms of the narrow vectors, which latent attention always has here. */
 static enum status read_latent(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_is_on(l, LAUNCH_LATENT))

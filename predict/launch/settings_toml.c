@@ -206,8 +206,8 @@ static enum status read_key(struct toml_reader *t)
 
 /* ---- values ---- */
 
-/* Returns the end of the digits with which a word begins, which may have single '_' between them; NULL: it does not begin
- * with a digit. */
+/* Returns the end of the digits with which a word begins, which may have single '_' between them; NULL: it does not
+ * begin with a digit. */
 static const char *skip_digits(const char *word)
 {
     if (!c_is_digit(*word))

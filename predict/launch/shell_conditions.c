@@ -53,8 +53,8 @@ static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t
     return count == 3 ? compare_texts(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
-/* Returns the answer of the tests in word[0..count), without brackets, which && and || may join. They are joined from left
- * to right. */
+/* Returns the answer of the tests in word[0..count), without brackets, which && and || may join. They are joined from
+ * left to right. */
 static enum shell_answer evaluate_test(const struct shell_word *word, size_t count)
 {
     enum shell_answer all = ANSWER_YES;

@@ -314,8 +314,8 @@ static enum status expand_and_set(struct expansion *sink, const char *name, size
 }
 
 /* Expands ${name:-word}, ${name:=word}, ${name:+word}, and the same without ':'. Any other ${name...} becomes an open
- * part. name is NULL for $1, $2, ...; variable NULL: it is not set. whole: the '$'; text: what follows the name; end: the
- * '}'. */
+ * part. name is NULL for $1, $2, ...; variable NULL: it is not set. whole: the '$'; text: what follows the name; end:
+ * the '}'. */
 static enum status expand_default(struct expansion *sink, const char *name,
                                   const struct shell_variable *variable, const char *whole,
                                   const char *text, const char *end, bool quoted)

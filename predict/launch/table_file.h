@@ -10,9 +10,9 @@
  *     optimizer,sets,optimizer,adam8=adamw_8bit,,,
  *     fused_loss,sets,--loss-chunks,true=8 false=-,,,
  *
- * `setting` is the name of a setting in the framework's files, or of an argument without its dashes. A name that ends in
- * '*' stands for all names that begin so, and lora_{r|alpha} for lora_r and lora_alpha. Several rows may have one name;
- * all of them apply to the setting. `use` says what the row does:
+ * `setting` is the name of a setting in the framework's files, or of an argument without its dashes. A name that ends
+ * in '*' stands for all names that begin so, and lora_{r|alpha} for lora_r and lora_alpha. Several rows may have one
+ * name; all of them apply to the setting. `use` says what the row does:
  *
  *     sets        A setting sets the field `to` (predict/launch/launch_fields.def) or, if `to` is "--NAME", the option
  *                 of that name.
@@ -30,8 +30,8 @@
  * "adamw_8bit=8bit paged_*=8bit *=-". The first pattern that matches a value decides. The result '-' does nothing; '?'
  * adds `note` as a remark that the setting is not modelled. A value that no pattern matches stays as it is for a field,
  * and is an error for an option, if `words` is not empty. In a `note`, {2P}, with any number before the P, stands for
- * the bytes of that many times the model's parameters, and {share} for the bytes of the share of a GPU's memory that the
- * setting's value is. `since` and `until` are the framework's first and last versions that know the setting.
+ * the bytes of that many times the model's parameters, and {share} for the bytes of the share of a GPU's memory that
+ * the setting's value is. `since` and `until` are the framework's first and last versions that know the setting.
  *
  * Rows of use `is` give the framework's name, and:
  *
@@ -43,8 +43,8 @@
  *     of                         the name of a framework: the file describes a further engine of it, which `keys`
  *                                recognise. The framework's main table file applies to settings without a row here.
  *
- * All files of the folder launch/ of the shipped data are read once, before a launch file. A user names further ones with
- * --from. */
+ * All files of the folder launch/ of the shipped data are read once, before a launch file. A user names further ones
+ * with --from. */
 #ifndef PREDICT_LAUNCH_TABLE_FILE_H
 #define PREDICT_LAUNCH_TABLE_FILE_H
 
@@ -109,8 +109,8 @@ enum launch_kind launch_field_kind(enum launch_field field);
 const struct launch_table_file *launch_tables_find(const struct launch_tables *tables,
                                                    const char *name);
 /* Returns the value to write for the row's setting so that its field or option has the value `means`. For a row of use
- * `written`, returns the value that the setting gets where the field or option is `means`. Returns NULL if there is none.
- * The value is a copy in the arena, or `means` itself. */
+ * `written`, returns the value that the setting gets where the field or option is `means`. Returns NULL if there is
+ * none. The value is a copy in the arena, or `means` itself. */
 const char *launch_table_setting_value(const struct table_row *row, const char *means,
                                        struct arena *arena);
 

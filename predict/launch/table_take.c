@@ -112,8 +112,8 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
     }
 }
 
-/* Adds the option that a row sets directly, without a field. A setting that sets the option replaces one that only implies
- * it; of two settings that imply it, the first counts. Two settings that set it differently are an error. */
+/* Adds the option that a row sets directly, without a field. A setting that sets the option replaces one that only
+ * implies it; of two settings that imply it, the first counts. Two settings that set it differently are an error. */
 static enum status set_table_option(struct launch *launch, const struct table_row *row,
                                     const struct setting *setting, const char *value, bool matched,
                                     struct diag *diag)
@@ -150,8 +150,8 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
     return STATUS_OK;
 }
 
-/* Applies one row to a setting: sets its field or option, or adds a remark. Sets *effect unless the row says nothing for
- * this value. */
+/* Applies one row to a setting: sets its field or option, or adds a remark. Sets *effect unless the row says nothing
+ * for this value. */
 static enum status apply_row(struct launch *launch, const struct table_row *row,
                              const struct setting *setting, bool *effect, struct diag *diag)
 {

@@ -157,8 +157,8 @@ static void set_part_fields(struct launch *l, const struct choices *c)
 }
 
 /* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks. FSDP shards over
- * data and context ranks together. Also sets whether weights are gathered again for the backward: always with ZeRO-3 and
- * HSDP, unless --reshard is never; else never. */
+ * data and context ranks together. Also sets whether weights are gathered again for the backward: always with ZeRO-3
+ * and HSDP, unless --reshard is never; else never. */
 static void set_rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
@@ -236,8 +236,8 @@ static void set_fields_of_converters(struct launch *l)
     launch_imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
 }
 
-/* Turns batches that are given in tokens, as the settings of 2026 give them, into batches of sequences. Fails if a batch
- * is no whole number of sequences. */
+/* Turns batches that are given in tokens, as the settings of 2026 give them, into batches of sequences. Fails if a
+ * batch is no whole number of sequences. */
 static enum status count_sequences(struct launch *l, struct diag *diag)
 {
     static const enum launch_field pairs[][2] = {{LAUNCH_MICRO_TOKENS, LAUNCH_LOCAL_BATCH},
@@ -328,8 +328,8 @@ static void add_stage_options(struct launch *l, int64_t pp)
         add_stage_layers_option(l);
 }
 
-/* Adds the options that say how ranks share weights. Sets *dp to the number of all data-parallel ranks, or to 0 if it is
- * not known. */
+/* Adds the options that say how ranks share weights. Sets *dp to the number of all data-parallel ranks, or to 0 if it
+ * is not known. */
 static enum status add_weight_options(struct launch *l, struct launch_given given,
                                       const struct launch_degrees *d, int64_t *dp,
                                       struct diag *diag)
@@ -375,9 +375,9 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
 }
 
 /* Returns the number of sequences in a micro-batch of a pipeline, which is 1 by default. Until April 2025 it was the
- * local batch (`local`) divided by pipeline_parallel_microbatches, which was the number of stages by default (torchtitan
- * e846b6946, parallelisms/pipelining_utils.py, build_pipeline_schedule()). A file is of that time if it gives that
- * setting, or if it gives the degree of the pipeline outside of [parallelism]. */
+ * local batch (`local`) divided by pipeline_parallel_microbatches, which was the number of stages by default
+ * (torchtitan e846b6946, parallelisms/pipelining_utils.py, build_pipeline_schedule()). A file is of that time if it
+ * gives that setting, or if it gives the degree of the pipeline outside of [parallelism]. */
 static int64_t stage_batch(struct launch *l, int64_t local, int64_t pp)
 {
     const char *degree =

@@ -65,8 +65,8 @@ static const struct recipe {
 };
 /* clang-format on */
 
-/* Fills *model with the sizes of a flavor. If the flavor is a preset, the model's texts live in the arena. Returns false
- * if the flavor has no sizes here. */
+/* Fills *model with the sizes of a flavor. If the flavor is a preset, the model's texts live in the arena. Returns
+ * false if the flavor has no sizes here. */
 static bool load_flavor(struct transformer *model, const struct flavor *f, struct arena *arena)
 {
     bool qwen3 = strcmp(f->model, "qwen3") == 0;
@@ -86,8 +86,8 @@ static bool load_flavor(struct transformer *model, const struct flavor *f, struc
     return f->layers > 0;
 }
 
-/* Appends the fields in which a flavor differs from the model m, the flavor's value first, as "layers=32 and not 4", and
- * returns their number. Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
+/* Appends the fields in which a flavor differs from the model m, the flavor's value first, as "layers=32 and not 4",
+ * and returns their number. Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
 static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
 {
     struct arena arena = {0};

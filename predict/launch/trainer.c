@@ -204,8 +204,8 @@ static bool says_zero(const struct launch *l)
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
-/* True if LAUNCH_SHARDING, a list of words, has a word that is `word`, or that begins with `word` and a '_'. Older files
- * of Accelerate have a number there. */
+/* True if LAUNCH_SHARDING, a list of words, has a word that is `word`, or that begins with `word` and a '_'. Older
+ * files of Accelerate have a number there. */
 static bool sharding_has_word(const struct launch *l, const char *word)
 {
     size_t size = strlen(word);
@@ -268,8 +268,8 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Returns how ranks share weights, a value of enum weights_choice; -1 if the ZeRO stage is none of 0 to 3. Sets *copies to
- * the number of groups of ranks that each hold all shards. */
+/* Returns how ranks share weights, a value of enum weights_choice; -1 if the ZeRO stage is none of 0 to 3. Sets *copies
+ * to the number of groups of ranks that each hold all shards. */
 static int weights_choice_of(const struct launch *l, int64_t *copies)
 {
     bool fsdp = has_fsdp(l) || launch_count_or(l, LAUNCH_DP_SHARD, 1) > 1;
@@ -294,8 +294,8 @@ static bool keeps_parameters_gathered(const struct launch *l)
            (sharding_is(l, "SHARD_GRAD_OP", "2") || launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
-/* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is neither FSDP nor
- * DeepSpeed. */
+/* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is neither FSDP
+ * nor DeepSpeed. */
 static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
@@ -305,8 +305,8 @@ static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
            !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
 
-/* True if parameters stay in the 16 bits in which they are loaded, as under DDP, where autocast then casts nothing. FSDP
- * and DeepSpeed make them fp32. "auto" means the dtype of the checkpoint, which is bf16 for most models. */
+/* True if parameters stay in the 16 bits in which they are loaded, as under DDP, where autocast then casts nothing.
+ * FSDP and DeepSpeed make them fp32. "auto" means the dtype of the checkpoint, which is bf16 for most models. */
 static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_degrees *d)
 {
     return is_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
@@ -455,7 +455,8 @@ static void add_number_options(struct launch *l)
 }
 
 /* Adds the number of pieces in which TRL computes its loss, if it is chunked_nll. A piece has CHUNK_TOKENS tokens of a
- * rank (_CHUNKED_LM_HEAD_CHUNK_SIZE of trl/trainer/sft_trainer.py). Adds a remark on another loss than cross entropy. */
+ * rank (_CHUNKED_LM_HEAD_CHUNK_SIZE of trl/trainer/sft_trainer.py). Adds a remark on another loss than cross
+ * entropy. */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };
@@ -505,8 +506,8 @@ static void add_recompute_options(struct launch *l)
             "on the device here, which needs more memory");
 }
 
-/* Sets how ranks share weights if LAUNCH_ACCELERATE_CONFIG names one of TRL's own configuration files ("zero2", "fsdp2";
- * trl/accelerate_configs), and no file gives that. Another name becomes a remark. */
+/* Sets how ranks share weights if LAUNCH_ACCELERATE_CONFIG names one of TRL's own configuration files ("zero2",
+ * "fsdp2"; trl/accelerate_configs), and no file gives that. Another name becomes a remark. */
 static void set_fields_of_accelerate_config(struct launch *l)
 {
     if (!launch_has_field(l, LAUNCH_ACCELERATE_CONFIG))

@@ -10,7 +10,7 @@
 /* A row that is compared, and its steps on the batches of its packed set. */
 struct compared_row {
     struct outcome *row;
-    size_t predicted_batch_count; /* batches that are predicted */
+    size_t predicted_batch_count; /* the first batches of the set, on which it is compared */
     double *step_s;               /* [batches of the packed set], heap; 0: not predicted yet */
 };
 
@@ -51,7 +51,8 @@ static void predict_row_on_batch(void *context, size_t job, void *result)
     arena_release(&arena);
 }
 
-/* Returns, in the arena, a digest for each job's step. The digests are 0 if no results are kept. */
+/* Returns, in the arena, a digest for each job, under which its step time is kept. All digests are 0 if no results are
+ * kept. */
 static uint64_t *job_digests(const struct batch_comparison *c, struct arena *arena)
 {
     uint64_t *key = arena_array(arena, c->job_count + 1, sizeof *key);
@@ -67,7 +68,8 @@ static uint64_t *job_digests(const struct batch_comparison *c, struct arena *are
     return key;
 }
 
-/* Predicts each compared row on those of its first predicted_batch_count batches on which it was not predicted yet. */
+/* Predicts each compared row on its first predicted_batch_count batches, except those on which it was predicted
+ * before. */
 static enum status predict_missing_steps(struct batch_comparison *c, struct diag *diag)
 {
     size_t most = 0;
@@ -120,7 +122,7 @@ static double rate_in_batch(const struct compared_row *c, size_t batch)
            (double)c->row->request.ranks;
 }
 
-/* Returns in how many batches a row is faster than another one. */
+/* Returns on how many of the batches on which two rows were both predicted the first row, c, is faster. */
 static size_t count_batches_won(const struct compared_row *c, const struct compared_row *other)
 {
     size_t won = 0, count = c->predicted_batch_count < other->predicted_batch_count
@@ -131,8 +133,8 @@ static size_t count_batches_won(const struct compared_row *c, const struct compa
     return won;
 }
 
-/* Begins the comparison with the rows that are near the best one. The steps of their typical batches are already
- * known. */
+/* Begins the comparison with the rows that are within DOCUMENTS_MARGIN of the best one, on their first COMPARED_FIRST
+ * batches. The steps of their typical batches are known from the search. */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);
@@ -149,7 +151,7 @@ static void begin_comparison(struct batch_comparison *c, struct best *best)
     }
 }
 
-/* Extends the comparison to all batches for the fastest row, and for the rows that are faster in any batch. */
+/* Extends the comparison to all batches for the fastest row, and for each row that is faster than it on some batch. */
 static void extend_to_all_batches(struct batch_comparison *c)
 {
     const struct compared_row *first = fastest_row(c);
@@ -163,9 +165,9 @@ static void extend_to_all_batches(struct batch_comparison *c)
                 c->compared_row[i].row->packed_set->batch_count;
 }
 
-/* Makes the rates of all rows comparable with that of the best row on all batches. A compared row gets that rate, times
- * the ratio of its own rate to the best row's on the batches on which it was predicted. Every other row keeps its ratio
- * to the best row on the typical batch. */
+/* Makes rate_bound of all rows comparable. The best row, `first`, gets its rate on all batches. A compared row gets
+ * that rate, times the ratio of its own rate to the best row's, both on the batches on which it was predicted. Every
+ * other row keeps its ratio to the best row, which is that of their typical batches. */
 static void scale_rates(struct batch_comparison *c, struct best *best,
                         const struct compared_row *first)
 {
@@ -189,7 +191,7 @@ static bool all_steps_are_predicted(const struct batch_comparison *c)
     return true;
 }
 
-/* ---- causes ---- */
+/* ---- the causes of a row's step time ---- */
 
 struct batch_explanation {
     struct setup *setup;
@@ -216,13 +218,14 @@ static void explain_row(void *context, size_t job, void *result)
 
 static uint64_t explanation_key(const struct setup *setup, const struct outcome *row)
 {
-    /* part of the key of the causes of a step; the time of the step has another key */
+    /* this text tells the key of a step's causes from that of the step's time */
     static const char causes[] = "causes";
     return digest_add(outcome_request_key(setup, &row->request, row->request.ranks), causes,
                       sizeof causes);
 }
 
-/* Simulates the first COMPARED_ROWS rows, and the best of each strategy, for the causes of their times. */
+/* Simulates the typical step of the first COMPARED_ROWS rows, and of the best row of each strategy, and stores the
+ * causes of its time (cause_s, are_causes_final) in the row. */
 static enum status explain_rows(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct batch_explanation e = {setup, heap_alloc(best->row_count + 1, sizeof(struct outcome *))};

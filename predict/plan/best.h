@@ -23,11 +23,11 @@ enum plan_goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
  * nothing is kept. */
 struct search_limits {
     double time_limit_s; /* the search ends after this many seconds; 0: no limit */
-    /* a share: the search ends when no configuration can be faster than the best by more; from 1 on, the best of the
-     * other strategies is not searched for either */
+    /* the search ends when no configuration can be faster than the best by more than this share. If it is 1 or more,
+     * the best configurations of the other strategies are not searched for either */
     double rate_gap_share;
-    /* GOAL_LONGEST: a configuration is not searched if it cannot reach a longer sequence than this one does; NULL: all
-     * are searched. Borrowed. */
+    /* GOAL_LONGEST: a configuration that cannot reach a longer sequence than that of this outcome is not searched;
+     * NULL: all are searched. Borrowed. */
     const struct outcome *outcome_to_beat;
     struct kept_jobs kept_jobs;
 };
@@ -36,7 +36,7 @@ struct best {
     enum plan_goal goal;
     struct search_limits limits; /* set by the caller */
     struct space space;
-    struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
+    struct outcome *row; /* one per candidate on gpu_count GPUs, best first */
     size_t row_count;
     size_t count_of_kind[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.time_limit_s ended the search */
@@ -46,30 +46,31 @@ struct best {
     struct outcome less_probable_best;
     size_t less_probable_gpu_count;
     size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
-    /* GOAL_GPUS: a search on fewer GPUs was ended before it found one that fits */
+    /* GOAL_GPUS: a limit ended a search on fewer GPUs before it found a configuration that fits */
     bool has_unfinished_smaller;
 };
 
-/* Searches the space and fills *best, which must be all-zero except its limits; release it in either case. GOAL_LONGEST
- * has no limits. Returns STATUS_NO if nothing fits. After a signal that base/interrupt.h has noted, the search ends
- * with the outcomes known so far. */
+/* Searches the space and fills *best, which must be all-zero except its limits; release it in either case. With
+ * GOAL_LONGEST, time_limit_s and rate_gap_share have no effect, and setup->request.seq is changed. Returns STATUS_NO if
+ * nothing fits. After a signal that base/interrupt.h has noted, the search ends with the outcomes known so far. */
 enum status best_find(struct best *best, enum plan_goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);
 
-/* Returns what ended the search early, for messages: "--within", "an interrupt"; NULL: nothing did. */
+/* Returns what ended the search early, for messages: "--within", "an interrupt" or "a request to end"; NULL: nothing
+ * did. */
 const char *best_end_reason(const struct best *best);
 
-/* Returns by which share a configuration that was not simulated may be faster than the best row, at least 0. The best
- * row must be OUTCOME_SIMULATED. */
+/* Returns the share by which some configuration that was not simulated may be faster than the best row; 0 if none may
+ * be. The best row must be OUTCOME_SIMULATED. */
 double best_possible_gain(const struct best *best);
 
 /* Sorts the rows, best first; of equal rows, the one that was tried first comes first. */
 void best_rank(struct best *best);
 
-/* True if a comes before b in the ranking: a was simulated and b was not; or both were, and a has a longer sequence
- * (GOAL_LONGEST); or, if these are equal, was predicted on more batches; or, if these are equal, has the higher
- * rate. */
+/* True if a comes before b in the ranking. An outcome that was simulated comes before one that was not. Of two that
+ * were, the first difference decides: with GOAL_LONGEST, the longer sequence is first; then the one that was predicted
+ * on more packed batches; then the higher rate. */
 bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct outcome *b);
 
 #endif

@@ -26,23 +26,25 @@ struct candidate_round {
 
 /* ---- one candidate, in a child process ---- */
 
-/* The longest sequence that a candidate reaches with the repairs that were tried so far. */
+/* What is known of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
+ * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
 struct longest_reached {
-    bool is_built;          /* a repair allows some length */
-    bool is_skipped;        /* a repair was not searched: it reaches no longer length than known */
-    bool has_ladder_end;    /* the ladder ends at known lengths: other repairs are not tried */
-    int64_t tokens;         /* the longest sequence that fits; 0: none */
-    struct request request; /* the request with `tokens` */
+    bool is_built;       /* the choices allow some length, with one of the repairs */
+    bool is_skipped;     /* one of the repairs was skipped */
+    bool has_ladder_end; /* no longer length is tried at all, so other repairs need not be tried */
+    int64_t tokens;      /* the longest sequence that fits; 0: none */
+    struct request request; /* the request that has it; unset if tokens is 0 */
     struct verdict verdict; /* the verdict of `request` */
-    bool open_ended;        /* longer sequences may fit than that */
-    /* the verdict on the shortest length with the last repair, if that length does not fit */
+    bool open_ended;        /* longer sequences than `tokens` may fit: the lengths ended there */
+    /* the verdict on the shortest length with the last repair for which that did not fit */
     struct verdict next_verdict;
     struct length_ladder ladder; /* the lengths that are tried with the last repair */
-    int64_t never_fits;          /* no repair makes this length fit, nor a longer one */
+    int64_t never_fits;          /* this length and longer ones do not fit with any repair */
 };
 
-/* True if a length fits. If host memory does not suffice for it, *never is set to that length: no repair reduces what
- * the host needs, unless shares of activations are offloaded (tests/cli/test_space.c). */
+/* True if a length fits. If host memory does not suffice for it, sets *never to the length: no repair reduces the bytes
+ * that the host needs, except where part of the activations is offloaded by ratio (tests/cli/test_space.c). A length
+ * from *never on does not fit. */
 static bool length_fits(const struct candidate_round *round, const struct request *request,
                         int64_t tokens, int64_t *never)
 {
@@ -66,8 +68,9 @@ static bool length_fits(const struct candidate_round *round, const struct reques
     return fits;
 }
 
-/* Searches for a sequence that is longer than `known` tokens and fits with one repair, which the request has. The
- * length just above `known` is tried first, since most repairs do not reach it. */
+/* Searches for the longest sequence that fits with the repair that the request has, and is longer than `known` tokens.
+ * Updates *r. The first length above `known` is tried first, since with most repairs it does not fit; then the search
+ * ends. */
 static void search_longer_with_repair(const struct candidate_round *round, struct request *request,
                                       int64_t known, struct longest_reached *r)
 {
@@ -96,7 +99,7 @@ static void search_longer_with_repair(const struct candidate_round *round, struc
     r->open_ended = longest.next_tokens == 0;
 }
 
-/* Fills the outcome of a candidate that was not simulated. */
+/* Fills the outcome of a candidate with what is known before it is simulated, which it may never be. */
 static void fill_unsimulated_outcome(struct outcome *o, const struct longest_reached *r)
 {
     o->kind = !r->is_built                     ? OUTCOME_REFUSED
@@ -112,8 +115,8 @@ static void fill_unsimulated_outcome(struct outcome *o, const struct longest_rea
         o->missing_bytes = verdict_missing_bytes(&r->next_verdict);
 }
 
-/* Finds the longest sequence of a candidate over its repairs, and simulates it if it is longer than that of the best
- * candidate so far. */
+/* Finds the longest sequence that a candidate reaches with any of its repairs, and fills its outcome. If that sequence
+ * is longer than that of the best candidate so far, simulates it. */
 static void find_longest_of_candidate(const struct candidate_round *round, struct outcome *o)
 {
     const int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
@@ -142,7 +145,7 @@ static void try_candidate(void *context, size_t job, void *result)
     find_longest_of_candidate(round, o);
 }
 
-/* Returns a digest of all on which a candidate's outcome depends, also of the longest sequence so far. */
+/* Returns a digest of everything on which a candidate's outcome depends, with the longest sequence so far. */
 static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
 {
     int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
@@ -151,8 +154,8 @@ static uint64_t candidate_digest(const struct candidate_round *round, const stru
 
 /* ---- the search ---- */
 
-/* Orders candidates by the bytes that a GPU needs at least, fewest first; then by those that do not grow with the
- * length. */
+/* Orders candidates by the bytes that a GPU needs at least, fewest first; of equal ones, by the part of these bytes
+ * that does not grow with the length. */
 static int smaller_need_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
@@ -173,8 +176,8 @@ static void fill_skipped_row(struct outcome *o, const struct candidate *c, enum 
                           .sequence_tokens = c->request.seq};
 }
 
-/* Makes a row for every candidate with the longest sequence that fits. Candidates are taken in the order of the bytes
- * that a GPU needs whatever the length is. */
+/* Fills a row for every candidate, with the longest sequence that it reaches. Those that need the least memory are
+ * taken first (smaller_need_first()), since others are then likely to be skipped. */
 static enum status find_longest(struct best *best, struct setup *setup,
                                 const struct space_open *open, struct diag *diag)
 {
@@ -198,7 +201,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
         uint64_t key[ROUND];
         size_t place[ROUND], jobs = 0;
         for (; next < best->row_count && jobs < ROUND; next++) {
-            /* the optimizer's part may go to the host */
+            /* a repair may move the optimizer, and with it this part of the bytes, to the host */
             double least = row[next].length_independent_bytes -
                            (given.optimizer < 0 ? row[next].host_optimizer_saves_bytes : 0);
             place[jobs] = next;
@@ -235,7 +238,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
     return status;
 }
 
-/* Fills a row for every candidate, and ranks the rows. */
+/* Fills a row for every candidate of best->space, and ranks the rows. Returns STATUS_NO if none was simulated. */
 static enum status search_candidates(struct best *best, struct setup *setup,
                                      const struct space_open *open, struct diag *diag)
 {
@@ -253,8 +256,9 @@ static enum status search_candidates(struct best *best, struct setup *setup,
     return best->row[0].packed_set != NULL ? all_batches_rank(best, setup, diag) : STATUS_OK;
 }
 
-/* Returns the next number of GPUs to search: twice as many, but a whole node before several, and all GPUs of the
- * cluster before more than it has, which ends the search. */
+/* Returns the number of GPUs to search after `gpus`: twice as many. If that would pass over a whole node, it is the
+ * GPUs of a node; if it would pass over all GPUs of the cluster, it is all of them. After all of them it is more than
+ * the cluster has. */
 static int64_t next_gpu_count(const struct cluster *cluster, int64_t gpus)
 {
     int64_t next = 2 * gpus;

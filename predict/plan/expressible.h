@@ -1,8 +1,9 @@
 /* predict/plan/expressible.h: which of the modelled choices a training framework has settings for.
  *
- * One table says which choices a framework cannot express, and why. The printed settings list the rows that apply as
- * comments, and a search may be restricted to choices that no row excludes. Rows about the model are separate, since
- * no other choice could express the model either. docs/planning.md names the versions and the source of each rule. */
+ * Tables (predict/plan/gaps.h) have a row for each choice that a framework cannot express, with the reason. The rows
+ * that apply to a configuration are printed as comments above its settings, and a search may be restricted to
+ * configurations to which no row applies. Rows about the model restrict no search, since no other choice would change
+ * the model. docs/planning.md names the versions and the source of each rule. */
 #ifndef PREDICT_PLAN_EXPRESSIBLE_H
 #define PREDICT_PLAN_EXPRESSIBLE_H
 
@@ -24,14 +25,15 @@ enum framework {
 };
 extern const char *const framework_names[FRAMEWORK_COUNT];
 
-/* True if the framework has settings that mean these choices, whatever the model. */
+/* True if the framework has settings that mean these choices. Rows about the model do not count. */
 bool expressible_is(enum framework framework, const struct choices *choices);
 
-/* Fails if the framework cannot express the choices, and names each that it cannot. */
+/* Fails if the framework cannot express the choices. The error names each choice that it cannot express. */
 enum status expressible_check(enum framework framework, const struct choices *choices,
                               struct diag *diag);
 
-/* Appends the choices that the framework cannot express, as lines that begin with '#'. */
+/* Appends the choices, and the properties of the model, that the framework cannot express, as lines that begin with
+ * '#'. Appends nothing if there are none. */
 void expressible_put_gaps(struct text *out, enum framework framework,
                           const struct choices *choices);
 
@@ -39,17 +41,17 @@ void expressible_put_gaps(struct text *out, enum framework framework,
 const char *expressible_default_profile(enum framework framework, const struct strategy *strategy);
 
 /* ---- facts about choices that settings and rules both need ---- */
-/* Returns how many ranks hold the same weights: the ranks of a stage over its tensor ranks. */
+/* Returns over how many ranks the same weights may be shared: the ranks of a stage divided by its tensor ranks. */
 uint32_t expressible_weight_sharing_ranks(const struct choices *choices);
 /* True if activations are recomputed, false if they are saved. */
 bool expressible_recomputes(const struct choices *choices);
-/* True if Trainer's family runs the choices under DDP: every rank holds all weights, and nothing but the batch is
- * shared. */
+/* True if Trainer's family runs the choices under DDP: every rank holds all weights, the optimizer is on the device,
+ * and ranks share only the batch. */
 bool expressible_is_ddp(const struct choices *choices);
 /* True if Trainer's family runs the choices by DeepSpeed, and not by FSDP or DDP. */
 bool expressible_needs_zero(const struct choices *choices);
-/* True if HSDP shards over fewer ranks than share a sequence (cp x hp), or over a number that is not a multiple of it,
- * which FSDP cannot do. */
+/* True if HSDP shards over a number of ranks that is no multiple of those that share a sequence (cp x hp), for example
+ * over fewer. FSDP cannot do that. */
 bool expressible_has_small_shards(const struct choices *choices);
 
 #endif

@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The best of a strategy is searched for until no other configuration of the strategy may be faster by more than this
- * share. */
+/* The search for the best configuration of a strategy ends when no other configuration of that strategy may be faster
+ * by more than this share. */
 #define RUNNER_UP_GAP 0.01
+
 /* ---- layers ---- */
 
 static uint32_t find_or_add_layer(struct rate_search *s, const struct layer_key *key)
@@ -56,7 +57,8 @@ static double rate_of_step(const struct candidate *c, double step_s)
     return c->step_tokens / step_s / (double)c->request.ranks;
 }
 
-/* Lowers a candidate's bound to that of the layers that are known. */
+/* Lowers a candidate's rate_bound to the bound that follows from the times of its layers, as far as they are known. If
+ * the time of its own layer was looked for, its next step is short steps. */
 static void lower_bound_by_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
@@ -101,9 +103,9 @@ static int compare_placement_keys(const void *left, const void *right)
     return a->node_index < b->node_index ? -1 : 1;
 }
 
-/* Finds, for each candidate, the one that differs only in the placement of stages. Their schedules differ only in which
- * ranks are neighbours, and so in NCCL's buffers. Candidates whose stages share subsequences have no such counterpart,
- * since the number of shared subsequences depends on the placement. */
+/* Finds, for each candidate, the one that differs from it only in the placement of stages. Their schedules differ only
+ * in which ranks are neighbours, and so in NCCL's buffers. Candidates of pipeline msp get none: their stages share
+ * subsequences, and how many depends on the placement. */
 static void find_other_placements(struct rate_search *s)
 {
     const struct space *space = &s->best->space;
@@ -127,9 +129,9 @@ static void find_other_placements(struct rate_search *s)
     free(key);
 }
 
-/* True if a candidate lacks memory even without NCCL's buffers. Its counterpart, which differs only in the placement of
- * stages, needs the same apart from these buffers, so none of the repairs that were tried makes that one fit either.
- * verdict: that of the repair which lacks the least. */
+/* True if a candidate with this verdict would not fit even without NCCL's buffers. Then the candidate with the other
+ * placement of stages, which needs the same bytes apart from these buffers, does not fit either. verdict: that of the
+ * repair with which the fewest bytes are missing. */
 static bool other_placement_lacks(const struct verdict *verdict)
 {
     struct verdict least = *verdict;
@@ -138,9 +140,9 @@ static bool other_placement_lacks(const struct verdict *verdict)
     return verdict_missing_bytes(&least) > 0;
 }
 
-/* Applies what a candidate's answer says of memory to the candidate with the other placement of stages: the repairs
- * with which that one does not fit either. A less probable outcome is not passed on, since the other placement may be
- * faster. */
+/* If a candidate's answer is that it does not fit with some repairs, and the candidate with the other placement of
+ * stages cannot fit with them either, gives that one the same outcome and skips these repairs for it. Does nothing if
+ * the answer has a less probable outcome, which the other placement may exceed. */
 static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
                                             const struct candidate_answer *a)
 {
@@ -163,7 +165,8 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
         other->next_stage = STAGE_SHORT;
 }
 
-/* Makes a row and a node for each candidate. A candidate whose states do not fit in memory is done. */
+/* Makes a row and a node for each candidate. A candidate whose lower bound of bytes exceeds the device's memory is
+ * done: OUTCOME_NO_ROOM. */
 static void begin_search(struct rate_search *s)
 {
     struct best *best = s->best;
@@ -171,7 +174,7 @@ static void begin_search(struct rate_search *s)
     double available = device->memory_bytes - device->driver_bytes;
     for (size_t i = 0; i < best->space.candidate_count; i++) {
         const struct candidate *c = &best->space.row[i];
-        /* the optimizer's part may go to the host */
+        /* a repair may move the optimizer, and with it this part of the bytes, to the host */
         double least = c->gpu_lower_bound_bytes -
                        (s->given_request->optimizer < 0 ? c->host_optimizer_saves_bytes : 0);
         best->row[i] = (struct outcome){.kind = OUTCOME_REFUSED,
@@ -190,8 +193,9 @@ static void begin_search(struct rate_search *s)
     find_other_placements(s);
 }
 
-/* Makes the outcome the best one so far if it is better, and sets the rate that others must exceed. Over packed
- * documents that rate is below the best one's, since the fastest few are compared on other batches later. */
+/* Makes the outcome the best one so far if it is better, and sets the rate that others must exceed. With packed
+ * documents that rate is lower than the best one's, so that several of the fastest are found and compared on other
+ * batches. */
 static void note_best_outcome(struct rate_search *s, const struct outcome *o)
 {
     double rate = o->rate_bound;
@@ -291,8 +295,8 @@ static void put_progress_note(const struct rate_search *s, char *note, size_t si
                    100 * fmax(0, most / s->best_so_far.rate_bound - 1));
 }
 
-/* Runs rounds until no candidate may be better by more than the gap, or a limit ends the search. Sets *above to the
- * rate up to which nothing is left open. */
+/* Runs rounds until no candidate may be faster by more than the gap that the user allows, or a limit ends the search.
+ * Sets *above to the rate that a candidate must be able to exceed to stay in the search. */
 static enum status search_until_gap(struct rate_search *s, double *above, struct progress *progress,
                                     struct diag *diag)
 {
@@ -314,7 +318,8 @@ static enum status search_until_gap(struct rate_search *s, double *above, struct
     return status;
 }
 
-/* Begins to search among the candidates of one strategy, from the best of them that was simulated. */
+/* Restricts the search to the candidates of one strategy. The best so far becomes the best of them that was
+ * simulated. */
 static void begin_search_of_strategy(struct rate_search *s, int strategy)
 {
     s->only_strategy = strategy;
@@ -327,8 +332,8 @@ static void begin_search_of_strategy(struct rate_search *s, int strategy)
     s->rate_to_exceed = s->best_so_far.rate_bound;
 }
 
-/* Searches for the best configuration of each strategy, for at most a few rounds, or until no other candidate of the
- * strategy can be faster by more than RUNNER_UP_GAP, or than the gap that was asked for. */
+/* Searches for the best configuration of each strategy: until no other candidate of the strategy can be faster by more
+ * than RUNNER_UP_GAP, or than the gap that the user allows if that is larger; but for at most ROUNDS_MAX rounds. */
 static enum status find_best_of_strategies(struct rate_search *s, struct progress *progress,
                                            struct diag *diag)
 {

@@ -5,16 +5,17 @@
 
 #include <math.h>
 
-/* The results of a round's jobs may make further jobs unnecessary. So at most ROUND_WHOLE jobs of a round are whole
- * steps, and at most ROUND_LONG are of candidates with more than LONG_OPS ops. */
+/* Limits of the jobs of a round that take long, since the results of others may make them unnecessary: at most
+ * ROUND_WHOLE whole steps (one, as long as no candidate is known to fit), and at most ROUND_LONG jobs of candidates
+ * with more than LONG_OPS ops. */
 enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 #define LONG_OPS 1e6
 
-/* Candidates with more ops than this on the ranks of all stages together, by the upper bound of step_max_ops(), are
- * not searched for the best of each strategy. */
+/* Candidates with more ops than this (max_ops of struct search_node) take no part in the search for the best of each
+ * strategy. */
 #define RUNNER_UP_OPS 3e6
 
-/* Returns the row of the layer that a candidate's next step measures; SEARCH_NO_LAYER: that step measures none. */
+/* Returns the row of the layer that a candidate's next step times; SEARCH_NO_LAYER: that step times no layer. */
 static uint32_t layer_of_next_step(const struct rate_search *s, const struct search_node *node)
 {
     if (node->next_stage != STAGE_LAYER)
@@ -27,8 +28,9 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
     return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_OPS;
 }
 
-/* Adds the next step of a candidate to the round, unless another job does the same step, or a job for the other
- * placement of its stages may show that the candidate does not fit. Returns whether it was added. */
+/* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, if
+ * another job times the same layer, or if the candidate with the other placement of stages has a job, which may show
+ * that neither fits. Without `layers`, a candidate whose next step is a layer takes short steps instead. */
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct search_node *node = &s->node[i];
@@ -56,8 +58,8 @@ static bool add_job(struct rate_search *s, size_t i, bool layers)
 /* An order of candidates: true if a comes before b. */
 typedef bool candidate_order_fn(const struct rate_search *s, size_t a, size_t b);
 
-/* True if candidate a comes before candidate b: it has the higher bound; or, if these are equal, it takes less to
- * predict; or, if these are equal, it needs less memory. */
+/* True if candidate a comes before candidate b. The first difference decides: the higher bound of the rate is first,
+ * then fewer ops, which take less time to predict, then the fewer bytes that a GPU needs at least. */
 static bool highest_bound_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct search_node *x = &s->node[a], *y = &s->node[b];
@@ -69,8 +71,10 @@ static bool highest_bound_first(const struct rate_search *s, size_t a, size_t b)
            s->best->space.row[b].gpu_lower_bound_bytes;
 }
 
-/* True if candidate a comes before candidate b. Candidates that may need little memory come first, since they most
- * likely fit; among these, those that are predicted fastest, and then those that recompute most. */
+/* True if candidate a comes before candidate b. Candidates that may need little memory (at most little_memory_bytes)
+ * come first, since they most likely fit. Then the first difference decides: fewer ops are first, which take less time
+ * to predict; then the longer lower bound of the step, since recomputation makes it longer; then
+ * highest_bound_first(). */
 static bool least_memory_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;
@@ -100,7 +104,7 @@ size_t fastest_open_above(const struct rate_search *s, double above)
     return open;
 }
 
-/* Sets little_memory_bytes: a quarter more than the least of all open candidates. */
+/* Sets little_memory_bytes to a quarter more than the least that an open candidate needs at least. */
 static void find_little_memory(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;
@@ -110,7 +114,8 @@ static void find_little_memory(struct rate_search *s, double above)
     s->little_memory_bytes = 1.25 * least;
 }
 
-/* The candidates that come first in an order. Of candidates that would simulate the same layer, it has only one. */
+/* The candidates that come first in an order. Of several whose next step times the same layer, only the first is among
+ * them. */
 struct first_candidates {
     size_t node[SEARCH_ROUND + SEARCH_ROUND / 2], count;
 };
@@ -138,9 +143,9 @@ static void insert_candidate(struct first_candidates *f, const struct rate_searc
     f->node[last] = i;
 }
 
-/* Adds the next steps of the first candidates of an order to the round, at most `most` of them. Only candidates count
- * that have reached stage `from` and may be better than `above`. layers false: candidates do short steps without
- * waiting for the time of their layers. */
+/* Adds to the round the next steps of the candidates that come first in an order, at most `most`. Only open candidates
+ * whose bound exceeds `above` and whose next step is `from` or a later one are taken. Without `layers`, candidates take
+ * short steps without waiting for the time of their layers. */
 static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, size_t most,
                            enum search_stage from, bool layers, double above)
 {
@@ -153,8 +158,8 @@ static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, si
         added += add_job(s, firsts.node[k], layers);
 }
 
-/* Adds jobs of those candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one
- * of them may need too much memory. */
+/* Adds at most `most` jobs for the candidates of one strategy that most likely fit. Strategies take turns from call to
+ * call, since all candidates of one of them may need too much memory. */
 static void add_least_memory_jobs(struct rate_search *s, size_t most, double above)
 {
     size_t strategies;

@@ -1,6 +1,11 @@
-/* predict/plan/fastest_parts.h: what the sources of the search for the fastest share (predict/plan/fastest.h):
- * fastest.c runs the rounds, fastest_order.c chooses what a round looks at, fastest_steps.c takes one step of a
- * candidate in a child process. */
+/* predict/plan/fastest_parts.h: types and functions that the sources of the search for the fastest share
+ * (predict/plan/fastest.h). fastest.c runs the rounds, fastest_order.c chooses the jobs of a round, and fastest_steps.c
+ * does one job in a child process.
+ *
+ * A job takes the next step of a candidate: it times a layer (STAGE_LAYER), extrapolates from short steps
+ * (STAGE_SHORT), or predicts the whole step (STAGE_WHOLE). Before the last two a repair is chosen
+ * (predict/plan/repairs.h). A candidate is done (STAGE_DONE) if it was simulated, refused, or does not fit with any
+ * repair. It is open as long as it is not done and its bound exceeds the rate that it has to exceed. */
 #ifndef PREDICT_PLAN_FASTEST_PARTS_H
 #define PREDICT_PLAN_FASTEST_PARTS_H
 
@@ -19,39 +24,46 @@ enum { SEARCH_NO_LAYER = UINT32_MAX };
 /* The next step of a candidate. */
 enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
+/* The state of one candidate. */
 struct search_node {
     double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
-    double max_ops;    /* an upper bound of the ops of its schedule, on one rank of each stage */
-    /* rows of rate_search.layer: own_layer_row of the candidate's own layer, least_layer_row of the same layer without
-     * recomputation */
+    /* an upper bound of its schedule's ops, on one rank of each stage, summed over stages */
+    double max_ops;
+    /* rows of rate_search.layer. own_layer_row: the candidate's layer; least_layer_row: the same layer without
+     * recomputation and offload, which takes no longer */
     uint32_t least_layer_row, own_layer_row;
-    uint8_t next_stage, repair;
+    uint8_t next_stage; /* enum search_stage */
+    /* the number of repairs that were found not to suffice, and so that of the next one */
+    uint8_t repair;
     /* the candidate that differs only in the placement of stages; the candidate itself: there is none */
     size_t other_placement;
 };
 
-/* A layer that several candidates share. A member of layer_time is 0 if it could not be found. */
+/* A layer that several candidates share. It is timed in two steps (predict/plan/layer_time.h): first
+ * layer_kernel_sums(), then layer_step_s(). A member of layer_time is 0 if it could not be found. */
 struct search_layer {
     struct layer_key key;
     struct bound_layer layer_time;
-    bool has_sums, has_step; /* these have been looked for */
+    bool has_sums, has_step; /* the first and the second step were taken */
 };
 
 struct search_job {
     enum search_stage stage;
     size_t node_index;
-    /* STAGE_LAYER: the row of rate_search.layer of which the job finds the sums, or, if these are known, the step */
+    /* STAGE_LAYER: the row of rate_search.layer whose next step the job takes */
     uint32_t layer_row;
 };
 
-/* The answer of a child process. All-zero: a signal ended the child. */
+/* The answer of a job's child process. All-zero: a signal ended the child. */
 struct candidate_answer {
     bool is_answered;
     enum search_stage next_stage;
-    uint8_t repair;
-    struct bound_layer layer_time;
-    double bound_s, rate_bound; /* seconds, tokens/s/GPU; 0: not known */
-    struct outcome outcome, less_probable_outcome;
+    uint8_t repair;                /* as in struct search_node, after this job */
+    struct bound_layer layer_time; /* STAGE_LAYER only; all other members: the other stages only */
+    double bound_s;                /* no step of the candidate is shorter; 0: not known */
+    double rate_bound;             /* tokens/s/GPU that the candidate cannot exceed; 0: not known */
+    struct outcome outcome;
+    struct outcome less_probable_outcome; /* OUTCOME_SIMULATED, or else there is none */
 };
 
 struct rate_search {
@@ -68,11 +80,11 @@ struct rate_search {
     size_t strategy_in_turn; /* the strategy whose turn it is in add_least_memory_jobs() */
     int only_strategy;       /* only candidates of this row of strategies_list(); -1: all */
     struct outcome best_so_far;
-    double began_s;
+    double began_s; /* when the search began, in seconds of a monotonic clock */
     /* for least_memory_first(): candidates that may need no more bytes than this come first */
     double little_memory_bytes;
-    double rate_to_exceed; /* tokens/s/GPU: what is no faster is not simulated */
-    /* with packed documents: tokens/s/GPU of the fastest candidates; 0: not known yet */
+    double rate_to_exceed; /* tokens/s/GPU: a candidate that cannot be faster is not simulated */
+    /* tokens/s/GPU of the fastest candidates; 0: not known yet */
     double fastest_rates[COMPARED_ROWS];
 };
 
@@ -82,21 +94,23 @@ static inline bool fastest_has_answer(const struct rate_search *s)
     return s->best_so_far.kind == OUTCOME_SIMULATED;
 }
 
-/* True if a candidate is not done, and may be better than `above`. */
+/* True if candidate i takes part in the search, is not done, and has a bound that exceeds `above`. With only_strategy
+ * set, only candidates of that strategy without very many ops take part. */
 bool fastest_is_open(const struct rate_search *search, size_t i, double above);
-/* Returns how many candidates are not done and may be better than `above`. */
+/* Returns how many candidates are open (fastest_is_open()). */
 size_t fastest_open_above(const struct rate_search *search, double above);
 
-/* Chooses the jobs of a round among the candidates whose bound exceeds `above`. As long as none is known to fit, up to
- * half of the jobs are candidates that most likely fit, and the others those with the highest bounds. Later the
- * candidates that need only one or two more steps come first, then those with the highest bounds. */
+/* Chooses the jobs of a round among the candidates that are open above `above`. As long as none is known to fit, up to
+ * half of the jobs are for candidates that most likely fit; the others are for those with the highest bounds or, with
+ * GOAL_GPUS, also for those that most likely fit. Later, and in the search for the best of a strategy, one whole step
+ * and two short steps of candidates that have come so far are first; then come those with the highest bounds. */
 void fastest_choose_jobs(struct rate_search *search, double above);
 
-/* Takes the step of a job, a workers_job_fn: context is the search, result a struct candidate_answer. */
+/* Does a job; it is a workers_job_fn. context: the search; result: a struct candidate_answer. */
 void fastest_run_job(void *context, size_t number, void *result);
 
-/* Returns a digest of everything on which a job's answer depends: the layer that it measures, or the candidate and what
- * is known about it. */
+/* Returns a digest of everything on which a job's answer depends: the layer that it times, or the candidate and what is
+ * known of it, but not the options and files of the question. */
 uint64_t fastest_job_key(const struct rate_search *search, const struct search_job *job);
 
 #endif

@@ -1,4 +1,5 @@
-/* Takes one step of a candidate, in a child process, of the search for the fastest (predict/plan/fastest_parts.h). */
+/* Does one job of the search for the fastest in a child process (predict/plan/fastest_parts.h). `odds` is the
+ * probability with which a configuration has to fit to be taken. */
 #include "base/digest.h"
 #include "predict/bounds.h"
 #include "predict/plan/fastest_parts.h"
@@ -9,8 +10,8 @@
 
 #include <math.h>
 
-/* Keeps a verdict in *o, as OUTCOME_UNFIT, if it is the first or if fewer bytes are missing than in the one that *o
- * has. */
+/* Makes *o OUTCOME_UNFIT with a verdict that does not fit. If it is that already, does so only if fewer bytes are
+ * missing than in the verdict that it has. */
 static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdict)
 {
     double lacks = verdict_missing_bytes(verdict);
@@ -21,16 +22,20 @@ static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdic
     o->missing_bytes = lacks;
 }
 
-/* If activations are offloaded by ratio, the numbers of pieces of the loss and the feed-forward part change which of
- * them move. So the last repair may need more memory than another, by at most this share of the device's memory
+/* If activations are offloaded by ratio, the numbers of pieces of the loss and of the feed-forward part change which
+ * activations move. So the last repair may need more memory than another, by at most this share of the device's memory
  * (tests/cli/test_space.c). */
 #define RATIO_ERROR 0.1
 
+/* Returns the share of the device's memory by which a repair that should need the least memory may need more than
+ * another one: because of RATIO_ERROR, or because allocators keep other caches. */
 static double repair_error_share(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
 }
 
+/* Returns the probability with which a candidate has to fit. It is 0.5, and not what the setup asks for, if the
+ * candidate may become the best of those that fit with a lower probability. */
 static double probability_asked(const struct rate_search *s, const struct search_node *node,
                                 const struct outcome *o)
 {
@@ -40,9 +45,10 @@ static double probability_asked(const struct rate_search *s, const struct search
                : s->setup->fits_probability;
 }
 
-/* True if memory lacks with every repair; only the last repair is tried. If that lacks more than RESERVED_ERROR of the
- * device's memory, so do the others, since they need as much memory, up to an allocator's cache, or more. They need no
- * more host memory, which must suffice. */
+/* True if the candidate cannot fit on the device with any repair; then *o keeps the verdict of the last one. Only the
+ * last repair is tried, which needs the least device memory, up to repair_error_share(). If it does not fit even in a
+ * memory that is larger by that share, none does. Returns false if host memory is too small with it: other repairs may
+ * need less of that. */
 static bool lacks_with_last_repair(const struct setup *setup, const struct repairs *repairs,
                                    double odds, struct outcome *o)
 {
@@ -69,8 +75,8 @@ static bool lacks_with_last_repair(const struct setup *setup, const struct repai
     return true;
 }
 
-/* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
- * needs. */
+/* True if the candidate cannot fit with any repair. o->verdict is that of the candidate without repairs: if host memory
+ * is too small for it, no repair helps. Otherwise lacks_with_last_repair() decides. */
 static bool lacks_with_every_repair(const struct setup *setup, const struct repairs *repairs,
                                     double odds, struct outcome *o)
 {
@@ -81,8 +87,8 @@ static bool lacks_with_every_repair(const struct setup *setup, const struct repa
     return lacks_with_last_repair(setup, repairs, odds, o);
 }
 
-/* Goes on to the next repair for which short steps do not show that memory lacks, and estimates the time of its
- * step. */
+/* Tries the candidate's repairs, from the next one on, by bounds and short steps. At the first with which the candidate
+ * may fit, fills a->bound_s, and the next step is the whole one. If there is none, the candidate is done. */
 static void estimate_by_short_steps(const struct rate_search *s, const struct search_node *node,
                                     struct candidate_answer *a)
 {
@@ -110,7 +116,7 @@ static void estimate_by_short_steps(const struct rate_search *s, const struct se
     }
 }
 
-/* Simulates a configuration that fits with a lower probability than the setup asks for, but with one half at least. */
+/* Simulates a configuration that fits with a lower probability than the setup asks for, and fills *less_probable. */
 static void time_less_probable(const struct outcome *o, const struct request *request,
                                struct prediction *p, struct outcome *less_probable)
 {
@@ -122,7 +128,9 @@ static void time_less_probable(const struct outcome *o, const struct request *re
     outcome_fill_times(less_probable, p);
 }
 
-/* Predicts the whole step with the candidate's repair. If it does not fit, the next repair has to be tried. */
+/* Predicts the whole step with the candidate's next repair. If it fits, simulates it, and the candidate is done, unless
+ * the prediction shows that it is too slow to be of interest. If it does not fit or cannot be built, the next step is
+ * short steps with the repair after it; or the candidate is done, if no repair can make it fit. */
 static void predict_whole_step(const struct rate_search *s, const struct search_node *node,
                                struct candidate_answer *a)
 {
@@ -142,7 +150,7 @@ static void predict_whole_step(const struct rate_search *s, const struct search_
     a->repair = (uint8_t)(node->repair + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
         a->next_stage = STAGE_SHORT;
-    } else if (p.is_too_slow) { /* it is simulated later, if its strategy has no better one */
+    } else if (p.is_too_slow) { /* it may be simulated later, as the best of its strategy */
         a->repair = node->repair;
         a->next_stage = STAGE_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
@@ -162,7 +170,7 @@ static void predict_whole_step(const struct rate_search *s, const struct search_
     prediction_release(&p);
 }
 
-/* Resizes the cluster, of which this child process has its own copy. Returns false if it cannot have that number of
+/* Resizes this child process's own copy of the cluster. Returns false if the cluster cannot have that number of
  * GPUs. */
 static bool resize_cluster(struct setup *setup, int64_t gpus)
 {

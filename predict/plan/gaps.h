@@ -1,6 +1,7 @@
-/* predict/plan/gaps.h: the tables of predict/plan/expressible.h: choices and models that frameworks have no settings
- * for, or only settings that mean something else. Each source has the rows of one subject, and the functions that
- * recognise them. */
+/* predict/plan/gaps.h: the tables of predict/plan/expressible.h. A row is a gap: a choice, or a property of a model,
+ * that frameworks have no settings for, or only settings that mean something else. Each source has the table of one
+ * subject, and the functions by which its rows recognise configurations. The functions are named after what they
+ * recognise. */
 #ifndef PREDICT_PLAN_GAPS_H
 #define PREDICT_PLAN_GAPS_H
 
@@ -21,20 +22,20 @@ enum {
 };
 
 struct expression_gap {
-    unsigned frameworks; /* those that cannot express what is_chosen() recognises */
-    bool (*is_chosen)(const struct choices *c);
-    const char *description;
+    unsigned frameworks; /* those that have the gap, as bits of the enum above */
+    bool (*is_chosen)(const struct choices *c); /* whether the gap concerns a configuration */
+    const char *description; /* what is not expressed, and what the settings mean instead */
 };
 
 struct expression_gaps {
     const struct expression_gap *row;
     size_t count;
 };
-/* ---- rows about choices; gaps_of_models: about models ---- */
+/* The tables whose rows are about choices, and the one whose rows are about models. */
 extern const struct expression_gaps gaps_of_sequence, gaps_of_weights, gaps_of_work;
 extern const struct expression_gaps gaps_of_models;
 
-/* ---- what rows of several subjects depend on ---- */
+/* ---- functions that rows of several tables use ---- */
 bool gaps_has_ring(const struct choices *c);
 bool gaps_has_head_ranks(const struct choices *c);
 bool gaps_has_tensor_ranks(const struct choices *c);
@@ -42,8 +43,8 @@ bool gaps_has_fpdt_chunks(const struct choices *c);
 bool gaps_has_host_optimizer(const struct choices *c);
 bool gaps_has_zero2(const struct choices *c);
 bool gaps_has_bf16_states(const struct choices *c);
-/* True if parameters stay in bf16 when neither FSDP nor DeepSpeed is used; Axolotl loads all models in the type in
- * which it computes. */
+/* True if Axolotl would train bf16 parameters: it loads models in the dtype in which it computes, and under DDP they
+ * stay so, while FSDP and DeepSpeed make them fp32. */
 bool gaps_has_bf16_parameters(const struct choices *c);
 
 #endif

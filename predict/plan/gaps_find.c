@@ -5,8 +5,8 @@ static const struct expression_gaps *const of_choices[] = {&gaps_of_sequence, &g
                                                            &gaps_of_work};
 static const struct expression_gaps *const of_models[] = {&gaps_of_models};
 
-/* Returns the next row of the tables that applies to the framework and the choices, and sets *table and *row to the
- * position after it. Returns NULL if there is none. */
+/* Returns the next row of the tables, from row *row of table *table on, that applies to the framework and the choices,
+ * and sets *table and *row to the position after it. Returns NULL if there is none. */
 static const struct expression_gap *next_gap(const struct expression_gaps *const *tables,
                                              size_t count, size_t *table, size_t *row,
                                              enum framework framework, const struct choices *c)

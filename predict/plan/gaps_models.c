@@ -61,7 +61,7 @@ static bool overlaps_micro_batches(const struct choices *c)
     return c->expert_overlap != EXPERT_OVERLAP_NONE;
 }
 
-/* True if shared experts are computed at another time than by the code of the profile. */
+/* True if shared experts are computed at another time than the profile's code computes them. */
 static bool moves_shared_experts(const struct choices *c)
 {
     const uint8_t own = c->profile->shared_experts != SHARED_EXPERTS_PROFILE
@@ -70,9 +70,9 @@ static bool moves_shared_experts(const struct choices *c)
     return c->model->shared_ffn > 0 && c->shared_experts != own;
 }
 
-/* True if a layer differs from Llama's and GPT's: where its norms stand, its norms of q and k, its activation, its
- * sinks, or its windows and layers without rotation. torchtitan has no such rows, since it identifies models by
- * flavors. */
+/* True if a layer differs from those of Llama and GPT: in the places of its norms, its norms of q and k, its
+ * activation, its attention sinks, its windows, or its rotation. No row of torchtitan uses this, since it knows models
+ * by flavors. */
 static bool has_unusual_branches(const struct choices *c)
 {
     const struct transformer *m = c->model;
@@ -86,7 +86,8 @@ static bool has_adapters(const struct choices *c)
     return c->model->adapter_rank > 0;
 }
 
-/* True if keys on a ring have windows; TransformerEngine refuses these if messages go from rank to rank. */
+/* True if attention over a ring sees a window of keys, which TransformerEngine refuses if keys go round the ring in
+ * messages. */
 static bool has_windowed_ring(const struct choices *c)
 {
     return has_attention_windows(c) && c->cp > 1;

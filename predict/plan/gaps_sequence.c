@@ -9,7 +9,8 @@ static bool has_ring_messages(const struct choices *c)
     return gaps_has_ring(c) && c->rotation == ROTATE_P2P;
 }
 
-/* True if the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
+/* True if keys go round the ring by all-to-alls, which Megatron lacks, or by an all-gather beside head ranks, which it
+ * has only without them. */
 static bool has_other_rotation(const struct choices *c)
 {
     return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
@@ -124,16 +125,16 @@ static bool has_stages_by_cost(const struct choices *c)
     return c->pp > 1 && c->stage_layers == STAGE_LAYERS_COST;
 }
 
-/* True if stages are placed inside of data parallelism on several nodes; on one node all orders of ranks are
- * equivalent. */
+/* True if ranks are numbered over stages before they are over data-parallel ranks, on several nodes. On one node the
+ * order of ranks makes no difference. */
 static bool has_inner_stage_placement(const struct choices *c)
 {
     return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&
            (int64_t)c->ranks > c->gpus_per_node;
 }
 
-/* True if a Qwen3 is divided into stages, which torchtitan cannot do. Norms of q and k show that it is a Qwen3: no
- * other of torchtitan's models has them. */
+/* True if a Qwen3 is divided into stages, which torchtitan cannot do. Of torchtitan's models only Qwen3 has norms of q
+ * and k, by which it is recognised. */
 static bool has_stages_of_qwen3(const struct choices *c)
 {
     return c->pp > 1 && c->model->qk_norm;

@@ -1,4 +1,4 @@
-/* Choices that frameworks cannot express: how weights, gradients and states are shared, and their types. */
+/* Choices that frameworks cannot express: how weights, gradients and states are shared, and their dtypes. */
 #include "predict/plan/gaps.h"
 #include "schedule/config/derived.h"
 
@@ -13,8 +13,8 @@ static bool has_hsdp_over_part(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_weight_sharing_ranks(c);
 }
 
-/* True for ZeRO-2 and above in a pipeline, which is refused: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue
- * 1455. */
+/* True for ZeRO-2 and above in a pipeline, which DeepSpeed (deepspeed/runtime/pipe/engine.py) and Megatron-FSDP
+ * (NVIDIA/Megatron-LM issue 1455) refuse. */
 static bool has_sharded_pipeline(const struct choices *c)
 {
     return c->pp > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2;
@@ -40,9 +40,8 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* True if every rank of a stage holds all weights of its tensor share, because there is no other rank to shard over, or
- * because HSDP shards over one rank and FSDP can express that. FSDP casts only parameters that it shards, so these
- * would stay fp32. */
+/* True if weights are not sharded: no other rank has the same weights, or HSDP shards over one rank and FSDP can do
+ * that. FSDP casts only parameters that it shards, so these would stay fp32. */
 static bool has_unsharded_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
@@ -60,7 +59,7 @@ static bool has_unsharded_weights_with_tp_or_pp(const struct choices *c)
            (c->tp > 1 || c->pp > 1);
 }
 
-/* True if --gradients changes the dtype that gradients have with the profile. */
+/* True if gradients have another dtype than they have by the profile (--gradients). */
 static bool has_chosen_gradient_dtype(const struct choices *c)
 {
     struct choices own = *c;
@@ -87,8 +86,8 @@ static bool has_chosen_grad_sync(const struct choices *c)
     return has_grad_sync_other_than(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
 }
 
-/* True if gradients are reduced at other times than under Trainer: DeepSpeed reduces them in each micro-batch, FSDP as
- * the profile says. */
+/* True if gradients are reduced at other times than by Trainer. With DeepSpeed it reduces them in each micro-batch,
+ * with FSDP when the profile does. */
 static bool has_grad_sync_unlike_trainer(const struct choices *c)
 {
     return expressible_needs_zero(c) ? has_grad_sync_other_than(c, GRAD_SYNC_EACH)
@@ -107,8 +106,8 @@ static bool frees_root_weights(const struct choices *c)
            c->reshard == RESHARD_ROOT;
 }
 
-/* True if the root's weights are kept where Accelerate would free them: it gives the root module the same setting as
- * the layers. */
+/* True if the weights of embedding, norm and head, which are FSDP's root module, stay gathered after the forward while
+ * those of layers are freed. Accelerate frees both, since it gives the root the setting of the layers. */
 static bool keeps_root_weights(const struct choices *c)
 {
     return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
@@ -126,8 +125,8 @@ static bool has_uncut_vocabulary(const struct choices *c)
     return c->tp > 1 && c->vocabulary != VOCABULARY_CUT;
 }
 
-/* True if the vocabulary is not divided as Transformers does it: logits are gathered if the head has weights of its own
- * and the vocabulary divides. */
+/* True if tensor ranks share the vocabulary otherwise than in Transformers. There they gather logits if the head has
+ * weights of its own and the vocabulary divides evenly over them; else each keeps its part. */
 static bool has_vocabulary_unlike_transformers(const struct choices *c)
 {
     bool gathers = !c->model->tied_head && c->model->vocab % c->tp == 0;

@@ -80,8 +80,8 @@ static bool has_loss_unlike_titan(const struct choices *c)
     return has_chosen_loss(c) && c->loss != LOSS_COMPILED;
 }
 
-/* True if the loss has other numbers of pieces than the framework's code gives it: with FPDT the code decides the
- * pieces of the loss and of the feed-forward part; without FPDT the loss has no pieces. */
+/* True if the loss has another number of pieces than in DeepSpeed's code: with FPDT the code chooses the number of
+ * pieces of the loss and of the feed-forward part; without FPDT neither is in pieces. */
 static bool has_loss_chunks_unlike_code(const struct choices *c)
 {
     return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_fpdt_pieces(c).loss_pieces
@@ -99,7 +99,7 @@ static bool has_attention_other_than_fa2(const struct choices *c)
     return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2;
 }
 
-/* True if the profile has this name, or is `ideal`, which stands for every framework. */
+/* True if the profile has this name, or is `ideal`, which passes for every framework's. */
 static bool has_profile_or_ideal(const struct choices *c, const char *name)
 {
     return c->profile->is_ideal || strcmp(c->profile->name, name) == 0;
@@ -110,8 +110,8 @@ static bool is_not_torchtitan(const struct choices *c)
     return !has_profile_or_ideal(c, "torchtitan");
 }
 
-/* True if the profile is not Megatron's. With rings and exchanges it has to be that with TransformerEngine, which
- * provides them. */
+/* True if the profile is neither megatron nor megatron-te. With a ring or head ranks, which TransformerEngine provides,
+ * only megatron-te counts as Megatron's. */
 static bool is_not_megatron(const struct choices *c)
 {
     bool shared = gaps_has_ring(c) || gaps_has_head_ranks(c);
@@ -131,14 +131,14 @@ static bool has_chosen_tensor_plan(const struct choices *c)
              c->tensor_plan == TENSOR_PLAN_MEGATRON);
 }
 
-/* True if the tensor plan is neither that of torchtitan nor, where its layers are compiled, the async one. */
+/* True if the tensor plan is not the profile's own. The async plan is torchtitan's, too, if layers are compiled. */
 static bool has_tensor_plan_unlike_titan(const struct choices *c)
 {
     return has_chosen_tensor_plan(c) &&
            !(c->tensor_plan == TENSOR_PLAN_ASYNC && c->kernels == KERNELS_COMPILED);
 }
 
-/* True if tensor ranks divide tokens; plans of Transformers keep all tokens on every tensor rank. */
+/* True if tensor ranks share tokens, too. In the tensor plans of Transformers every tensor rank has all tokens. */
 static bool tensor_ranks_divide_tokens(const struct choices *c)
 {
     return gaps_has_tensor_ranks(c) && c->tensor_plan != TENSOR_PLAN_REPLICATED;
@@ -164,7 +164,8 @@ static bool has_loss_unlike_trainer(const struct choices *c)
     return has_loss_unlike_titan(c) && c->loss != LOSS_FUSED;
 }
 
-/* True if the loss has other pieces than Trainer gives it. Liger's loss chooses its pieces itself. */
+/* True if the loss has another number of pieces than under Trainer: Liger's loss chooses its number itself, any other
+ * loss is in one piece. */
 static bool has_loss_pieces_unlike_trainer(const struct choices *c)
 {
     return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_pieces(c) : has_loss_chunks(c);
@@ -182,8 +183,8 @@ static bool has_attention_unlike_trainer(const struct choices *c)
            c->attention_impl != ATTENTION_FA3 && c->attention_impl != usual;
 }
 
-/* True if the profile is not the one by which Trainer runs the choices: under DDP in mixed precision the profile with
- * autocast, unless the parameters are bf16 themselves (narrow). */
+/* True if the profile is not the one that stands for Trainer: hf-ddp, which has autocast, under DDP in mixed precision,
+ * else hf. narrow: parameters are bf16 themselves, so that there is no autocast. */
 static bool is_not_trainer(const struct choices *c, bool narrow)
 {
     bool autocast = expressible_is_ddp(c) && c->dtype != DTYPE_F32 && !narrow;

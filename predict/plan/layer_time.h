@@ -2,9 +2,9 @@
  *
  * A layer's forward and backward depend on the degrees within a sequence, the attention and what is recomputed, but
  * neither on how weights are shared nor on the number of stages, micro-batches and data-parallel ranks. So a step of
- * layers only (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence; the third layer's time is
- * the difference, without what the ends of a step add. A step of the whole configuration takes at least the time of all
- * its layers (predict/bounds.h), since exchanges of weights only add to it. */
+ * layers only (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence. The difference is the time
+ * of the third layer, without what the beginning and the end of a step add. A step of the whole configuration takes at
+ * least the time of all its layers (predict/bounds.h), since exchanges of weights only add to it. */
 #ifndef PREDICT_PLAN_LAYER_TIME_H
 #define PREDICT_PLAN_LAYER_TIME_H
 
@@ -25,19 +25,21 @@ struct layer_key {
         dtype;
 };
 
-/* Sets *key. Activations that are offloaded by ratio count as `keep`. With `least` all activations do: no layer takes
- * less time than one that recomputes nothing and copies nothing to the host. Returns false if layers are not alike, or
- * if there are documents; then no time of one layer represents all. */
+/* Sets *key to the choices that determine a layer's time. Activations that are offloaded by ratio count as kept. With
+ * `least`, any activations do: a layer takes least time if it recomputes nothing and copies nothing to the host.
+ * Returns false if one layer's time does not represent all: if layers or sequences differ, or if there are expert
+ * ranks. */
 bool layer_key_make(struct layer_key *key, const struct choices *choices,
                     const struct request *request, bool least);
 bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);
 
-/* Returns the request whose steps tell the layer's time: of layers only, on the ranks of one sequence. */
+/* Returns a request for steps of layers only, on the ranks of one sequence, from which a layer's time follows. */
 struct request layer_only_request(const struct request *request, const struct layer_key *key);
 
-/* layer_kernel_sums() sums the kernels of one layer and its host's time, without a simulation; its step_s is the longer
- * of the two. layer_step_s() returns the simulated seconds of a layer. Both give 0 for what cannot be found. The
- * request has the key's choices, and the setup's cluster at least as many GPUs as the key has ranks. */
+/* layer_kernel_sums() returns the time of all kernels of one layer, and the time that the host takes to issue them,
+ * without a simulation; step_s of its result is the longer of the two. layer_step_s() returns the simulated seconds of
+ * a layer. What cannot be found is 0. The request must have the key's choices, and the setup's cluster at least as many
+ * GPUs as the key has ranks. */
 struct bound_layer layer_kernel_sums(const struct setup *setup, const struct request *request,
                                      const struct layer_key *key);
 double layer_step_s(const struct setup *setup, const struct request *request,

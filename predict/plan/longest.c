@@ -33,8 +33,8 @@ _Static_assert(LONGEST_CHUNKS == 32, "ladder_end_reason()");
 
 /* ---- which lengths there are ---- */
 
-/* True if the request's choices allow the length. A table of learned positions is not checked here: it limits the
- * length, but not by divisibility. */
+/* True if the request's choices allow a sequence of `seq` tokens, such as by its divisibility. The length of a table of
+ * learned positions is not checked here. */
 static bool choices_allow_length(const struct request *request, int64_t seq)
 {
     struct transformer model = *request->model;
@@ -61,8 +61,8 @@ int64_t longest_divisible_length(int64_t ranks)
     return 1024 * STEP_TOKENS * 2 * ranks;
 }
 
-/* Returns the fewest tokens that a sequence can have if each of the requested pieces (of the loss, or of the
- * feed-forward part) has a token on every rank. */
+/* Returns the fewest tokens with which each of the pieces of the loss, and of the feed-forward part, for which the
+ * request asks has a token on every rank. */
 static int64_t least_tokens(const struct request *request, const struct choices *c)
 {
     int64_t ranks = (int64_t)c->cp * c->hp, loss = request->loss_chunks * ranks,
@@ -73,7 +73,7 @@ static int64_t least_tokens(const struct request *request, const struct choices 
 enum status ladder_make(struct length_ladder *ladder, struct request *request, struct diag *diag)
 {
     enum { STEPS_MAX = 4096 };
-    static const int64_t prime = 10007; /* so that no degree divides a length only by chance */
+    static const int64_t prime = 10007; /* a factor, so that no degree divides a length by chance */
     struct choices choices;
     struct transformer model = *request->model;
     struct request asked = *request;
@@ -90,14 +90,15 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
     /* If no smaller number of steps gives an allowed length, STEPS_MAX is taken. If its length is not allowed either,
      * predicting it fails, and the message says why. */
     int64_t step = steps * STEP_TOKENS;
-    /* the number of ops grows with the square of the number of chunks */
+    /* a sequence in chunks has at most LONGEST_CHUNKS, since the number of ops grows with their square */
     bool chunked = choices.chunk_count > 1;
     uint32_t below = chunked ? (uint32_t)((choices.chunk_tokens - 1) / step) : 0;
     int64_t least = least_tokens(request, &choices);
     if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)
         below = (uint32_t)((least - 1) / step);
     int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk_tokens : MOST_TOKENS;
-    if (below >= most / step) /* the one length left is refused with the reason */
+    /* if all lengths are too short, the longest is left; predicting it fails, and the message says why */
+    if (below >= most / step)
         below = (uint32_t)(most / step) - 1;
     *ladder = (struct length_ladder){.shortest_tokens = step,
                                      .length_count = (uint32_t)(most / step) - below,
@@ -116,8 +117,8 @@ struct length_search {
     struct progress *progress;
 };
 
-/* Reports progress: the lengths that were tried, and how many will be in all, since bisection tries one more each time
- * that it halves the range between the last length that fits and the first that does not. */
+/* Reports progress: the number of lengths that were tried, and how many will be tried in all. Bisection tries one more
+ * length each time that it halves the range between the longest that fits and the shortest that does not. */
 static void show_progress(const struct length_search *s)
 {
     const struct longest *l = s->longest;
@@ -147,8 +148,9 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
              text != NULL ? text : "cannot be built");
 }
 
-/* True if the length of a rung fits: it becomes the longest, with its verdict and its reserve. Else it becomes the next
- * one, with its verdict and why it is refused. */
+/* Builds and judges the length of a rung, and returns whether it fits. If it does, stores it in s->longest as the
+ * longest length (tokens, verdict, reserved); else as the next one (next_tokens, next_verdict, next_refusal). With rung
+ * 0 a length that cannot be built is also an error in diag. */
 static bool length_fits(struct length_search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;

@@ -1,8 +1,8 @@
 /* predict/plan/longest.h: the longest sequence of a configuration that fits, and why the next one does not.
  *
- * Memory follows from the schedule, so each length costs a schedule and no simulation. More
- * tokens need more memory, so a bisection finds the last length that fits; what is reported was
- * built and judged on both sides of the boundary. */
+ * Memory follows from the schedule, so each length costs a schedule and no simulation. More tokens
+ * need more memory, so a bisection finds the longest length that fits. That length and the next one
+ * were both built and judged. */
 #ifndef PREDICT_PLAN_LONGEST_H
 #define PREDICT_PLAN_LONGEST_H
 
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The lengths that are tried, the shortest first. With `is_doubling`, length k is shortest_tokens x 2^k, else
- * shortest_tokens x (too_short_steps + k + 1). */
+/* The lengths that may be tried, the shortest first; each is a rung of the ladder. With `is_doubling`, rung k has
+ * shortest_tokens x 2^k tokens, else shortest_tokens x (too_short_steps + k + 1). */
 struct length_ladder {
     int64_t shortest_tokens;
     uint32_t length_count;
@@ -28,8 +28,8 @@ struct length_ladder {
 /* Returns the length of a rung, in tokens. */
 int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung);
 
-/* ladder_longest_tokens() returns the last length. ladder_end_reason() returns why there is no longer one: "more than
- * 32 chunks; ...". */
+/* ladder_longest_tokens() returns the longest length of a ladder. ladder_end_reason() returns why the ladder has no
+ * longer ones, as "more than 32 chunks; ...". */
 int64_t ladder_longest_tokens(const struct length_ladder *ladder);
 const char *ladder_end_reason(const struct length_ladder *ladder);
 
@@ -41,25 +41,25 @@ int64_t longest_divisible_length(int64_t ranks);
 /* Sets *ladder to the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
  * allow these, of the smallest multiple of 1K that they allow. The shortest length has a whole chunk, and on every rank
  * a token for each piece of the loss and of the feed-forward part. The longest is 4G tokens, or 32 chunks for a
- * sequence in chunks. Open degrees are set for a length that all degrees divide, and stay so. It is an error if the
- * choices allow no length. */
+ * sequence in chunks. Degrees that the request leaves open are set in *request, as for a length that all degrees
+ * divide. It is an error if the choices cannot be resolved. */
 enum status ladder_make(struct length_ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
-    /* the shortest length that is known not to fit. Unless `is_interrupted`, it is the length after `tokens`, or 0 if
-     * all lengths of the ladder fit. If `is_interrupted`, 0 means that none is known */
+    /* the shortest length that is known not to fit; 0: none is known. Unless `is_interrupted`, it is the length after
+     * `tokens`, and 0 means that all lengths of the ladder fit */
     int64_t next_tokens;
-    /* verdict: the verdict on `tokens`, empty if that is 0; next_verdict: the one on next_tokens */
-    struct verdict verdict, next_verdict;
-    struct reserved reserved; /* the reserved memory at `tokens` */
-    uint32_t built_count;     /* lengths that were built */
+    struct verdict verdict;      /* the verdict on `tokens`; empty if that is 0 */
+    struct verdict next_verdict; /* the verdict on next_tokens; empty if that is 0 */
+    struct reserved reserved;    /* the reserved memory at `tokens` */
+    uint32_t built_count;        /* lengths that were built */
     /* an interrupt ended the search: lengths between tokens and next_tokens were not tried */
     bool is_interrupted;
     char next_refusal[160]; /* why next_tokens cannot be built; empty: it can, and does not fit */
 };
 
-/* True if longer sequences may fit: the search came to the end of the ladder, or was ended early. */
+/* True if longer sequences than `tokens` may fit: all lengths of the ladder fit, or the search was interrupted. */
 static inline bool longest_is_lower_bound(const struct longest *l)
 {
     return l->tokens > 0 && (l->is_interrupted || l->next_tokens == 0);

@@ -13,9 +13,10 @@ void longest_certificate_release(struct longest_certificate *r)
     *r = (struct longest_certificate){0};
 }
 
-/* ---- what other options would give ---- */
+/* ---- the longest sequence with each other option ---- */
 
-enum { FLIPS_OPS_MAX = 100000 }; /* a search of each option takes too long beyond */
+/* With schedules of more ops than this, searching with each other option would take too long. */
+enum { OPTION_OPS_MAX = 100000 };
 
 struct option_search {
     const struct setup *setup;
@@ -24,18 +25,18 @@ struct option_search {
 
 static void find_option_length(void *context, size_t job, void *result)
 {
-    const struct option_search *flips = context;
-    const struct longest_certificate *report = flips->certificate;
+    const struct option_search *search = context;
+    const struct longest_certificate *report = search->certificate;
     struct request request = report->request;
     struct length_ladder ladder;
     struct longest longest;
-    struct option_length *flip = result;
+    struct option_length *found = result;
     alternatives_apply(&request, job);
     if (ladder_make(&ladder, &request, NULL) == STATUS_OK &&
-        longest_find(&longest, flips->setup, &request, &ladder, report->longest.next_tokens, NULL,
+        longest_find(&longest, search->setup, &request, &ladder, report->longest.next_tokens, NULL,
                      NULL) == STATUS_OK) {
-        flip->tokens = longest.tokens;
-        flip->last_tried_tokens = longest_is_lower_bound(&longest) ? longest.tokens : 0;
+        found->tokens = longest.tokens;
+        found->last_tried_tokens = longest_is_lower_bound(&longest) ? longest.tokens : 0;
     }
 }
 
@@ -48,13 +49,13 @@ static int longer_length_first(const void *left, const void *right)
 static enum status find_option_lengths(struct longest_certificate *r, const struct setup *setup,
                                        struct diag *diag)
 {
-    struct option_search flips = {setup, r};
+    struct option_search search = {setup, r};
     struct option_length all[ALTERNATIVES_MAX];
     size_t count = alternatives_count();
     struct progress progress;
     progress_begin(&progress, count, 0);
     enum status status =
-        workers_run(count, sizeof all[0], find_option_length, &flips, all, &progress, diag);
+        workers_run(count, sizeof all[0], find_option_length, &search, all, &progress, diag);
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
@@ -79,8 +80,9 @@ static enum status predict_length(struct prediction *p, const struct setup *setu
     return status == STATUS_OK ? spreads_find(&p->spreads, p, diag) : status;
 }
 
-/* Finds the longest length that fits with a probability of one half. It becomes r->longest if no length fits with the
- * probability that was asked for; else, if it is longer than r->longest, r->less_probable_longest. */
+/* Finds the longest length that fits with a probability of at least one half. It becomes r->longest if no length fits
+ * with the probability that was asked for; else r->less_probable_longest, if it is longer than r->longest. Does nothing
+ * if one half was asked for, if all lengths fit, or after an interrupt. */
 static enum status find_less_probable(struct longest_certificate *r, struct setup *setup,
                                       struct progress *progress, struct diag *diag)
 {
@@ -125,7 +127,7 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
     r->were_options_tried =
         r->longest.next_tokens > 0 &&
         repeats_whole_op_count(&r->longest_prediction.ir.repeats, REPEATS_ALL_ROLES,
-                               r->longest_prediction.ir.op.count) < FLIPS_OPS_MAX &&
+                               r->longest_prediction.ir.op.count) < OPTION_OPS_MAX &&
         interrupt_signal() == 0;
     if (status == STATUS_OK && r->were_options_tried)
         status = find_option_lengths(r, setup, diag);

@@ -65,9 +65,9 @@ static uint64_t add_documents_to_digest(uint64_t digest, const struct documents 
                       documents->sequence_count * sizeof documents->list_of_sequence[0]);
 }
 
-/* Returns the digest with a request added: first the members that are options in the table of choices; then, one by
- * one, those that the table's options read by functions and those that are no options. Padding between members is never
- * read. */
+/* Returns the digest with a request added: first the members that are plain options in the table of choices; then, one
+ * by one, the members that are texts, that options of the table fill by functions of their own, or that are no options.
+ * Padding between members is never read. Pointers to lists are left to add_lists_to_digest(). */
 static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
@@ -90,7 +90,8 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
     digest = add_number_to_digest(digest, r->recompute_modules);
     digest = add_number_to_digest(add_number_to_digest(digest, r->sm), r->gpus_per_node);
     digest = add_number_to_digest(digest, r->single_attention_impl);
-    /* of its model only the fields that --sparsity and --adapter set; the others are the setup's */
+    /* of the request's model, only the fields that --sparsity and --adapter set are added: the others are those of the
+     * setup's model */
     const struct transformer none = {0}, *m = r->model != NULL ? r->model : &none;
     const int64_t of_model[] = {m->attention_chunk, m->attention_kept, m->adapter_rank,
                                 m->adapter_targets};
@@ -106,7 +107,8 @@ static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
 }
 
 /* Returns the digest with the request's lists added, each after a number that says whether there is such a list. The
- * list of hidden bytes is left out while the number of subsequences is open, since it then follows from the rest. */
+ * lists of subsequences count as empty while the number of subsequences is open, since they then follow from the
+ * rest. */
 static uint64_t add_lists_to_digest(uint64_t digest, const struct request *r)
 {
     const size_t count = r->subsequences > 0 ? (size_t)r->subsequences : 0;

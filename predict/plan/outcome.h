@@ -1,7 +1,8 @@
 /* predict/plan/outcome.h: what a search found out about one configuration.
  *
- * Outcomes cross processes, and are kept on disk (predict/kept_jobs.h), as plain bytes: keys say what they depend on,
- * and their few pointers are replaced by those of the candidate. */
+ * Child processes return outcomes as plain bytes, which are also kept on disk (predict/kept_jobs.h), under a digest of
+ * everything on which they depend. The few pointers of an outcome that was read are replaced by those of its candidate
+ * (outcome_restore_pointers()). */
 #ifndef PREDICT_PLAN_OUTCOME_H
 #define PREDICT_PLAN_OUTCOME_H
 
@@ -23,8 +24,7 @@ enum outcome_kind {
     OUTCOME_KIND_COUNT
 };
 
-/* The outcome of one candidate. Its only pointers are those of the request, and packed_set
- * (outcome_restore_pointers()). */
+/* The outcome of one candidate. Its only pointers are those of the request, and packed_set. */
 struct outcome {
     enum outcome_kind kind;
     /* the request with the changes that made it fit, such as more pieces, or the optimizer on the host */
@@ -38,42 +38,41 @@ struct outcome {
     double step_s, step_sequences;
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
-    /* OUTCOME_SIMULATED, with a packed set of documents: the step times of the batches on which this row was predicted.
-     * rate_bound is then the mean tokens of a batch over the median step. If the best row was predicted on more
-     * batches, it is the best row's rate times this row's rate over the best row's, both on the batches of this row. */
+    /* OUTCOME_SIMULATED, with a packed set: the spread of the step times on the batches on which this row was
+     * predicted. The rate of a row on some batches is then their mean number of tokens over their median step; for
+     * rate_bound, see predict/plan/all_batches.h */
     struct step_spread spread;
     size_t won_batches;          /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* of OUTCOME_SIMULATED only */
     double cause_s[CAUSE_COUNT]; /* seconds of the step by cause, the mean over all ranks */
-    /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
+    /* false: cause_s is preliminary, since CAUSE_DOCUMENTS (only with a packed set) is not separated in it yet */
     bool are_causes_final;
     struct prediction_products products; /* of OUTCOME_SIMULATED only */
-    /* shares of the step: bubble_share, in which stages idle; exposed_copy_share, in which ranks wait for copies to the
-     * host and back */
-    double bubble_share, exposed_copy_share;
+    double bubble_share;                 /* the share of the step in which stages idle */
+    double exposed_copy_share; /* the share in which ranks wait for copies to the host and back */
     /* tokens of a sequence: the longest that fits, or those that were asked for */
     int64_t sequence_tokens;
-    struct length_ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
-    /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest length that it tries or at the
-     * length that is to be beaten */
+    struct length_ladder ladder; /* GOAL_LONGEST: the lengths that could be tried */
+    /* GOAL_LONGEST: longer sequences may fit, since `ladder` has no longer ones to try */
     bool is_open_ended;
 };
 
 /* Fills an outcome with the figures of a simulated prediction and makes it OUTCOME_SIMULATED. */
 void outcome_fill_times(struct outcome *outcome, const struct prediction *prediction);
 
-/* Returns a digest of a request on `gpus` GPUs of the setup's cluster. Requests that differ in any member, or in what
- * their lists hold, have different digests. Of the model only what --sparsity and --adapter set is in it. */
+/* Returns a digest of a request on `gpus` GPUs of the setup's cluster. It covers all members of the request and the
+ * contents of its lists, but of its model only the fields that --sparsity and --adapter set. */
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
                              int64_t gpus);
 
-/* Returns a digest of all on which an outcome of the candidate depends, apart from the options and files of the
- * question and the state of the search. */
+/* Returns a digest of a candidate, and of the part of the search's question that concerns it: its request, the
+ * probability with which it has to fit, the framework, and padding. The question's other options and files, and the
+ * state of the search, are not in it. */
 uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
                      const struct candidate *candidate);
 
-/* Gives an outcome that a process or a file returned the pointers of its candidate: all that a search changes of a
- * request are numbers. */
+/* Replaces the pointers of an outcome that came from another process, or from a file, by those of its candidate. They
+ * are the right ones, since a search changes only numbers of a candidate's request. */
 void outcome_restore_pointers(struct outcome *outcome, const struct candidate *candidate);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include "base/interrupt.h"
 
-/* Repeats the search with another probability. The messages of a search that finds nothing are dropped. */
+/* Releases *best and fills it by a search with another probability, which stays in setup->fits_probability. Its
+ * messages are dropped. */
 static enum status search_with_probability(struct best *best, enum plan_goal goal,
                                            struct setup *setup, struct space_open open,
                                            double probability)
@@ -17,8 +18,8 @@ static enum status search_with_probability(struct best *best, enum plan_goal goa
     return status;
 }
 
-/* If no configuration fits with the probability that was asked for, finds the one that fits with the highest, of at
- * least one half. */
+/* Finds the best configuration with the highest of the probabilities 0.8, 0.7, 0.6 and 0.5 with which any fits. It is
+ * called if none fits with the probability that was asked for. */
 static enum status find_most_probable(struct probable_choice *chosen, struct best *best,
                                       enum plan_goal goal, struct setup *setup,
                                       struct space_open open)
@@ -42,7 +43,8 @@ static enum status find_most_probable(struct probable_choice *chosen, struct bes
     return status;
 }
 
-/* Finds a configuration with a longer sequence than the winner that fits with a probability of at least one half. */
+/* Finds the configuration with the longest sequence that fits with a probability of at least one half, and takes it as
+ * the less probable one if its sequence is longer than the winner's. */
 static void find_less_probable_longer(struct probable_choice *chosen, const struct best *best,
                                       struct setup *setup, struct space_open open)
 {
@@ -56,7 +58,8 @@ static void find_less_probable_longer(struct probable_choice *chosen, const stru
     setup->fits_probability = chosen->asked_probability;
 }
 
-/* Uses the less probable configuration that the search found, if it is better than the winner. */
+/* Takes the less probable configuration that the search found on its way (best->less_probable_best), if it is better
+ * than the winner. */
 static void take_less_probable(struct probable_choice *chosen, const struct best *best)
 {
     bool better =

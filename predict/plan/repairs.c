@@ -2,13 +2,14 @@
 
 #include "schedule/config/resolve_config.h"
 
-/* The repairs, in the order in which they are tried. */
+/* The repairs, in the order in which they are tried. The row {0, 0, false, false} changes nothing. */
 static const struct repair {
-    int64_t loss_chunks, ffn_chunks;
-    /* only for a strategy whose own number of loss chunks is larger, as FPDT's is */
+    int64_t loss_chunks, ffn_chunks; /* 0: as many as the configuration has */
+    /* the repair makes the pieces of the loss fewer, and is skipped unless the configuration has more, as with FPDT */
     bool only_if_fewer;
-    bool host_optimizer;
+    bool host_optimizer; /* the optimizer moves to the host */
 } table[] = {
+    /* loss, ffn, only_if_fewer, host */
     {8, 0, true, false},   {0, 0, false, false}, {8, 0, false, false}, {8, 8, false, false},
     {64, 8, false, false}, {8, 0, true, true},   {0, 0, false, true},  {8, 0, false, true},
     {8, 8, false, true},   {64, 8, false, true},
@@ -26,8 +27,8 @@ struct repairs repairs_make(const struct request *given, const struct space_open
     return r;
 }
 
-/* Sets *request to the configuration with a repair. What the user gave stays, and pieces become fewer only if the
- * repair says so. Returns false if the user's options do not allow the repair. */
+/* Sets *request to the configuration with a repair. Options that the user gave stay. Pieces become more, never fewer,
+ * unless the repair has only_if_fewer. Returns false if the user's options do not allow the repair. */
 static bool apply_repair(struct request *request, const struct repairs *r,
                          const struct repair *repair)
 {

@@ -1,20 +1,22 @@
-/* predict/plan/repairs.h: what a search changes of a configuration that does not fit in memory, its repairs: the loss
- * and the feed-forward part are computed in more pieces, and the optimizer moves to the host. */
+/* predict/plan/repairs.h: the repairs of a configuration, by which a search changes one that does not fit in memory: it
+ * computes the loss and the feed-forward part in more pieces, and moves the optimizer to the host. The configuration
+ * without any change counts as one of its repairs, too. */
 #ifndef PREDICT_PLAN_REPAIRS_H
 #define PREDICT_PLAN_REPAIRS_H
 
 #include "predict/plan/space.h"
 
-/* A configuration and the repairs that have been tried. */
+/* A configuration, and which of its repairs have been tried. */
 struct repairs {
-    const struct request *given_request; /* the user's: what it sets is not changed */
+    const struct request *given_request; /* the user's request: options that it sets stay */
     const struct space_open *open;
     struct request unrepaired_request; /* the configuration without any repair */
     /* the pieces of the unrepaired configuration; 0 if that is refused */
     int64_t loss_chunks, ffn_chunks;
-    size_t next_row;             /* the row of the table to try next */
-    bool has_tried;              /* a row has been tried */
-    struct request last_request; /* the configuration with that row's repair */
+    size_t next_row; /* the row of the table to try next */
+    bool has_tried;  /* some row has been tried */
+    /* the configuration with the repair of the last row that was tried */
+    struct request last_request;
 };
 
 /* Makes the repairs of the configuration `asked`, none of which has been tried. given and open must outlive the
@@ -22,9 +24,10 @@ struct repairs {
 struct repairs repairs_make(const struct request *given, const struct space_open *open,
                             const struct request *asked);
 
-/* Sets *request to the configuration with the next repair that makes a difference; the first one is usually without any
- * repair. They come in the order of the time that a step takes: fewest pieces first, and host memory only if the GPU's
- * memory does not suffice. Returns false after the last. */
+/* Sets *request to the configuration with its next repair; one that changes nothing from the repair before it is left
+ * out. Repairs come in the order of the time that a step takes with them, the shortest first: fewer pieces before more,
+ * and the optimizer on the device before that on the host. So the first one is the unchanged configuration or, where
+ * that has more pieces than it needs, as with FPDT, one with fewer. Returns false after the last. */
 bool repairs_next(struct request *request, struct repairs *repairs);
 
 /* Sets *request to the configuration with the last repair that the user's options allow, which needs the least GPU

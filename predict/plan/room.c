@@ -10,7 +10,8 @@ bool room_fits(const struct setup *setup, const struct verdict *verdict)
     return verdict->fits && verdict->fits_probability >= setup->fits_probability;
 }
 
-/* Returns the probability that a memory would suffice if it were larger by `share`. */
+/* Returns the probability that the memory `limit`, if it were larger by `share`, suffices for the bytes of a verdict,
+ * without the allocator's cache. */
 static double fits_probability_of(enum prediction_limit limit, const struct setup *setup,
                                   const struct choices *choices, const struct verdict *verdict,
                                   double share)

@@ -57,8 +57,8 @@ static void faster_host(struct setup *s)
     s->cost.host_sync_s /= 2;
 }
 
-/* The parts of a machine that may become faster or slower. A rate that is added to struct cluster or struct device_cost
- * belongs to one of these functions. */
+/* The changes of a machine, each of one part. Whoever adds a rate to struct cluster or struct device_cost has to add it
+ * to the function of its part, too. */
 static const struct {
     const char *name, *key;
     void (*change)(struct setup *setup);
@@ -77,8 +77,8 @@ struct sensitivity_trial {
     const struct request *request;
 };
 
-/* Resizes the cluster to the ranks of the request; false if it cannot have that number. It is called only in child
- * processes, which have their own copy of the setup. */
+/* Resizes the cluster to the ranks of the request. Returns false if the cluster cannot have that number. Called only in
+ * child processes, which have their own copy of the setup. */
 static bool trial_resizes(const struct sensitivity_trial *trial)
 {
     struct setup *setup = trial->setup;

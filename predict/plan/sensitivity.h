@@ -1,5 +1,5 @@
-/* predict/plan/sensitivity.h: the step of one configuration on machines each of which differs from its own in one
- * part. */
+/* predict/plan/sensitivity.h: the step of one configuration on changed machines, in each of which one part is faster or
+ * slower. Also finds the intervals of a configuration. */
 #ifndef PREDICT_PLAN_SENSITIVITY_H
 #define PREDICT_PLAN_SENSITIVITY_H
 
@@ -17,12 +17,14 @@ struct machine_step {
 const char *sensitivity_name(int i);
 const char *sensitivity_key(int i);
 
-/* Predicts the request in a child process with the spreads of its machine (predict/spreads.h), which a search leaves
- * out, and fills *intervals if that succeeds. Does nothing unless spreads_are_needed(). */
+/* Fills *intervals by a prediction of the request with the spreads of its machine (predict/spreads.h). The predictions
+ * of a search leave the spreads out. It runs in a child process; if it fails there, *intervals stays as it is. Does
+ * nothing unless spreads_are_needed(). */
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag);
 
-/* Simulates the request on a machine with each of the changes, in child processes; *setup does not change. */
+/* Simulates the request on the machine with each of the changes, in child processes, and fills sensitivity[i] for
+ * change i. The caller's *setup does not change. */
 enum status sensitivities_find(struct machine_step sensitivity[SENSITIVITIES], struct setup *setup,
                                const struct request *request, struct diag *diag);
 

@@ -9,8 +9,8 @@
 
 enum { FEW_PERIODS = 3 }; /* periods of layers of each stage in the shorter of two steps */
 
-/* The layers and micro-batches of shorter steps, the shorter step first. Both numbers are the same, those of the step
- * itself, where it is not shortened. */
+/* The numbers of layers and of micro-batches in the two shorter steps, those of the shorter one first. If layers, or
+ * micro-batches, are not shortened, both numbers are those of the step itself. */
 struct short_shape {
     int64_t layers[2], micro_batches[2];
 };
@@ -20,7 +20,8 @@ static bool has_fewer(const int64_t of[2])
     return of[0] < of[1];
 }
 
-/* Reduces the number of layers to `few`, plus those that do not divide evenly among the stages. */
+/* Shortens the layers to `few` periods, and to one more, each plus the layers that do not divide into whole periods.
+ * Does nothing if that would not be fewer than all. */
 static void shorten_layers(struct short_shape *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;
@@ -31,8 +32,9 @@ static void shorten_layers(struct short_shape *shape, const struct choices *c, i
     shape->layers[1] = shape->layers[0] + period;
 }
 
-/* Shortens the micro-batches. Both steps fill the pipeline. Without stages, the reductions of gradients after the last
- * micro-batch must not reach into the first ones. */
+/* Shortens the micro-batches, to so many that both steps fill the pipeline. Without stages they are 3 and 4: with
+ * fewer, the reductions of gradients at the end of the step would overlap the first micro-batches. Does nothing if the
+ * step has no more, or if micro-batches have documents and so differ. */
 static void shorten_micro(struct short_shape *shape, const struct choices *c)
 {
     int64_t few = c->pp == 1 && c->subsequences == 1
@@ -44,7 +46,7 @@ static void shorten_micro(struct short_shape *shape, const struct choices *c)
     shape->micro_batches[1] = few;
 }
 
-/* Returns the sum of layers x micro-batches over all shorter steps. */
+/* Returns the sum of layers x micro-batches over the different shorter steps of a shape: 1, 2 or 4. */
 static double work_of_short_steps(const struct short_shape *s)
 {
     double layers = (double)(has_fewer(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
@@ -52,8 +54,8 @@ static double work_of_short_steps(const struct short_shape *s)
                                                          : s->micro_batches[0]);
 }
 
-/* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused, or if
- * nothing would be saved. */
+/* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused, or if the
+ * shorter steps would be more than 2/3 of the work of the step. */
 static bool choose_short_shape(struct short_shape *shape, struct choices *c,
                                const struct request *request)
 {
@@ -64,7 +66,8 @@ static bool choose_short_shape(struct short_shape *shape, struct choices *c,
     struct short_shape tries[3] = {whole, whole, whole};
     shorten_micro(&tries[1], c);
     shorten_micro(&tries[2], c);
-    /* how much of a unit's activations its computation hides does not grow evenly with its layers */
+    /* with offload ratios and subsequences, layers are not shortened: the share of a unit's activations whose copies
+     * its computation hides does not grow evenly with layers */
     if (c->activations != CHOICE_ACTIVATIONS_RATIO || c->subsequences == 1) {
         shorten_layers(&tries[0], c, FEW_PERIODS);
         shorten_layers(&tries[2], c, FEW_PERIODS);
@@ -86,7 +89,8 @@ static struct request request_of_micro_batches(const struct request *asked, cons
     return request;
 }
 
-/* Returns the seconds of a step without its jitter, which grows less than the step does. */
+/* Returns the seconds of a step of so many layers and micro-batches, without its jitter, which grows less than the step
+ * does. Returns 0 if the step cannot be predicted. */
 static double step_without_jitter_s(const struct setup *setup, const struct request *asked,
                                     const struct choices *c, int64_t layers, int64_t micro_batches)
 {
@@ -100,7 +104,8 @@ static double step_without_jitter_s(const struct setup *setup, const struct requ
     return seconds;
 }
 
-/* Returns the seconds of a step of `layers` layers with all micro-batches; 0: not known. */
+/* Returns the seconds of a step of `layers` layers with all micro-batches, extrapolated if micro-batches are shortened;
+ * 0: not known. */
 static double step_of_layers_s(const struct setup *setup, const struct request *asked,
                                const struct choices *c, const struct short_shape *shape,
                                int64_t layers)
@@ -113,13 +118,13 @@ static double step_of_layers_s(const struct setup *setup, const struct request *
     return less_s > 0 && few_s > less_s ? few_s + more * (few_s - less_s) : 0;
 }
 
-/* Returns the seconds or bytes of a step of all layers, extrapolated from `less`, those of shape->layers[0] layers, and
- * `few`, those of shape->layers[1] layers. */
+/* Returns the seconds or bytes of a step of all layers, extrapolated from those of two shorter steps. fewest: with
+ * shape->layers[0] layers; few: with shape->layers[1] layers. */
 static double extrapolate_step(const struct short_shape *shape, const struct choices *c,
-                               double less, double few)
+                               double fewest, double few)
 {
     double more = (double)(c->model->layers - shape->layers[1]);
-    return few + more * (few - less) / (double)(shape->layers[1] - shape->layers[0]);
+    return few + more * (few - fewest) / (double)(shape->layers[1] - shape->layers[0]);
 }
 
 double shortened_step_s(const struct setup *setup, const struct request *request)
@@ -151,7 +156,8 @@ static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
     return made;
 }
 
-/* True if a step of few micro-batches, which has the same activations in flight, lacks memory. */
+/* True if a step of few micro-batches does not fit even if memory were larger by RESERVED_ERROR. As many activations
+ * are in flight as in the whole step, but caches differ. */
 static bool few_micro_batches_lack(struct verdict *verdict, const struct setup *setup,
                                    const struct request *request, const struct choices *c,
                                    int64_t micro, double odds)
@@ -160,8 +166,8 @@ static bool few_micro_batches_lack(struct verdict *verdict, const struct setup *
            room_lacks(setup, c, verdict, RESERVED_ERROR, odds);
 }
 
-/* True if the bytes of two steps of few layers, extrapolated, exceed the memory. A device's are those without cache,
- * since how much of it an allocator keeps does not grow evenly. */
+/* True if the bytes that are extrapolated from two steps of few layers exceed a memory. Those of the device are without
+ * the allocator's cache, which does not grow evenly with layers. */
 static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
                             const struct request *request, const struct choices *c,
                             const struct short_shape *shape, double odds)
@@ -189,8 +195,8 @@ static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
     return room_lacks(setup, c, verdict, share, odds);
 }
 
-/* A step with stages but without subsequences is shortened only in its micro-batches: with few layers, another stage
- * could be the fullest. */
+/* The layers of a step with stages but without subsequences are not shortened: with few layers, another stage could
+ * need the most memory. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request, double odds)
 {
@@ -199,8 +205,8 @@ bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
     if (!choose_short_shape(&shape, &c, request))
         return false;
     struct short_shape of_layers = shape;
-    if (c.subsequences >
-        1) { /* their lists are long, and bytes grow evenly from the first layers */
+    /* schedules of subsequences are long, and bytes grow evenly from the first layer on */
+    if (c.subsequences > 1) {
         of_layers = (struct short_shape){{c.model->layers, c.model->layers},
                                          {c.accumulation, c.accumulation}};
         shorten_layers(&of_layers, &c, 1);

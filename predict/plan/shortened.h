@@ -9,9 +9,9 @@
  * for M micro-batches and L layers, without jitter, where p is the number of layers in one period of all stages. Memory
  * grows with layers likewise, and does not depend on the micro-batches once the pipeline is full.
  *
- * A short list (predict/prediction.h) represents a whole step exactly, but needs at least 7 micro-batches or layers,
- * and proves that it does; a bound needs neither. So a search looks at these steps first, and at short lists of what is
- * left. */
+ * A short list (predict/prediction.h) represents a whole step exactly, and that is proved, but it needs at least 7
+ * micro-batches or layers. The steps here are shorter and only approximate, which is enough for a bound. So a search
+ * first drops candidates by them, and predicts the others by short lists. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 
@@ -19,21 +19,21 @@
 
 #include <stdbool.h>
 
-/* Limits of the time of a shortened step, as shares of the time of the whole step: by how much it may be longer
- * (SHORTENED_ERROR), and by how much the two may differ without jitter (SHORTENED_DIFFERENCE); tests/cli/test_space.c
- * checks both. */
+/* Limits of the error of an extrapolated time, as shares of the time of the whole step. SHORTENED_ERROR: how much
+ * longer it may be. SHORTENED_DIFFERENCE: how much longer or shorter it may be than the time of the whole step without
+ * jitter. tests/cli/test_space.c checks both. */
 #define SHORTENED_ERROR 0.02
 #define SHORTENED_DIFFERENCE 0.05
 
-/* Returns the seconds of the request's step, extrapolated from shorter steps. Returns 0 if the request is refused, if
- * the shorter steps together have more than 2/3 of the step's layers times micro-batches, or if they cannot be
- * predicted. Micro-batches with documents are all kept, since they differ. */
+/* Returns the seconds of the request's step without jitter, extrapolated from shorter steps. Returns 0 if the request
+ * is refused, if the shorter steps together have more than 2/3 of the step's layers times micro-batches, or if they
+ * cannot be predicted. Micro-batches with documents are not made fewer, since they differ. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
-/* True if shorter steps show that the request's step fits with a probability below `odds`, which is at least 0.5.
- * *verdict then has the bytes that were extrapolated from them, without an allocator's cache. A step of all layers and
- * few micro-batches must exceed the memory by more than RESERVED_ERROR, since caches differ. Returns false if no
- * shorter step can be judged. */
+/* True if shorter steps show that the request's step fits with a probability below `odds`, which is at least 0.5. Then
+ * *verdict is that of the step: extrapolated from steps of few layers, without an allocator's cache, or that of a step
+ * of all layers and few micro-batches. The latter must exceed the memory by more than RESERVED_ERROR, since caches
+ * differ. Returns false if no shorter step can be judged. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request, double odds);
 

@@ -34,8 +34,8 @@ struct schedule_identity {
     int attention_choice, is_adaptive, may_jitter;
 };
 
-/* True if jitter may delay the step: the step has more ranks than any on which the strategy was compared with
- * measurements, so its slowest rank is later (predict/prediction_time.c). */
+/* True if the prediction adds jitter to the step: it does if the step has more ranks than any measured step with which
+ * the strategy was compared, since the slowest of more ranks is later (predict/prediction_time.c). */
 static bool may_jitter(const struct setup *setup, const struct choices *c,
                        const struct strategy *row)
 {
@@ -49,11 +49,11 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
 {
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
-    /* in a step of one unit nothing is offloaded */
+    /* in a step of one unit nothing is offloaded by ratio */
     const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
         simplest.activations = CHOICE_ACTIVATIONS_KEEP;
-    /* one rank has no weights to share, and shards over all ranks are ZeRO-3 */
+    /* a single rank shares no weights, and HSDP with one copy of the weights is ZeRO-3 */
     if (sharing == 1)
         simplest.weights = CHOICE_WEIGHTS_REPLICATED;
     else if (c->weights == CHOICE_WEIGHTS_HSDP && c->shard >= sharing)
@@ -79,16 +79,17 @@ struct space_walk {
     struct space_open open;
     uint8_t strategy;
     const struct strategy *strategy_row;
-    /* search also those combinations that are otherwise searched only if the user's options ask for them */
+    /* also search combinations that a search over strategies leaves out: tensor ranks and stages that the user gives,
+     * with any strategy, and strategies of subsequences for whole sequences */
     bool beyond_usual;
-    /* search only what is another, simpler strategy because a degree is 1 (reduces_to_simpler()); false: search only
-     * the rest */
+    /* search only configurations that reduces_to_simpler() is true for; false: search only the others */
     bool simpler_only;
     struct schedule_identity *added_rows; /* the identities of the rows that were added */
     size_t added_count, capacity;
 };
 
-/* True if an equal configuration was added under another name. If not, notes this one. */
+/* True if a configuration with the same schedule was added before, by another strategy or other choices. If not, notes
+ * this one as added. */
 static bool is_duplicate(struct space_walk *w, const struct choices *c,
                          const struct request *request)
 {
@@ -139,16 +140,16 @@ bool space_allows(const struct space_open *open, const struct request *request)
     return resolve_choices(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
 }
 
-/* True if the schedule is that of a simpler strategy because degrees are 1; the implementation is still this
- * strategy's. */
+/* True if the configuration has the schedule of a simpler strategy, because one of its degrees is 1: Ulysses with one
+ * head rank, for example, is local attention. */
 static bool reduces_to_simpler(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
     return c->attention != row->attention || (row->fills_tp && whole);
 }
 
-/* True if degrees of 1 reduce the strategy to a simpler schedule, for which the framework has another
- * implementation. */
+/* True if the configuration has the attention of a simpler strategy, which the framework runs with another profile than
+ * the one of this strategy. Then it is left to that strategy. */
 static bool is_run_otherwise(const struct space_walk *w, const struct choices *c)
 {
     struct strategy left = *w->strategy_row;
@@ -158,8 +159,8 @@ static bool is_run_otherwise(const struct space_walk *w, const struct choices *c
                0;
 }
 
-/* Gives the request the documents of its packed set's typical batch. Returns false if the documents cannot be packed
- * into its steps. */
+/* Gives the request the documents of the typical batch of its packed set, and sets *packed_set to that; NULL: documents
+ * are not packed in this search. Returns false if the documents cannot be packed into the request's steps. */
 static bool add_documents(const struct space_walk *w, struct request *request, struct choices *c,
                           const struct packed_set **packed_set)
 {
@@ -193,7 +194,7 @@ static void add_request(struct space_walk *w, const struct request *asked)
     resolved_release(&resolved);
 }
 
-/* The values of a field: the given one, or all from low to high (both included). */
+/* The values of a choice that are tried, from `first` to `to`, both included. */
 struct value_range {
     int first, to;
 };
@@ -203,9 +204,8 @@ static struct value_range range_if_open(int given, int count)
     return given >= 0 ? (struct value_range){given, given} : (struct value_range){0, count - 1};
 }
 
-/* True if the user's options allow the policies that a strategy of subsequences has of its own. These are `weights`
- * (Megatron's sharded optimizer, if there is something to shard) and offload ratios instead of recomputation. Other
- * policies are searched only if the user named the strategy. */
+/* True if the user's options allow the way in which a strategy of subsequences shares weights (`weights`) and keeps
+ * activations (offloaded by ratio). With other ways the strategy is searched only if the user named it. */
 static bool has_own_policies(const struct request *given, int weights)
 {
     return (given->weights < 0 || given->weights == weights) &&
@@ -214,10 +214,10 @@ static bool has_own_policies(const struct request *given, int weights)
 
 static void walk_subsequences(struct space_walk *w, struct request request)
 {
-    /* PIECES: the number of subsequences of a sequence whose length is searched for, unless the user gives it.
-     * UNITS_*: the most units of a step: 32 for each stage, with which the bubble is 3 %, but from 64 to 256; more only
-     * make schedules longer. The longest subsequences are always tried, since with many micro-batches subsequences of
-     * every length may make more units than this. */
+    /* PIECES: the number of subsequences if the length of the sequence is searched for and the user does not give the
+     * number. UNITS_*: the most units of a step are UNITS_OF_STAGE for each stage, with which the bubble is 3 %, but at
+     * least UNITS_LEAST and at most UNITS_MOST: more only make schedules longer. The longest subsequences are tried
+     * even if they make more units, as they may with many micro-batches. */
     enum { PIECES = 64, UNITS_LEAST = 64, UNITS_OF_STAGE = 32, UNITS_MOST = 256 };
     int64_t most = UNITS_OF_STAGE * request.pp;
     most = most < UNITS_LEAST ? UNITS_LEAST : most > UNITS_MOST ? UNITS_MOST : most;
@@ -245,7 +245,8 @@ static void walk_subsequences(struct space_walk *w, struct request request)
     }
 }
 
-/* True for choices between keep and full, which are searched only if the user asks for them. */
+/* True for choices of activations that are searched only if the user asks for them: those that recompute part of a
+ * layer, or part of the layers. */
 static bool is_tried_only_if_asked(int activations)
 {
     return activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
@@ -311,8 +312,9 @@ static void walk_windows(struct space_walk *w, struct request request)
     }
 }
 
-/* Tries each rule of core plans, with all keys sent and with only the needed ones. If --rotate is open, also tries the
- * rules of tiles, and only needed keys without a core plan. */
+/* Tries the rules of core plans (docs/core-plans.md): those that assign tokens to ranks (`rules`), with the given
+ * rotation and, if --rotate is open, also with only the needed keys sent. If --rotate is open, also tries the rules
+ * that assign tiles of attention to ranks (`tiles`), and needed keys without a core plan. */
 static void walk_core_plans(struct space_walk *w, struct request request)
 {
     /* chunks of 1024 and 4096 are not tried, as their results are between those of their neighbours
@@ -330,7 +332,7 @@ static void walk_core_plans(struct space_walk *w, struct request request)
         }
     if (given != ROTATE_PROFILE)
         return;
-    request.rotation = given; /* tiles say which keys travel */
+    request.rotation = given; /* with tiles, the plan itself says which keys are sent */
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         request.core_plan = tiles[i];
         walk_windows(w, request);
@@ -340,8 +342,8 @@ static void walk_core_plans(struct space_walk *w, struct request request)
     walk_windows(w, request);
 }
 
-/* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document; and core plans, if
- * these are searched. */
+/* Tries a ring as the request has it. Also tries core plans, if these are open, and with packed documents the layout
+ * that cuts each document, and not the whole sequence, into zigzag slices, if that is open. */
 static void walk_rings(struct space_walk *w, struct request request)
 {
     bool layouts = w->open.ring_layout && request.core_plan == NULL &&
@@ -354,7 +356,8 @@ static void walk_rings(struct space_walk *w, struct request request)
         walk_windows(w, request);
 }
 
-/* Tries both placements of stages, unless one node holds all or only memory matters. */
+/* Tries both placements of stages if they are open and make a difference. They make none on one node, nor for memory,
+ * which is all that counts in the search for the longest sequence. */
 static void walk_stage_placements(struct space_walk *w, struct request request)
 {
     bool places = w->open.stage_placement && !w->open.length && request.pp > 1 && request.dp > 1 &&
@@ -371,7 +374,8 @@ static bool is_open_choice(int64_t given, int64_t value)
     return given <= 0 || given == value;
 }
 
-/* Tries both exchanges of latent attention; if ranks exchange nothing, they are the same configuration. */
+/* Tries both exchanges of latent attention, if they are open. If ranks exchange nothing, the two are one configuration,
+ * which is added once. */
 static void walk_latents(struct space_walk *w, struct request request)
 {
     const bool both = w->open.mla_exchange && request.model->kv_latent > 0;
@@ -382,7 +386,8 @@ static void walk_latents(struct space_walk *w, struct request request)
     }
 }
 
-/* Walks the degrees of expert parallelism that divide the experts; resolve_choices() refuses those that do not fit. */
+/* Tries the degrees of expert parallelism that divide the experts. resolve_choices() later refuses those that do not go
+ * with the other degrees. */
 static void walk_experts(struct space_walk *w, struct request request)
 {
     const int64_t given = w->setup->request.ep, experts = request.model->experts;
@@ -435,7 +440,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
         struct request request = setup->request;
         if (!w->open.strategy && strcmp(table[s].name, request.strategy) != 0)
             continue;
-        /* if several strategies are searched, whole sequences and subsequences each have strategies of their own */
+        /* strategies of subsequences are for several subsequences, the others for whole sequences */
         if (!w->beyond_usual && request.subsequences > 0 &&
             table[s].fills_subsequences != (request.subsequences > 1))
             continue;
@@ -453,7 +458,8 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
     }
 }
 
-/* Tries all configurations. One that two strategies have in common is listed under the simpler one. */
+/* Tries all configurations. One that two strategies have in common is added only for the simpler one, which is tried
+ * first. */
 static void walk_all(struct space_walk *w, int64_t gpus)
 {
     w->simpler_only = false;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 struct candidate {
-    /* every degree given; documents are those of the packed set's typical batch */
+    /* the request with all its degrees set; its documents are those of the packed set's typical batch */
     struct request request;
     const struct packed_set *packed_set; /* NULL: each sequence is one document */
     uint8_t strategy;                    /* row of strategies_list() */
@@ -33,10 +33,12 @@ struct space {
     size_t candidate_count, capacity;
 };
 
-/* The options that the user left open; all others keep their values in the request. */
+/* The options that the user left open, and what restricts the space. All other options keep their values in the
+ * request. */
 struct space_open {
-    bool strategy, placement, stage_placement, length;
-    /* latent attention is tried with expanded keys and values sent, and with latents */
+    bool strategy, placement, stage_placement;
+    bool length; /* the length of a sequence is searched for, and only memory counts */
+    /* latent attention is tried with expanded keys and values sent, and with latents sent */
     bool mla_exchange;
     /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); set only if
      * the request names no core plan */
@@ -49,11 +51,11 @@ struct space_open {
     bool uses_own_profile;
 };
 
-/* True if a request is part of the space: its choices resolve, and the framework expresses them. */
+/* True if a request is part of the space: its choices resolve, and open->only_framework can express them. */
 bool space_allows(const struct space_open *open, const struct request *request);
 
-/* Adds all legal configurations of setup->request on `gpus` GPUs. If there are none, an error says why. Returns
- * STATUS_NO if there are some, but the framework cannot express any. */
+/* Adds all configurations of setup->request on `gpus` GPUs that are legal and that open->only_framework can express. If
+ * no configuration is legal, an error says why. Returns STATUS_NO if some are, but the framework can express none. */
 enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
                       struct space_open open, struct diag *diag);
 void space_release(struct space *space);

@@ -34,7 +34,8 @@ static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int
     return seconds;
 }
 
-/* Fills the result, a struct ideal_times of zeros, for one outcome; what cannot be predicted stays 0. */
+/* Fills the result, a zeroed struct ideal_times, for one outcome; it is a workers_job_fn. What cannot be predicted
+ * stays 0. */
 static void time_outcome(void *context, size_t job, void *result)
 {
     struct split_trial *trial = context;
