@@ -12,20 +12,21 @@ struct chain_row {
     double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* replace `bytes_per_element` and `kernel_count` if torch.compile or Liger fuses the chain; 0: the chain is then
-     * one kernel */
+    /* They replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused chain is
+     * one kernel, with the cost of a plain one. */
     double compiled_bytes;
     uint8_t kernels_compiled;
-    /* bytes per element of sums of gradients, added to bytes_per_element and to compiled_bytes. Where tensor ranks have
-     * gathered their tokens, the sums are over all of these tokens */
+    /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to compiled_bytes
+     * (compiled_sum_bytes). Tensor ranks that have gathered their tokens sum over all of these tokens. */
     double sum_bytes, compiled_sum_bytes;
 };
 
 /* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024);
- * neither selective checkpointing nor FSDP fuses them. Before a norm's backward, separate kernels add the gradients of
- * its input that come through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per
- * norm. A compiled norm's backward still reads 3 of these bytes. Tensor ranks that reduce this sum add before they
- * reduce it, over all tokens that they have gathered. */
+ * neither selective checkpointing nor FSDP fuses them.
+ *
+ * Before a norm's backward, kernels of their own add the gradients of its input: those through wq, wk and wv, 12 bytes,
+ * and those through w1 and w3, 6 bytes; on average 9 per norm (sum_bytes). A compiled norm's backward still reads 3 of
+ * these bytes. Tensor ranks that reduce the sum add before they reduce, over all tokens that they have gathered. */
 static const struct chain_row torchtitan[] = {
     /* bytes per element: float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
     {.kind = WORK_RMSNORM,
@@ -35,7 +36,7 @@ static const struct chain_row torchtitan[] = {
      .slow_bytes = 8 + 4},
     /* bytes per element: product with the weight 4, the weight's gradient 6 + 2, a cast 6; product with x 8, rsqrt's
      * derivative 12 + 4; mean 4; pow's derivative 8 + 8 + 12; sum of both gradients 12; a cast 6. The weight, the
-     * factor x and the mean broadcast */
+     * factor of x and the mean broadcast */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 17,
      .bytes_per_element = 92,
@@ -51,8 +52,8 @@ static const struct chain_row torchtitan[] = {
     /* bytes per element: in the forward silu 4, the product 6; in the backward two products 12, silu's derivative 6 */
     {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 3, .bytes_per_element = 18},
-    /* Per element, the log-softmax moves 8 bytes, its gradient 12. Both are slow: their kernels read a row twice that
-     * exceeds shared memory, as one of 128K fp32 logits does. The casts and the zeros are ops of the schedule. */
+    /* The log-softmax moves 8 bytes per element, its gradient 12. Both are slow: a row that exceeds shared memory, such
+     * as one of 128K fp32 logits, is read twice. The casts and the zeros are ops of the schedule. */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 1,
      .bytes_per_element = 8,
@@ -65,7 +66,7 @@ static const struct chain_row torchtitan[] = {
      .slow_bytes = 12},
     /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary, bytes per element: maximum 4, the maximum
      * subtracted 8, exponentials 8, sum 4, the logarithm of the sum subtracted 8; both subtractions broadcast.
-     * Compiled, the first three and the sum are two kernels, one of which is the cast's */
+     * Compiled, all but the last are two kernels, one of which also does the cast */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL,
      .kernel_count = 5,
      .bytes_per_element = 32,
@@ -74,7 +75,7 @@ static const struct chain_row torchtitan[] = {
      .compiled_bytes = 16,
      .kernels_compiled = 2},
     /* bytes per element: exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which
-     * broadcasts; one kernel if compiled. The schedule has the zeros and the cast */
+     * broadcasts. Compiled it is one kernel. The zeros and the cast are ops of the schedule */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
      .kernel_count = 3,
      .bytes_per_element = 28,
@@ -82,8 +83,8 @@ static const struct chain_row torchtitan[] = {
      .slow_bytes = 8,
      .compiled_bytes = 12,
      .kernels_compiled = 1},
-    /* torch/distributed/tensor/_ops/_embedding_ops.py, bytes per element: the look-up 4; then a mask, which broadcasts,
-     * sets the rows of tokens in other ranks' parts of the table to zero 4 */
+    /* torch/distributed/tensor/_ops/_embedding_ops.py, bytes per element: the look-up 4; then a product with a mask,
+     * which broadcasts, sets the rows of tokens that other ranks' parts of the table have to zero 4 */
     {.kind = WORK_EMBEDDING,
      .kernel_count = 2,
      .bytes_per_element = 8,
@@ -94,8 +95,10 @@ static const struct chain_row torchtitan[] = {
 
 /* Operators of InternEvo (internlm/model/modeling_internlm.py). norm(residual.float()) is apex's fused kernel, which
  * doc/install.md asks for; rotations are flash-attn's kernel; silu and the product are one torch.jit.script function.
- * dropout_selective_checkpoint is on by default and used only where the layer itself is not recomputed: it runs each
- * cast and norm again in the backward, the second norm with its residual sum, which moves 12 + 6 / 2 bytes. */
+ *
+ * dropout_selective_checkpoint is on by default, and has an effect only if the layer itself is not recomputed. It runs
+ * each cast and norm again in the backward, and the residual sum before the second norm: 12 bytes for the cast and the
+ * norm, 6 for the sum, which half of the norms have, so 15 per norm (kept_bytes). */
 static const struct chain_row internevo[] = {
     {.kind = WORK_RMSNORM, .kernel_count = 2, .bytes_per_element = 6 + 6},
     /* bytes per element: the gradient of x 10, the gradient of the weight 6, a cast back to 16 bits 6 */
@@ -115,8 +118,8 @@ static const struct chain_row internlm[] = {
     {.kind = WORK_ADAMW, .kernel_count = 12, .bytes_per_element = 10 + 88 + 6},
 };
 
-/* The chain that makes the gradient of tokens from the gradients of their 8 copies; bytes per element: zeros 2 / 8,
- * index_put_() with sums 6. */
+/* The chain that makes the gradient of tokens from the gradients of their 8 copies. Bytes per element of the copies:
+ * zeros 2 / 8, index_put_() with sums 6. */
 static const struct cost_chain gradients_of_copies = {
     .kernel_count = 2, .bytes_per_element = 6.25, .scattered_bytes = 6};
 
@@ -124,28 +127,30 @@ static const struct cost_chain gradients_of_copies = {
  * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
 static const struct chain_row hf[] = {
     /* bytes per element: product with the cosine 4; rotate_half: the negative of one half 2, and cat 4; product with
-     * the sine 4; sum 6. All of them stride or concatenate */
+     * the sine 4; sum 6. All are slow, since they access rows with a stride or concatenate */
     {.kind = WORK_ROPE,
      .kernel_count = 5,
      .bytes_per_element = 20,
      .slow_passes = 4.8,
      .slow_bytes = 20},
     /* bytes per element: both products 8, the negative of one half 2; for both halves zeros and a copy 4 + 4, and their
-     * sum 6; the sum with the other product 6. The zeros and their sum do not stride */
+     * sum 6; the sum with the other product 6. All but the zeros and the sum of halves are slow, since they access rows
+     * with a stride */
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 9,
      .bytes_per_element = 30,
      .slow_passes = 4.3,
      .slow_bytes = 20},
-    /* bytes per element: the log-softmax 8; Accelerate casts the logits once more, for the caller
-     * (convert_outputs_to_fp32()) 6 */
+    /* bytes per element: the log-softmax 8, and 6 for another cast of the logits, which Accelerate makes for its caller
+     * (convert_outputs_to_fp32()) */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 2,
      .bytes_per_element = 14,
      .slow_passes = 2,
      .slow_bytes = 14},
-    /* Experts by grouped products (integrations/moe.py), of 8 copies of a token, bytes per element: rows by index 4;
-     * and back: times the weights 4, which broadcast, rows by index 4, the copies' sum 2 + 2 / 8 */
+    /* Experts by grouped products (integrations/moe.py), for 8 copies of each token. Bytes per element of the copies,
+     * to the order of experts: rows by index 4. Back: times the weights 4, which broadcast, rows by index 4, the sum of
+     * copies 2 + 2 / 8 */
     {.kind = WORK_PERMUTE, .kernel_count = 1, .bytes_per_element = 4, .gathered = 4},
     {.kind = WORK_UNPERMUTE,
      .kernel_count = 3,
@@ -165,8 +170,8 @@ static const struct chain_row hf[] = {
 };
 
 /* Operators of transformers under autocast: parameters, residual sums, norms and rotations are fp32. The kernels are
- * those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it reads; a
- * norm's result is read by three products or by two, on average 2.5. */
+ * those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it reads. A
+ * norm's result is read by three products (q, k, v) or by two (gate, up), on average 2.5. */
 static const struct chain_row hf_autocast[] = {
     /* bytes per element: pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
     {.kind = WORK_RMSNORM,
@@ -200,7 +205,8 @@ static const struct chain_row hf_autocast[] = {
      .bytes_per_element = 56,
      .slow_passes = 5.3,
      .slow_bytes = 34},
-    /* one operand is fp32, the other of 16 bits. Sums of two fp32 gradients, which move 12, are counted as 10 too */
+    /* bytes per element: 10, for one fp32 operand and one of 16 bits. A sum of two fp32 gradients moves 12, but is
+     * counted as 10 too */
     {.kind = WORK_ADD,
      .kernel_count = 1,
      .bytes_per_element = 10,
@@ -209,18 +215,19 @@ static const struct chain_row hf_autocast[] = {
 };
 
 /* Operators of nanotron of July 2024 (src/nanotron/models/llama.py). Norms and rotations are kernels of flash-attn; the
- * feed-forward part and the loss (_ShardedCrossEntropy) are eager. */
+ * feed-forward part and the loss (_ShardedCrossEntropy) run operator by operator. */
 static const struct chain_row nanotron[] = {
     /* bytes per element: silu 4, product 6; two products 12, silu's derivative 6, both gradients concatenated 8 */
     {.kind = WORK_SWIGLU, .kernel_count = 2, .bytes_per_element = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernel_count = 4, .bytes_per_element = 26},
-    /* bytes per element: maximum 4, minus it 8, exponentials 8, sum 4, divided by it 8; both broadcast */
+    /* bytes per element: maximum 4, the maximum subtracted 8, exponentials 8, sum 4, divided by the sum 8; the
+     * subtraction and the division broadcast */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 5,
      .bytes_per_element = 32,
      .slow_passes = 2,
      .slow_bytes = 16},
-    /* bytes per element: times the gradient of the loss 8, which broadcasts; the schedule has the cast */
+    /* bytes per element: times the gradient of the loss 8, which broadcasts. The cast is an op of the schedule */
     {.kind = WORK_CROSS_ENTROPY_BACKWARD,
      .kernel_count = 2,
      .bytes_per_element = 8,
@@ -238,7 +245,8 @@ static const struct chain_row nanotron[] = {
      .slow_bytes = 8},
 };
 
-/* The tables of the frameworks. A kind of work without a row in a table has the row of the table that `like` names. */
+/* The tables of the frameworks. A kind of work that a table has no row for has the chain of the table that `like`
+ * names. */
 static const struct {
     const struct chain_row *row;
     size_t count;
@@ -252,9 +260,9 @@ static const struct {
     [CHAINS_NANOTRON] = {nanotron, ARRAY_LEN(nanotron), CHAINS_FUSED},
 };
 
-/* Sets those rows of chain[] that the table of a framework has. compile: with the columns of compiled code. kept:
- * adds kept_bytes to eager code. sum_ranks: the number of tensor ranks whose tokens the sums cover; 1: only the rank's
- * own tokens. */
+/* Sets those elements of chain[] for which the table of a framework, or the table that it names by `like`, has a row.
+ * compile: to the chains of compiled code. kept: eager chains also get kept_bytes. sum_ranks: the number of tensor
+ * ranks whose tokens the sums of gradients cover; 1: only the rank's own tokens. */
 static void set_chains(enum chains chains, bool compile, bool kept, double sum_ranks,
                        struct cost_chain chain[WORK_KIND_COUNT])
 {
@@ -278,7 +286,7 @@ static void set_chains(enum chains chains, bool compile, bool kept, double sum_r
     }
 }
 
-/* Returns the framework whose chains a layer would run if nothing fused them. */
+/* Returns the framework whose chains a layer runs if the choice of kernels does not fuse them. */
 static enum chains unfused_chains_of(const struct profile *profile, const struct choices *choices)
 {
     enum chains own = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
@@ -301,7 +309,8 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     static const uint8_t losses[] = {WORK_CROSS_ENTROPY, WORK_CROSS_ENTROPY_BACKWARD};
     static const uint8_t parts[] = {WORK_CROSS_ENTROPY_PARTIAL,
                                     WORK_CROSS_ENTROPY_PARTIAL_BACKWARD};
-    /* the kernels of torchtitan's loss on 16-bit logits: as many passes over half the bytes */
+    /* torchtitan's loss on 16-bit logits: the kernels read or write as many elements as with fp32 logits, with half the
+     * bytes */
     static const struct cost_chain narrow_loss[] = {
         {.bytes_per_element = 4, .kernel_count = 1, .slow_passes = 1, .slow_bytes = 4},
         {.bytes_per_element = 6, .kernel_count = 1, .slow_passes = 1.15, .slow_bytes = 6},
@@ -316,7 +325,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         choices->tp > 1;
     const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
     set_chains(chains, fuses_chains(choices), kept, sum_ranks, chain);
-    /* the loss is a chain of its own, independent of the chains of layers */
+    /* The chain of the loss does not depend on whether the chains of layers are fused. */
     bool chosen = profile == NULL || choices->loss != profile->loss;
     const enum chains of_loss = chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN;
     set_chains(of_loss, false, kept, sum_ranks, eager);

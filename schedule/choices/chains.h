@@ -1,9 +1,9 @@
 /* schedule/choices/chains.h: the work that an implementation runs as chains of kernels.
  *
- * The cost of a norm, a rotation or an activation is that of one kernel which touches each operand once. Eager
- * framework code launches one kernel for each of its operators, and every result in between goes through memory. A
- * profile names the kinds of work that its code leaves unfused, with the bytes per element that the chain moves in
- * 16-bit training; docs/costs.md, "Chains of kernels", counts them. */
+ * By default the cost of a norm, a rotation or an activation is that of one kernel, which reads or writes each operand
+ * once. Eager framework code launches a kernel for each operator instead, and every result in between goes through
+ * memory. A profile names the framework whose code decides which kinds of work are such chains, and how many bytes per
+ * element a chain moves in 16-bit training; docs/costs.md, "Chains of kernels", counts them. */
 #ifndef SCHEDULE_CHOICES_CHAINS_H
 #define SCHEDULE_CHOICES_CHAINS_H
 
@@ -11,16 +11,17 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/profile.h"
 
-/* Returns the framework whose chains the layers run: the profile's; torchtitan's if eager kernels are chosen for a
- * profile without chains; CHAINS_FUSED if the chosen kernels fuse the chains. profile NULL stands for a profile without
- * chains. */
+/* Returns the framework whose chains the layers run: the profile's; torchtitan's if eager kernels are chosen and the
+ * profile has no chains; CHAINS_FUSED if the chosen kernels fuse them. profile NULL: a profile without chains. */
 enum chains chains_used(const struct profile *profile, const struct choices *choices);
 
-/* Fills `chain` with the chains of the profile's implementation; all other kinds of work remain one kernel (bytes 0).
- * Of the choices, kernels and loss matter, since torch.compile and Liger fuse most chains and only some losses are
- * chains; and tensor_plan, tp and row_ranks, which say over how many tokens gradients are summed. kept: layers keep
- * their activations for the backward, so the framework's own recomputation inside a layer takes time. profile NULL
- * stands for a profile without chains. */
+/* Sets chain[] to the chains that the profile's implementation runs; all other kinds of work remain one kernel (bytes
+ * 0).
+ *
+ * Of the choices, these matter: kernels, since torch.compile and Liger fuse most chains; loss, since only some losses
+ * are chains; tensor_plan, tp and row_ranks, which determine over how many tokens gradients are summed. kept: layers
+ * keep their activations for the backward, so the framework's own recomputation inside a layer takes time. profile
+ * NULL: a profile without chains. */
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
                struct cost_chain chain[WORK_KIND_COUNT]);
 

@@ -26,9 +26,9 @@ enum attention_choice {
     CHOICE_ATTENTION_COUNT
 };
 
-/* The axes of the mesh along which the ranks of a sequence share it, for each attention choice. simpler_at_one: the
- * choice needs more than one rank along each of its axes; if the degree along one of them is 1, resolve_choices() takes
- * the choice that has only the other axis or, if there is none, local attention. */
+/* For each attention choice, the axes of the mesh along which the ranks of a sequence share it. simpler_at_one: if
+ * there is only one rank along one of these axes, resolve_choices() takes the choice that has only the other axis or,
+ * if there is none, local attention. */
 struct attention_axes {
     bool cp, hp, simpler_at_one;
 };
@@ -38,11 +38,12 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
  * context ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
-/* The parts of sharded parameters that each rank has on the device before the first step. SHARDED: only its own. WHOLE:
- * all, of which it then keeps its own. */
+/* The parts of sharded parameters that each rank has on the device before the first step. SHARDED: only its own part.
+ * WHOLE: all parts, of which it keeps only its own for the step. */
 enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
-/* The ends of the model that count as a layer when layers are divided among the chunks of a pipeline. */
+/* The ends of the model, embedding and head, that count as one layer each when layers are divided among the chunks of a
+ * pipeline. */
 enum stage_layers {
     STAGE_LAYERS_EVEN, /* none */
     STAGE_LAYERS_EMBEDDING,
@@ -56,8 +57,9 @@ enum stage_layers {
  * frameworks. INNER: inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
-/* The ranks of a ring that form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: first the even
- * ranks of a node and then its odd ranks, so that messages that leave a node are spread over its NICs. */
+/* The ranks of a ring that form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: consecutive ranks
+ * of an order in which a node's even ranks come before its odd ranks, so that messages that leave the node are spread
+ * over its NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
 /* The tokens of a sequence that each rank of a ring holds. */
@@ -74,11 +76,11 @@ enum ring_layout {
 enum rotation {
     ROTATE_PROFILE,
     ROTATE_P2P, /* a message to the next rank in every step */
-    /* as P2P, but by an all-to-all in which only one peer gets data, and which starts when the last rank is ready */
+    /* As P2P, but by an all-to-all in which only one peer gets data. It starts only when the last rank is ready. */
     ROTATE_ALL_TO_ALL,
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
-    /* each rank gets only the rows that it needs (schedule/ir/needed.h), in one exchange, while it computes the tile of
-     * its own keys */
+    /* One exchange brings each rank only the rows that it needs (schedule/ir/needed.h), while it computes the tile of
+     * its own keys. */
     ROTATE_NEEDED_ROWS,
     ROTATION_COUNT,
     ROTATE_BY_CORE_PLAN = ROTATION_COUNT /* as the tiles of --core-plan say; no value of --rotate */
@@ -88,23 +90,28 @@ enum rotation {
  * gradients then stay on the device until they are complete. QUERY_OUTER: over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
-/* ON: the tensors of a chunk that other chunks read later are kept on the host. OFF: they are not. */
+/* The memory for the tensors of a chunk that other chunks read later. ON: the host's. OFF: the device's. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
-/* The rank that copies the tensors of a chunk to the host and back. EACH: every rank copies its own part. ONE: one head
- * rank, number (chunk modulo number of head ranks), copies the parts of all and scatters what it gets back. */
+/* The rank that copies the tensors of a chunk to the host and back. EACH: every rank copies its own part. ONE: head
+ * rank number (chunk modulo number of head ranks) copies the parts of all head ranks, and scatters what it copies
+ * back. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
 /* The division of tokens among tensor ranks outside the products, and the way in which products get their input.
  *
- * megatron: tokens are cut. One gather serves all products that read it, and the backward gathers it again.
- * module: PyTorch's DTensor with PrepareModuleInput. Tokens are cut, one gather serves a module's products, and the
- * gathered input is kept for the backward. A gather or reduction on another dimension than the first copies its tensor
- * (torch/distributed/tensor/_collective_utils.py, torch/distributed/_functional_collectives.py: torch.cat).
- * linear: as module, but each ColwiseParallel product redistributes its own input, and reduces its own input gradient.
- * async: as module under torch.compile with async TP (torch/distributed/_symmetric_memory): a product runs in pieces of
- * rows, each after its own part of the gather, and its results are reduced piece by piece, without the copies.
- * replicated: every tensor rank has all tokens. Results are all-reduced, and so is each product's input gradient. */
+ * PROFILE     as the profile's code does
+ * MEGATRON    Tokens are cut. One gather serves all products that read it, and the backward gathers it again.
+ * MODULE      PyTorch's DTensor with PrepareModuleInput. Tokens are cut, one gather serves a module's products, and the
+ *             gathered input is kept for the backward. A gather or a reduction on another dimension than the first
+ *             copies its tensor (torch/distributed/tensor/_collective_utils.py,
+ *             torch/distributed/_functional_collectives.py: torch.cat).
+ * LINEAR      As MODULE, but each ColwiseParallel product redistributes its own input, and reduces its own input
+ *             gradient.
+ * ASYNC       As MODULE under torch.compile with async TP (torch/distributed/_symmetric_memory): a product runs in
+ *             pieces of rows, each after its own part of the gather, and its results are reduced piece by piece,
+ *             without the copies.
+ * REPLICATED  Every tensor rank has all tokens. Results are all-reduced, and so is each product's input gradient. */
 enum tensor_plan {
     TENSOR_PLAN_PROFILE,
     TENSOR_PLAN_MEGATRON,
@@ -117,10 +124,10 @@ enum tensor_plan {
 
 /* The parts of embedding and head that tensor ranks hold.
  *
- * cut: a part of the rows of both, and the loss is computed over the parts (Megatron; torchtitan's loss parallel).
- * gathered: the whole embedding and a part of the head, whose logits are gathered before the loss: ColwiseParallel with
- * output_layouts=Replicate(), as transformers' "colwise_rep".
- * whole: both whole on every tensor rank, which then computes all logits. */
+ * CUT       A part of the rows of both. The loss is computed over the parts (Megatron; torchtitan's loss parallel).
+ * GATHERED  The whole embedding and a part of the head. The logits are gathered before the loss: ColwiseParallel with
+ *           output_layouts=Replicate(), as transformers' "colwise_rep".
+ * WHOLE     The whole embedding and the whole head. Each tensor rank computes all logits. */
 enum vocabulary_choice { VOCABULARY_CUT, VOCABULARY_GATHERED, VOCABULARY_WHOLE, VOCABULARY_COUNT };
 
 enum weights_choice {
@@ -133,13 +140,13 @@ enum weights_choice {
     CHOICE_WEIGHTS_COUNT
 };
 
-/* The numbers in which whole weight gradients are summed over micro-batches and reduced over ranks: as the profile's
- * code does, in fp32, or in the 16 bits in which the step computes. */
+/* The numbers in which whole weight gradients are summed over micro-batches and reduced over ranks. PROFILE: those of
+ * the profile's code. 16BIT: the 16 bits in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
 /* The time at which ranks that share the optimizer's states but not the parameters (ZeRO-1, ZeRO-2) gather the updated
- * parameters. END: at the end of the step. OVERLAP: at the beginning of the next step, while layers compute that have
- * theirs already. */
+ * parameters. END: at the end of the step. OVERLAP: at the beginning of the next step, where layers whose parameters
+ * have been gathered compute while others are gathered. */
 enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT };
 
 /* The form in which the weights of linear layers that multiply in 8 or 4 bits are kept. 16BIT: 16-bit parameters, which
@@ -155,18 +162,18 @@ enum attention_products {
     ATTENTION_PRODUCTS_COUNT
 };
 
-/* The micro-batches in which sharded gradients are reduced: every one (EACH), or only the last one, until which they
- * accumulate whole on every rank (LAST; set_requires_gradient_sync(False), no_sync()). */
+/* The micro-batches in which sharded gradients are reduced. EACH: all. LAST: only the last one; until then whole
+ * gradients accumulate on every rank (set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
 /* The sharded parameters that are freed after their layer's forward and gathered again for its backward (fully_shard(),
- * reshard_after_forward). NEVER: none. ALWAYS: all but those of embedding, final norm and head. ROOT: these, too.
- * PyTorch 2.8 and later free the root module's parameters if its fully_shard() gets reshard_after_forward=True, and
- * keep them if it gets no value. */
+ * reshard_after_forward). NEVER: none. ALWAYS: all but those of the root module, which has embedding, final norm and
+ * head. ROOT: those of the root module, too. PyTorch 2.8 and later free the root module's parameters if its
+ * fully_shard() gets reshard_after_forward=True, and keep them if it gets no value. */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
-/* The memory that holds the shards of parameters between gathers. PARAMETERS_HOST: pinned host memory, where AdamW
- * updates them; each gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's
+/* The memory that holds the shards of parameters between gathers. DEVICE: the device's. HOST: pinned host memory, where
+ * AdamW updates them; each gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's
  * offload_param). */
 enum parameters_choice { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
 
@@ -185,19 +192,19 @@ enum pipeline_choice {
     CHOICE_PIPELINE_COUNT
 };
 
-/* The way in which stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and the destination
- * of the gradients of these weights. */
+/* The way in which stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and return the
+ * gradients of these weights. */
 enum helper_weights {
-    /* the weights of each layer come from the stage that owns it, where the gradients are summed */
+    /* the stage that owns a layer sends its weights at each use, and gets the sum of their gradients */
     HELPERS_BROADCAST,
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
     HELPERS_SHARD,     /* each stage that shares holds a part of parameters and of gradients */
     HELPERS_COUNT
 };
 
-/* The numbers of subsequences that stages share under CHOICE_PIPELINE_MSP: `first` of the first subsequences, while the
- * pipeline fills, and `last` of the last, while it drains. SHARED_ALL: as many as the pipeline's phases allow, which is
- * the upper limit. */
+/* The numbers of subsequences that stages share under CHOICE_PIPELINE_MSP. first: how many at the front of a sequence,
+ * while the pipeline fills. last: how many at its end, while it drains. SHARED_ALL: as many as the pipeline has idle
+ * stages for. */
 struct shared_units {
     uint32_t first, last;
 };
@@ -219,15 +226,21 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
-/* KEEP: the q, k and v that latent attention expands are kept for the backward, if all activations are. RECOMPUTE: they
- * are made again from the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+/* The q, k and v that latent attention expands, as the backward reads them. KEEP: those of the forward, if all
+ * activations are kept. RECOMPUTE: they are made again from the narrow vectors (Megatron-LM's --recompute-modules
+ * mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
-/* Modules of a layer that drop what they made, where activations are otherwise kept, and make it again for the backward
- * (Megatron-LM's --recompute-modules). LAYERNORM: the norms before attention and before the feed-forward part. MOE_ACT:
- * what the activation of experts makes. MLP: all of a dense feed-forward part. MOE: all of one with experts, its
- * exchanges too. SHARED_EXPERTS: those beside routed ones. MLA_UP_PROJ: what latent attention expands. CORE_ATTN: as
- * CHOICE_ACTIVATIONS_SELECTIVE_CORE. */
+/* Modules of a layer that drop what they made and make it again for the backward, where activations are otherwise kept
+ * (Megatron-LM's --recompute-modules).
+ *
+ * LAYERNORM       the norms before attention and before the feed-forward part
+ * MOE_ACT         the activation of experts
+ * MLP             a whole feed-forward part without experts
+ * MOE             a whole feed-forward part with experts, its exchanges too
+ * SHARED_EXPERTS  the experts that every token passes
+ * MLA_UP_PROJ     the up-projections of latent attention
+ * CORE_ATTN       attention's core, as with CHOICE_ACTIVATIONS_SELECTIVE_CORE */
 enum recompute_module {
     RECOMPUTE_LAYERNORM,
     RECOMPUTE_MOE_ACT,
@@ -239,10 +252,10 @@ enum recompute_module {
     RECOMPUTE_MODULE_COUNT
 };
 
-/* The exchange of tokens between ranks with different experts. ALLTOALL: a row for each copy, to the rank of its
- * expert. ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row for each
- * rank that has some of a token's experts, sent once to each node, where a rank of the same index forwards it; partial
- * sums return. */
+/* The exchange of tokens between ranks with different experts. ALLTOALL: each copy of a token is a row, which is sent
+ * to the rank of its expert. ALLGATHER: each rank gets the tokens of all ranks, and partial sums are reduced. DEEPEP,
+ * HYBRIDEP: a token is one row for each rank that has some of its experts; it is sent once to each node, where a rank
+ * with the same index on the node forwards it. Partial sums are returned the same way. */
 enum dispatcher {
     DISPATCHER_ALLTOALL,
     DISPATCHER_ALLGATHER,
@@ -250,9 +263,9 @@ enum dispatcher {
     DISPATCHER_HYBRIDEP,
     DISPATCHER_COUNT
 };
-/* The time at which shared experts are computed. BEFORE: before the routed ones, and with no exchange. COMBINE: while
- * results return. BOTH: the first product while tokens are sent, the second while results return; the backward mirrors
- * it. */
+/* The time at which shared experts are computed. PROFILE: that of the profile's code. BEFORE: before the routed ones;
+ * no exchange runs meanwhile. COMBINE: while results return. BOTH: the first product while tokens are sent, and the
+ * second while results return; in the backward the other way round. */
 enum shared_experts {
     SHARED_EXPERTS_PROFILE,
     SHARED_EXPERTS_BEFORE,
@@ -260,18 +273,18 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
-/* The computation that runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: where a
- * forward of one micro-batch follows a backward of another, both run together, layer by layer, and the exchanges of one
- * beside the computation of the other. DELAYED_WGRAD: the same, and a backward computes the gradients of weights after
- * those of inputs, the experts' beside the exchange that follows. */
+/* The computation that runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: a forward
+ * of one micro-batch and a backward of another run together, layer by layer. The exchanges of one run beside the
+ * computation of the other. DELAYED_WGRAD: as MICRO_BATCH, and a layer's backward computes the gradients of weights
+ * after those of inputs: the experts' beside the exchange that follows, the others at the end of the layer. */
 enum expert_overlap {
     EXPERT_OVERLAP_NONE,
     EXPERT_OVERLAP_MICRO_BATCH,
     EXPERT_OVERLAP_DELAYED_WGRAD,
     EXPERT_OVERLAP_COUNT
 };
-/* The work that the host launches as one CUDA graph. NONE: nothing. ROUTER: the router and its counts. LAYER: these,
- * and the attention and dense feed-forward parts of a layer. STEP: all micro-batches of a step. */
+/* The work that the host launches as one CUDA graph. NONE: none. ROUTER: the router and its counts. LAYER: the router
+ * and its counts, and the attention and dense feed-forward part of a layer. STEP: all micro-batches of a step. */
 enum cuda_graphs {
     CUDA_GRAPHS_NONE,
     CUDA_GRAPHS_ROUTER,
@@ -283,13 +296,13 @@ enum cuda_graphs {
  * heads. LATENT: the normed latents, from which each rank makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
-/* The dropout of attention scores. MODEL: as the model does; OFF, ON: as the user asks. */
+/* The dropout of attention's scores. MODEL: as the model has it. OFF, ON: as the user asks. */
 enum dropout { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
 
-/* The part of a model that is scheduled. STEP: the training step of the whole model. LAYER: the forward, recomputation
- * and backward of one layer, with the gathers and reductions of its weights, without an optimizer. Others: only the
+/* The part of a step that is scheduled. STEP: the training step of the whole model. LAYER: forward, recomputation and
+ * backward of one layer, with the gathers and reductions of its weights, without an optimizer. ATTENTION*: only the
  * layer's attention operator, from the projected queries, keys and values to the output and back, without positional
  * encodings and head norms. */
 enum scope {
@@ -297,7 +310,7 @@ enum scope {
     SCOPE_LAYER,
     SCOPE_ATTENTION,
     SCOPE_ATTENTION_FORWARD,
-    /* the forward that it needs is scheduled too, but its time is not counted */
+    /* the backward of the operator; the forward that it needs is scheduled too, but its time is not counted */
     SCOPE_ATTENTION_BACKWARD,
     SCOPE_EXCHANGE, /* the operator's exchanges of tokens for heads, each call by itself */
     SCOPE_FETCH,    /* what a tile of each direction fetches from the host, by itself */
@@ -306,7 +319,7 @@ enum scope {
     SCOPE_COUNT
 };
 
-/* The kernels that run the work of a layer other than its matrix products and attention. */
+/* The kernels that run the work of a layer, except its matrix products and attention. */
 enum kernels_choice {
     KERNELS_PROFILE, /* as the profile's code does */
     KERNELS_COMPILED, /* torch.compile: a chain or a merge is one kernel, and the first tile of a ring waits for
@@ -317,7 +330,7 @@ enum kernels_choice {
 };
 
 /* The implementation that computes the loss of a piece of rows from its logits. The two numbers of each value are the
- * bytes that exist at once for each logit, in the forward and in the backward, the head's 16-bit logits included.
+ * bytes per logit that exist at once, in the forward and in the backward, the head's 16-bit logits included.
  * docs/strategies.md has the sources. */
 enum loss_choice {
     LOSS_PROFILE,  /* as the profile's code does; not in struct choices */
@@ -337,7 +350,7 @@ enum loss_choice {
 
 struct profile; /* schedule/choices/profile.h */
 
-/* The choices that resolve_choices() takes from the request as they are: members of both structs. Each has a row
+/* The members that struct request and struct choices both have, which resolve_choices() copies. Each has a row
  * COPIED(member), with the enum of its values. */
 #define COPIED_CHOICES(COPIED)                                                                     \
     COPIED(scope)              /* enum scope */                                                    \
@@ -375,17 +388,17 @@ struct choices {
     uint8_t weights;     /* enum weights_choice */
     uint8_t pipeline;    /* enum pipeline_choice */
     uint8_t activations; /* enum activations_choice */
-    /* bits 1 << enum recompute_module of the modules that are recomputed */
+    /* the modules that are recomputed: bits 1 << enum recompute_module */
     uint8_t recompute_modules;
     uint8_t optimizer;      /* enum optimizer_choice */
     bool attention_dropout; /* attention drops scores */
     uint8_t attention_impl; /* enum attention_impl */
-    /* attention gets the causal mask as a tensor, so that its kernel computes the pairs that the mask hides, too */
+    /* attention gets the causal mask as a tensor, so its kernel also computes the pairs that the mask hides */
     bool attention_masked;
     uint8_t loss; /* enum loss_choice */
-    /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
+    /* the number of layers at each end of the model that multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
-    /* enum frozen_storage of the frozen weights, if adapters are trained */
+    /* enum frozen_storage: the form of the frozen weights, if adapters are trained */
     uint8_t frozen_weights;
     /* the number of first layers whose saved activations are on the host until their backward */
     uint32_t host_layers;
@@ -396,7 +409,8 @@ struct choices {
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
     int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
-    /* number of neighbouring ranks of a stage that have different experts; 1: each rank has all experts */
+    /* number of neighbouring ranks of a stage that have different experts, tensor ranks included; 1: each rank has all
+     * experts */
     uint32_t ep;
     struct expert_capacity expert_capacity; /* of an expert for a rank's tokens */
     uint8_t dispatcher;                     /* enum dispatcher */
@@ -407,17 +421,17 @@ struct choices {
     uint8_t tensor_plan; /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint8_t grad_sync;   /* enum grad_sync, not GRAD_SYNC_PROFILE */
     uint8_t reshard;     /* enum reshard, not RESHARD_PROFILE */
-    /* number of ranks of a stage that share one copy of its weights: all of dp x cp x hp, or fewer with HSDP; with
-     * ZeRO-1, number of ranks that share one copy of the optimizer states */
+    /* number of ranks of a stage that share one copy of its weights: dp x cp x hp, or fewer with HSDP. With ZeRO-1 it
+     * is the number of ranks that share one copy of the optimizer states */
     uint32_t shard;
 
     /* ---- rings ---- */
     uint8_t ring_layout; /* enum ring_layout */
-    /* the rule by which tokens are dealt (schedule/core_plan/deal_rules.h) if the layout is RING_BY_CORE_PLAN; else
-     * NULL */
+    /* the text of --core-plan: the rule by which tokens are dealt (schedule/core_plan/deal_rules.h), or the file of a
+     * plan whose deal `documents` has; NULL: ring_layout is not RING_BY_CORE_PLAN */
     const char *core_plan;
     uint8_t rotation; /* enum rotation, not ROTATE_PROFILE */
-    /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
+    /* number of context ranks in an inner ring (Double-Ring); 1 or cp: there is one ring */
     uint32_t ring_window;
     /* number of context ranks on a node, if windows are interleaved; else 0 */
     uint32_t ring_ranks_per_node;
@@ -428,13 +442,14 @@ struct choices {
     /* tokens of each subsequence; NULL: all are equal. Borrowed. */
     const int64_t *subsequence_tokens;
     uint8_t length_rule; /* the request's rule for unequal lengths; 0: equal lengths */
-    /* true: the caller must still compute subsequence_tokens by length_rule; step_build() refuses such choices */
+    /* subsequence_tokens is still to be computed by length_rule, by the caller; step_build() refuses such choices */
     bool needs_subsequence_tokens;
     struct shared_units shared_units;
 
     /* ---- the batch ---- */
     int64_t seq; /* tokens of one sequence */
-    /* sequences of a step; sequences of a micro-batch, for each data-parallel index */
+    /* global_batch: sequences of a step, on all ranks. micro_batch: sequences of a micro-batch, for each data-parallel
+     * index */
     int64_t global_batch, micro_batch;
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
     /* the documents of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */
@@ -442,18 +457,18 @@ struct choices {
     /* the routing of copies to experts (schedule/ir/routing.h); NULL: each expert gets equally many. The caller's
      * memory. */
     const struct routing *routing;
-    /* True if routing is even, but the schedule still lists the number of copies of each expert. It does so if a rank's
-     * copies do not divide evenly over the experts, so that some get one more, if experts have a capacity, and if the
-     * exchange is not one all-to-all. */
+    /* True if routing is even, but the schedule still lists the numbers of copies of experts. It does so in three
+     * cases: a rank's copies do not divide evenly over the experts; experts have a capacity; the exchange is not one
+     * all-to-all. */
     bool routing_has_remainders;
-    /* pieces into which a rank's tokens are cut, in the loss and in the feed-forward part */
+    /* number of pieces into which a rank's tokens are cut, in the loss and in the feed-forward part */
     uint32_t loss_chunks, ffn_chunks;
 
-    /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
-     * offload_hidden_bytes is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h).
-     */
+    /* For CHOICE_ACTIVATIONS_RATIO. offload_ratio: the share of a unit's activations that is offloaded, above 0.
+     * offload_hidden_bytes: if it is above 0, the number of bytes that are offloaded instead, at most all
+     * (schedule/pipeline/ratios.h). */
     double offload_ratio, offload_hidden_bytes;
-    /* the offload_hidden_bytes of each subsequence; NULL: all have the same. The caller's memory. */
+    /* offload_hidden_bytes of each subsequence; NULL: all have the same number. The caller's memory. */
     const double *offload_hidden_bytes_of;
 
     /* ---- chunks of the sequence (fpdt) ---- */
@@ -461,10 +476,9 @@ struct choices {
     uint32_t chunk_count; /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
 };
 
-/* The settings that the user asks for. A member that the user leaves open is NULL if it is a pointer, 0 if it is a
- * number, and -1 if it is one of the five members weights, activations, optimizer, attention_impl and dtype. Any other
- * choice is then 0, the first value of its enum: the default or, if the value's name ends in _PROFILE, what the
- * profile's code does. */
+/* The settings that the user asks for. A member that the user leaves open is NULL if it is a pointer, and 0 if it is a
+ * number or an enum; five enums are -1 then: weights, activations, optimizer, attention_impl and dtype. For the other
+ * enums 0 is the first value: the default or, if its name ends in _PROFILE, what the profile's code does. */
 struct request {
 #define COPIED(member) int member;
     COPIED_CHOICES(COPIED)
@@ -472,7 +486,7 @@ struct request {
 
     const struct transformer *model; /* never NULL */
     const char *strategy, *profile;  /* names; NULL: ulysses, published */
-    /* the implementation that profile `published` stands for; NULL: the strategy's own */
+    /* the implementation that `profile` "published" stands for; NULL: the strategy's own */
     const char *impl;
 
     int weights;        /* enum weights_choice; -1: the strategy's */
@@ -502,32 +516,32 @@ struct request {
     int windows;           /* enum windows */
     int rotation;          /* enum rotation */
     int ring_layout;       /* enum ring_layout */
-    const char *core_plan; /* the rule by which tokens are dealt; NULL: by ring_layout */
+    const char *core_plan; /* the text of --core-plan, a rule or a file; NULL: see ring_layout */
 
     int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
     int64_t virtual_stages, subsequences;
     /* tokens of each subsequence; NULL: length_rule decides. Borrowed. */
     const int64_t *subsequence_tokens;
-    /* The rule for the lengths of subsequences if subsequence_tokens is NULL. 0: they are equal. Above 0: a rule of the
-     * caller, which sets them before it builds the schedule; resolve_choices() does not need them. */
+    /* The rule by which the caller computes subsequence_tokens before it builds the schedule, if they are NULL here;
+     * resolve_choices() does not need them. 0: lengths are equal. */
     int length_rule;
     const struct shared_units *shared_units; /* NULL: SHARED_ALL of both. Borrowed. */
     bool shared_units_open; /* the caller computes shared_units from costs before building */
 
     int64_t seq, global_batch, micro_batch;
-    /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
-     * each sequence is one document. The caller's memory, to which struct choices points too. */
+    /* The documents of the global_batch sequences of the batch (schedule/ir/documents.h); NULL: each sequence is one
+     * document. The caller's memory, to which struct choices points too. */
     const struct documents *documents;
-    /* the routing of copies to experts; NULL, or one of 0 experts: each expert gets equally many. The caller's memory,
-     * as for `documents`. */
+    /* The routing of copies to experts; NULL, or one of 0 experts: each expert gets equally many. The caller's memory,
+     * to which struct choices points too. */
     const struct routing *routing;
     int64_t loss_chunks, ffn_chunks;
 
     double offload_ratio; /* 0: all activations are offloaded */
-    /* the bytes that can be copied to the host while a unit computes, and that are offloaded; 0: offload_ratio
-     * decides */
+    /* the number of bytes that one unit's computation hides, which are offloaded (schedule/pipeline/ratios.h); 0:
+     * offload_ratio decides */
     double offload_hidden_bytes;
-    /* the offload_hidden_bytes of each subsequence; NULL: all have the same. Borrowed. */
+    /* offload_hidden_bytes of each subsequence; NULL: all have the same number. Borrowed. */
     const double *offload_hidden_bytes_of;
     bool offload_adaptive; /* the caller computes offload_hidden_bytes from costs before building */
 
@@ -536,13 +550,13 @@ struct request {
     /* ---- the cluster's device ---- */
     int sm; /* compute capability times ten; 0: not known */
     int64_t gpus_per_node;
-    /* 1 + the only enum attention_impl of which the device has costs; 0: it has costs of several or of none. Used only
-     * if attention_impl is open. */
+    /* 1 + enum attention_impl of the only implementation for which the device has costs; 0: it has costs of several or
+     * of none. Used only if attention_impl is open. */
     int single_attention_impl;
 };
 
-/* Returns the attention kernels of a request: those that it asks for; else, if the device has costs of only one
- * implementation, that one; else `otherwise`. */
+/* Returns the attention kernels of a request: those that it asks for. If it leaves them open, returns the
+ * implementation of which the device has costs, if it has costs of one only; else `otherwise`. */
 static inline enum attention_impl request_attention(const struct request *r,
                                                     enum attention_impl otherwise)
 {

@@ -9,8 +9,8 @@ static const struct kept_bytes_row rows[] = {
 #undef KEPT
 };
 
-/* Returns the code of a layer that the choices run, whether or not chosen kernels replace its operators. torchtitan has
- * one code for all families of models, Transformers one for each. */
+/* Returns the framework's code of a layer that the choices run, whether or not the chosen kernels replace its
+ * operators. torchtitan has one code for all families of models, Transformers one for each. */
 static enum layer_code layer_code_of(const struct choices *c)
 {
     struct choices eager = *c;
@@ -42,7 +42,7 @@ bool kept_under_autocast(const struct choices *c)
            (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
 }
 
-/* True if the code of the layer computes q, k and v as one product, and gate and up as another. */
+/* True if the layer's code computes q, k and v by one product, and gate and up by another. */
 static bool products_are_joint(const struct choices *c)
 {
     return c->model->fused_products && layer_code_of(c) == CODE_LLAMA;
@@ -53,7 +53,8 @@ struct kept_products kept_products_of(const struct choices *c)
     const struct transformer *m = c->model;
     const bool joint = products_are_joint(c), gated = transformer_has_gate(m);
     struct kept_products keeps = {0};
-    /* by call: its results, whether it has a bias, and whether the layer calls it */
+    /* The products that the layer's code may call, in order: the results of each, whether it has a bias, and whether
+     * this layer calls it. */
     const struct {
         bool *result[3], biased, called;
     } calls[] = {
@@ -87,9 +88,10 @@ bool kept_core_alone(const struct choices *c)
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
 }
 
-/* Changes a row for norms whose weights are frozen: the normalised tensor is not kept, since only the gradient of the
- * weight reads it. At most 2 bytes are left, of the fp32 copy beside the 16 bits that the schedule's norm reads. The
- * norm's backward then does not free the normalised tensor, so d_norm and d_narrow grow by its bytes. */
+/* Changes a row for norms whose weights are frozen. Their normalised tensor is not kept, since only the gradient of the
+ * weight reads it. Of each norm's bytes at most 2 are left: an fp32 copy has 2 bytes more than the 16 bits that the
+ * schedule's norm reads. The norm's backward cannot free the normalised tensor then, so d_norm and d_narrow grow by its
+ * bytes. */
 static void drop_normalised(struct kept_bytes_row *kept)
 {
     uint8_t *const of_norms[] = {&kept->first, &kept->second, &kept->after, &kept->heads};
@@ -102,10 +104,10 @@ static void drop_normalised(struct kept_bytes_row *kept)
             *of_norms[i] = 2;
 }
 
-/* Changes a row for Llama's layer to what Phi-3's in transformers keeps. v is a view of the joint product of q, k and
- * v, so the whole product stays. With eager kernels, torch.cat() of rotated and other columns orders q by heads;
- * attention's result has the same order, so the output projection reads a copy of it. A joint product casts its input
- * once. */
+/* Changes a row of Llama's layer to what Phi-3's layer in transformers keeps. joint_q, joint_kv: v is a view of the
+ * joint product of q, k and v, so the whole product stays. again: with eager kernels, torch.cat() of the rotated and
+ * the other columns orders q by heads; attention's result has the same order, so the output projection reads a copy.
+ * inputs1, inputs2: a joint product casts its input once. */
 static void add_fused_products(struct kept_bytes_row *kept, uint8_t kernels)
 {
     kept->joint_q = kept->joint_kv = 2;
@@ -119,11 +121,12 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = layer_code_of(c);
     struct kept_bytes_row kept = {.code = CODE_FUSED};
-    /* Nothing is added in fp32, since the rows are for 16 bits, nor with --activations ratio and --host-layers, which may
-     * copy any tensor to the host and need tensors that an op wrote (offload copies only the layer's input). */
+    /* All columns stay 0 in fp32, since the rows are for 16 bits. They also stay 0 with --activations ratio and
+     * --host-layers: these may copy any tensor to the host, and an op must have written what they copy. (--activations
+     * offload copies only the layer's input.) */
     if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO || c->host_layers > 0)
         return kept;
-    /* A layer without a row in kept.def keeps only what the schedule's ops read: all columns stay 0. */
+    /* If kept.def has no row for the layer, it keeps only what the schedule's ops read, and all columns stay 0. */
     kept.code = (uint8_t)code;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)
@@ -136,8 +139,8 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
         kept.joint_kv = 0;
     if (kept.code == CODE_NANOTRON && c->micro_batch == 1)
         kept.again = 0;
-    /* These bytes are added to the buffer of attention's statistics, which other attention choices and copies to the
-     * host use as a whole. The frameworks that keep them have neither. */
+    /* These three columns are bytes in the buffer of attention's statistics. Other attention choices and copies to the
+     * host use that buffer as a whole, so there the columns are 0. No framework that keeps such bytes uses either. */
     if (c->attention != CHOICE_ATTENTION_LOCAL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
         c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
         kept.joint_q = kept.joint_kv = kept.again = 0;

@@ -8,8 +8,8 @@
 struct piece {
     int64_t begin, rows;
 };
-/* Returns piece i of `pieces`. All have the same number of rows, rounded up, except the last ones, which may have fewer
- * or none. */
+/* Returns piece i of `pieces`. The first pieces all have ceil(rows / pieces) rows; the last ones may have fewer, or
+ * none. */
 static inline struct piece emit_piece_of_rows(int64_t rows, int64_t pieces, int64_t i)
 {
     int64_t size = (rows + pieces - 1) / pieces;

@@ -1,4 +1,5 @@
-/* schedule/choices/products.h: recipes of 8- and 4-bit products (--products): schedule/choices/products.def. */
+/* schedule/choices/products.h: the recipes of 8- and 4-bit products (--products), of which
+ * schedule/choices/products.def has the table. */
 #ifndef SCHEDULE_CHOICES_PRODUCTS_H
 #define SCHEDULE_CHOICES_PRODUCTS_H
 
@@ -20,20 +21,20 @@ extern const char *const products_names[PRODUCTS_COUNT];
 
 struct products_recipe {
     uint8_t input_dtype, weight_dtype, gradient_dtype; /* enum dtype, for each kind of operand */
-    /* enum scaling, for inputs and gradients, and for weights */
+    /* enum scaling: `scaling` of inputs and of gradients, weight_scaling of weights */
     uint8_t scaling, weight_scaling;
     bool has_amax_pass; /* a pass finds the largest element before numbers are rounded */
 };
 
-/* Returns the recipe of a configuration. With products in bf16, its scalings are SCALING_NONE. */
+/* Returns the recipe of the choices. With products in bf16 its scalings are SCALING_NONE. */
 const struct products_recipe *products_recipe(const struct choices *choices);
 
 /* Returns whether the linear layers of a transformer layer multiply in 8 or 4 bits. With --bf16-layers N, those of the
  * first N and the last N layers do not. */
 bool products_layer_is_narrow(const struct choices *choices, int64_t layer);
 
-/* Returns whether sharded weights are gathered as quantised copies: with --primary-weights quantised, for recipes whose
- * weights have a scale of the whole tensor (fp8-tensor, fp8-delayed, nvfp4). */
+/* Returns whether sharded weights are gathered as quantised copies. They are with --primary-weights quantised, for
+ * recipes whose weights have a scale of the whole tensor (fp8-tensor, fp8-delayed, nvfp4). */
 bool products_gather_quantised(const struct choices *choices);
 
 /* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a
@@ -44,8 +45,8 @@ bool products_need_transposed_copies(const struct choices *choices);
 /* Returns whether the core of attention of a layer multiplies in 8 bits (--attention-products). */
 bool products_core_is_narrow(const struct choices *choices, int64_t layer);
 
-/* Returns the attention kernels of layers that multiply in 8 or 4 bits: those that multiply the core in 8 bits, if it
- * does, else those of all layers. */
+/* Returns the attention kernels of the layers that multiply in 8 or 4 bits: kernels that multiply in 8 bits with
+ * --attention-products fp8, else those of all layers. */
 enum attention_impl products_core_impl(const struct choices *choices);
 
 #endif

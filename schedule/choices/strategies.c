@@ -52,9 +52,9 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
 };
 
-/* The switches that profiles neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or
- * buffer that it adds occurs in one framework only. docs/strategies/profiles.md, "Profile neutral", has the reason for
- * every value. */
+/* The switches that profiles neutral and ideal share. All other switches are off in both: each stands for a copy, wait,
+ * pass or buffer that only one framework has. docs/strategies/profiles.md, "Profile neutral", has the reason for every
+ * value. */
 #define WELL_MADE                                                                                                     \
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
      .kv_replication = KV_TO_RANKS,                                                                                    \

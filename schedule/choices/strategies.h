@@ -23,21 +23,24 @@ struct strategy {
      * (traces/published/measurements.csv); 0: none was compared */
     int64_t compared_ranks;
 };
-/* Return all strategies, and all profiles, and set *count to their number. */
+/* Return all strategies, or all profiles, and set *count to their number. */
 const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
-/* Checks that a strategy and a profile of these names exist; a name that is NULL is not checked. */
+/* Checks that a strategy and a profile of these names exist. A name that is NULL is not checked. */
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
-/* The properties of a dispatcher. sends_once: a token is sent only once to each node and rank that has some of its
- * experts; false: once for each expert. waits_for_row_counts: the host waits for the numbers of rows, if the profile
- * has host_waits_for_expert_counts. exchange_sms: the multiprocessors that an exchange occupies (Megatron-LM,
- * transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms); 0: as many as the library's collectives. */
+/* The properties of a dispatcher.
+ *
+ * sends_once            a token is sent once to each node and rank that has some of its experts; false: once for each
+ *                       expert
+ * waits_for_row_counts  the host waits for the numbers of rows, if the profile has host_waits_for_expert_counts
+ * exchange_sms          the multiprocessors that an exchange occupies (Megatron-LM, transformer_config.py:
+ *                       moe_deepep_num_sms, moe_hybridep_num_sms); 0: as many as the library's collectives */
 struct dispatcher_facts {
     bool sends_once, waits_for_row_counts;
     int64_t exchange_sms;
 };
 extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];
-/* The names of the values of each choice, one for each value of its enum. */
+/* The text names of the values of each choice, in the order of its enum. */
 extern const char *const attention_names[];
 #define NAMES(choice, count, ...) extern const char *const choice##_names[];
 #include "schedule/choices/names.def"

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an operand of a product is to its linear layer. */
+/* The tensor of a linear layer that an operand of a product is. */
 enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 
 /* The 8- or 4-bit copies of a tensor. */
