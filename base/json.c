@@ -387,7 +387,7 @@ enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_
         return report_type_error(node, "a whole number", diag);
     int64_t value;
     if (!parse_i64(node.value->content.text, node.value->size, &value)) {
-        /* 1e6 and 32.0 are whole as well. */
+        /* numbers written as 1e6 or 32.0 are whole, too */
         double number;
         if (!parse_double(node.value->content.text, node.value->size, &number) ||
             fabs(number) > 0x1p53)

@@ -1,4 +1,4 @@
-/* base/process.h: child processes that end with their parent, and files that vanish with their process. */
+/* base/process.h: child processes that end when their parent ends, and files in memory, without a name. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 

@@ -122,8 +122,8 @@ static void remark_experts_not_converted(struct launch *launch, const struct tra
             "here");
 }
 
-/* Adds the option that says how many layers at both ends multiply in 16 bits (Megatron-LM, get_fp8_context():
- * first_last_layers_bf16). */
+/* Adds the option that says how many layers at each end of the model multiply in 16 bits (Megatron-LM,
+ * get_fp8_context(): first_last_layers_bf16). If the ends differ, the smaller number counts, and a remark says so. */
 static void add_bf16_layers_option(struct launch *launch)
 {
     const int64_t first = launch_count_or(launch, LAUNCH_BF16_FIRST, 1),
@@ -461,8 +461,8 @@ static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Adds the options of layers with experts, apart from their sizes: dispatcher, capacity, and overlap of shared
- * experts. */
+/* Adds the options of layers with experts, apart from their sizes: the dispatcher, the capacity, and what runs while
+ * tokens are exchanged (shared experts, or another micro-batch). */
 static enum status add_experts_options(struct launch *l, struct diag *diag)
 {
     const double capacity = launch_number_or(l, LAUNCH_CAPACITY, -1); /* negative: there is none */

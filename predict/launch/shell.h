@@ -1,15 +1,15 @@
 /* predict/launch/shell.h: the commands that a shell script would run, with the words that they would get, as far as
  * that can be known without running anything.
  *
- * Read: assignments of literal values, read -d '' A <<EOF, +=, arrays (A=( ... ), A+=( ... )), $A, ${A}, ${A:-default},
- * ${A:=default}, ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments, here-documents, `if` over
- * strings, numbers and -z or -n, && and ||, bash -c '...', eval, and #SBATCH lines as far as they say how many nodes
- * and GPUs there are.
+ * It understands assignments of literal values, read -d '' A <<EOF, +=, arrays (A=( ... ), A+=( ... )), $A, ${A},
+ * ${A:-default}, ${A:=default}, ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments,
+ * here-documents, `if` over strings, numbers and -z or -n, && and ||, bash -c '...', eval, and of #SBATCH lines those
+ * that say how many nodes and GPUs there are.
  *
- * Not run: commands in $( ) and ` `, loops, case, tests of files, and `if` over any of these. A word that depends on
- * them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). Commands inside a
- * loop, a case or such an `if` are listed once, as unsure. A variable that the script does not set is open too, as are
- * its positional arguments $1, ...; "$@" is empty. */
+ * It does not run commands in $( ) and ` `, loops, case, tests of files, or `if` over any of these. A word that depends
+ * on them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). Commands inside
+ * a loop, a case or such an `if` are listed once, with may_not_run. A variable that the script does not set is open,
+ * too, as are its positional arguments $1, ...; "$@" is empty. */
 #ifndef PREDICT_LAUNCH_SHELL_H
 #define PREDICT_LAUNCH_SHELL_H
 

@@ -14,7 +14,7 @@ static const struct flavor {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
     double rope_theta;
     bool tied;
-    /* the preset with these sizes, which replaces the columns before; NULL: there is none */
+    /* the preset that has the sizes, so that the members above are unset; NULL: they have them */
     const char *preset;
 } flavors[] = {
     {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL},

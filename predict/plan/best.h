@@ -41,10 +41,11 @@ struct best {
     size_t count_of_kind[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.time_limit_s ended the search */
     /* OUTCOME_SIMULATED: the best configuration that fits with a lower probability than the setup asks for, but at
-     * least 0.5. Other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs,
-     * less_probable_gpu_count. It is not searched with GOAL_LONGEST or packed documents. */
+     * least 0.5. Other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs on which there is one.
+     * It is not searched for with GOAL_LONGEST or packed documents. */
     struct outcome less_probable_best;
-    size_t less_probable_gpu_count;
+    size_t
+        less_probable_gpu_count; /* GOAL_GPUS: the GPUs of less_probable_best; 0: there is none */
     size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
     /* GOAL_GPUS: a limit ended a search on fewer GPUs before it found a configuration that fits */
     bool has_unfinished_smaller;

@@ -71,7 +71,7 @@ static const struct {
     {"host issue twice as fast", "issue_2x", faster_host},
 };
 
-/* The inputs of the child processes. Each has its own copy of the setup, which it may change. */
+/* The input of the child processes. Each process has its own copy of the setup, which it may change. */
 struct sensitivity_trial {
     struct setup *setup;
     const struct request *request;
