@@ -374,7 +374,8 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
 
 /* The observed seconds of one shape of work. */
 struct shape_times {
-    /* [instances] the seconds of each; for a message those on the rank that arrives last, which are the least */
+    /* [instances] the seconds of each instance; for a message the least of its ranks' times, that of the rank that
+     * arrives last */
     double *seconds;
     double *step_mean_s; /* the mean over the instances of each step */
     size_t count, step_count;

@@ -15,8 +15,8 @@ enum cause {
     /* the time that the flops of the model take at the device's peak. Its mean over all ranks, divided by the step, is
      * MFU by convention longhaul */
     CAUSE_USEFUL,
-    /* flops on pairs that the mask hides. 0 for kernels whose tiles follow the mask, as all of ours do, since
-     * work_flops() counts only visible pairs */
+    /* flops on pairs that the mask hides. It is 0 for kernels whose tiles follow the mask, since work_flops() counts
+     * only visible pairs; all kernels in this program are of that sort */
     CAUSE_IMBALANCE,
     /* all ops of phase recompute; and, at peak, flops that are computed twice: the scores in attention's backward, what
      * several tensor ranks duplicate, and padding rows of the vocabulary */
@@ -72,7 +72,7 @@ bool waterfall_adds_up(const struct waterfall *waterfall);
 /* Returns the name of a cause: "all-to-all". CSV and JSON have it with underlines (result_name_of_cause()). */
 const char *cause_name(enum cause cause);
 
-/* Returns what people are shown for a cause, everywhere: "waiting for all-to-all". */
+/* Returns the label of a cause in all output for people: "waiting for all-to-all". */
 const char *cause_label(enum cause cause);
 
 #endif

@@ -278,22 +278,19 @@ int64_t lengths_take_next(struct lengths *l)
     }
     if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_BATCHES)
         return draw_length(l);
-    if (l->kind == LENGTHS_LIST && l->next == l->length_count) {
+    if (l->kind == LENGTHS_LIST && l->next == l->length_count)
         l->next = 0;
-        l->times_begun_again++;
-    }
     if (l->kind == LENGTHS_LIST)
         return l->length_tokens[l->next++];
-    /* A sampled batch ends where the next row has another batch number. l->times_begun_again counts the ends that were
-     * returned. */
+    /* A sampled batch ends where the next row has another batch number. The end is returned once, before that row. */
     if (l->next == l->length_count)
         return 0;
     if (l->next > 0 && l->batch_number[l->next] != l->batch_number[l->next - 1] &&
-        l->times_begun_again == 0) {
-        l->times_begun_again = 1;
+        !l->has_returned_batch_end) {
+        l->has_returned_batch_end = true;
         return 0;
     }
-    l->times_begun_again = 0;
+    l->has_returned_batch_end = false;
     return l->length_tokens[l->next++];
 }
 

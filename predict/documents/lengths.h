@@ -36,16 +36,16 @@ struct lengths {
      * For a histogram they have the columns `upto` and `from`. */
     int64_t *length_tokens, *batch_number;
     size_t length_count, next; /* next: number of rows that were taken since the list began */
-    /* how often a list of lengths has begun again. For sampled batches: 1 after lengths_take_next() has returned the
-     * end of a batch and before it returns the first length of the next batch; else 0 */
-    size_t times_begun_again;
+    /* sampled batches: lengths_take_next() has returned the end of a batch, but not yet a length of the next batch */
+    bool has_returned_batch_end;
     double median, sigma;
     void *rng, *table;       /* objects of the library GSL */
     int64_t put_back_length; /* a length that was put back, and is returned next; 0: none */
 };
 
-/* Opens a file or a distribution. seed 0: none was given; then a file keeps its order, and a distribution is drawn with
- * seed 1. Any other seed shuffles a list of lengths. Sampled batches keep their order, and a seed is refused. */
+/* Opens a file or a distribution. A seed shuffles a list of lengths, and draws a distribution. seed 0: none was given;
+ * then a list keeps its order, and a distribution is drawn with seed 1. Sampled batches keep their order, and refuse a
+ * seed. */
 enum status lengths_open(struct lengths *lengths, const char *text, uint64_t seed,
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);

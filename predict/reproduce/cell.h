@@ -14,10 +14,10 @@
 enum cell_question { CELL_MEMORY, CELL_TIME, CELL_LONGEST, CELL_QUESTION_COUNT };
 extern const char *const cell_question_names[CELL_QUESTION_COUNT];
 
-/* MEASURE(symbol, name, question, fits_only). question: what the prediction must answer for it. fits_only: it has no
- * value if the step does not fit in memory. bubble_s: seconds in which a pipeline fills, drains or is unbalanced.
- * exposed_share: the share of the step in which rings, exchanges and gathers are exposed. slowest_of_4: the slowest of
- * four packed steps over their mean. */
+/* MEASURE(symbol, name, question, fits_only). question: the question that a prediction must answer to give the measure.
+ * fits_only: the measure has no value if the step does not fit in memory. bubble_s: seconds in which a pipeline fills,
+ * drains or is unbalanced. exposed_share: the share of the step in which rings, exchanges and gathers are exposed.
+ * slowest_of_4: the slowest of four packed steps over their mean. */
 #define CELL_MEASURES(MEASURE)                                                                     \
     MEASURE(STEP_S, "step_s", TIME, true)                                                          \
     MEASURE(TOKENS, "tokens_per_s_gpu", TIME, true)                                                \

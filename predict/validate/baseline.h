@@ -4,11 +4,13 @@
  *   T      = T_exchange + (cp / w) T_window
  *   T_window = (w - 1) max(T_tile, T_inner) + max(T_tile, T_outer)
  *
- * Here cp are the ranks of the ring, and w those of an inner ring; T_exchange is the time of the all-to-alls. With
- * cp = 1, T = T_exchange + T_tile. Tiles run at one share of the device's peak, and messages at nominal rates. The
- * formula applies to the forward, and to the backward with 2.5 times the flops, twice the bytes of the ring and the
- * same all-to-alls. Matrix products run at the same share. Latencies, the host, memory-bound work and moving weights
- * are left out.
+ * T is the time of attention in one layer. cp is the number of ranks of the ring, and w the number of ranks of an inner
+ * ring. T_exchange is the time of the all-to-alls, T_tile that of one tile of attention, and T_inner and T_outer those
+ * of a message with keys and values inside an inner ring and between inner rings. T_window is the time of w tiles, in
+ * which keys and values go once around an inner ring and then on to the next. With cp = 1, T = T_exchange + T_tile.
+ * Tiles run at one share of the device's peak, and messages at nominal rates. The formula applies to the forward, and
+ * to the backward with 2.5 times the flops, twice the bytes of the ring and the same all-to-alls. Matrix products run
+ * at the same share. Latencies, the host, memory-bound work and moving weights are left out.
  *
  * The folder predict/validate/ predicts training steps and figures that others measured, and takes the
  * differences. */

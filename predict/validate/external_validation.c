@@ -100,7 +100,7 @@ static void answer_job(void *context, size_t job, void *result)
 /* ---- rows ---- */
 
 /* Returns whether one prediction serves both rows. */
-static bool same_run(const struct external_run *a, const struct external_run *b)
+static bool same_prediction(const struct external_run *a, const struct external_run *b)
 {
     return strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0 && a->gpus == b->gpus &&
            a->seq_len == b->seq_len && a->global_batch == b->global_batch &&
@@ -113,7 +113,8 @@ static void assign_answers_to_rows(struct external_validation *v)
     v->answer_of_row = arena_array(&v->arena, count + 1, sizeof *v->answer_of_row);
     for (size_t i = 0; i < count; i++) {
         size_t of = 0;
-        while (of < v->answer_count && !same_run(&v->runs->rows[i], &v->runs->rows[first[of]]))
+        while (of < v->answer_count &&
+               !same_prediction(&v->runs->rows[i], &v->runs->rows[first[of]]))
             of++;
         if (of == v->answer_count)
             first[v->answer_count++] = i;

@@ -26,8 +26,8 @@ struct run_answer {
     struct reserved reserved;
     struct similarity similarity;
     double step_s, tokens_per_s_gpu;
-    /* mfu: by the convention of the run's args. mfu_other_factor: by the same convention if a run that recomputes did
-     * not, and the other way round */
+    /* mfu: by the convention of the run's args. mfu_other_factor: the same, but with recomputed flops if the run
+     * recomputes nothing, and without them if it recomputes */
     double mfu, mfu_other_factor;
     struct operator_times operator_times; /* the times of a part of the model (--scope) */
     /* the source's convention counts recomputed flops, but the run recomputes nothing */

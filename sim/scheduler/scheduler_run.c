@@ -77,8 +77,9 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous ---- */
 
-/* Takes from the kernels of each rank what an event's messages occupy (sign 1), or gives it back (sign -1). held_s:
- * seconds for which the event's own kernels already occupied multiprocessors while they waited for the first bytes. */
+/* Takes the multiprocessors and the memory bandwidth that an event's messages occupy from the kernels of each rank
+ * (sign 1), or gives them back (sign -1). held_s: seconds for which the event's own kernels already occupied
+ * multiprocessors while they waited for the first bytes. */
 static void take_interference(struct scheduler *s, const struct channel_state *channel, double sign,
                               double held_s)
 {

@@ -40,8 +40,9 @@ static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
     set_heap_place(s, place, rank_index);
 }
 
-/* Returns the rate at which the kernel advances, 1 if no message takes anything from it: the share that is left of the
- * resource that limits it. It is at least a half, because if messages took more they would have to wait themselves. */
+/* Returns the speed of the kernel as a fraction of its speed without messages: the share that messages leave of the
+ * resource that limits the kernel. The speed is at least a half: messages that took more than half of the resource
+ * would themselves have to wait for the kernel. */
 static double kernel_speed(const struct kernel_overlap *b)
 {
     double taken = b->is_memory_bound ? b->taken_resources.memory_bandwidth_share

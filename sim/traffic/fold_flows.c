@@ -33,7 +33,7 @@ struct flow_folder {
     uint32_t *replacement_link;
 };
 
-/* Marks components until every class of flows has a member in one. */
+/* Marks the components to simulate: enough that every class of flows has a flow in a marked component. */
 static void choose_components(struct flow_folder *f, const struct fold *fold)
 {
     const struct traffic *traffic = f->traffic;

@@ -85,7 +85,8 @@ static uint32_t iteration_begin_op(const struct repeat_run *run, uint32_t i)
 
 /* ---- the conditions ---- */
 
-/* True if iteration i + 1 is iteration i one period later, on all ranks of the run's role. */
+/* True if each op of iteration i + 1 starts and ends one period later than the same op of iteration i, on all ranks of
+ * the run's role. */
 static bool iteration_repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
 {
     uint32_t begin = iteration_begin_op(run, i), next = iteration_begin_op(run, i + 1);

@@ -148,8 +148,8 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
  * written to its destination. */
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
-/* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective; unused for
- * other channels. */
+/* Returns the shares of multiprocessors and memory bandwidth that a channel's transfers take from the kernels of each
+ * of its ranks. members: the members of a collective; unused for other channels. */
 static struct interference_share channel_interference(const struct traffic *traffic,
                                                       const struct channel *channel,
                                                       const struct members *members)
