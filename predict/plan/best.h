@@ -44,8 +44,8 @@ struct best {
      * least 0.5. Other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs on which there is one.
      * It is not searched for with GOAL_LONGEST or packed documents. */
     struct outcome less_probable_best;
-    size_t
-        less_probable_gpu_count; /* GOAL_GPUS: the GPUs of less_probable_best; 0: there is none */
+    /* GOAL_GPUS: the GPUs of less_probable_best; 0: there is none */
+    size_t less_probable_gpu_count;
     size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
     /* GOAL_GPUS: a limit ended a search on fewer GPUs before it found a configuration that fits */
     bool has_unfinished_smaller;
