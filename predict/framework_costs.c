@@ -17,15 +17,14 @@ static const struct {
     [ROUTER_SIGMOID] = {51, 42},
 };
 
-/* Returns the number of the router's exchanges that are not ops of the schedule. In the forward, the exchange of counts
- * is one. The exchanges of weights in the forward, and of their gradients in the backward, are ops of the schedule only
- * if it permutes weights. */
-static int router_exchanges(const struct prediction *p, bool back)
+/* Returns whether ops of the schedule send the weights of copies, and in the backward their gradients: if it permutes
+ * weights. */
+static bool ops_send_weights(const struct ir *ir)
 {
-    bool sends_weights = false;
-    for (uint32_t i = 0; i < p->ir.shape_count; i++)
-        sends_weights |= p->ir.shape[i].kind == WORK_PERMUTE_WEIGHTS;
-    return (back ? 0 : 1) + (sends_weights ? 0 : 1);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        if (ir->shape[i].kind == WORK_PERMUTE_WEIGHTS)
+            return true;
+    return false;
 }
 
 /* Sets issue_s[shape] of routers that run operator by operator: the host's time for their operators and, if experts are
@@ -34,6 +33,8 @@ static void set_router_issue_s(const struct prediction *p, const struct device_c
                                double *issue_s)
 {
     const double call_s = cost->host_op_s + cost->host_kernel_s;
+    /* exchanges that are no ops of the schedule: of counts, forward only, and of weights or their gradients */
+    const int weights = ops_send_weights(&p->ir) ? 0 : 1, counts = 1;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool back = work->kind == WORK_ROUTE_BACKWARD;
@@ -41,7 +42,7 @@ static void set_router_issue_s(const struct prediction *p, const struct device_c
             continue;
         const int operators = back ? router_operators[work->route.score].backward
                                    : router_operators[work->route.score].forward;
-        const int exchanges = router_exchanges(p, back);
+        const int exchanges = back ? weights : counts + weights;
         issue_s[i] =
             operators * call_s + (p->choices.ep > 1 ? exchanges * cost->host_collective_s : 0);
     }
