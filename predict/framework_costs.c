@@ -105,20 +105,26 @@ static bool makes_expert_results(const struct transformer *m, const struct work 
 
 /* Prices the operators that add biases to the results of experts, and the operators that compute the gradients of these
  * biases. Adds the former to the seconds of the products, and sets the seconds of the gradients to the latter. The
- * gradients of the experts' other biases cost nothing by themselves: they are part of a product. */
+ * gradients of the experts' other biases cost nothing by themselves: they are part of a product. Fused experts add both
+ * biases in their products, and sum the gradient of the second one in a pass of its own: then only the gradients of the
+ * first one change. */
 static void add_bias_operators(const struct prediction *p, const struct device_cost *cost,
                                double *work_s, double *issue_s)
 {
     const struct transformer *m = p->choices.model;
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
+    const bool fused = choices_fuse_experts(&p->choices);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool gradient = work->kind == WORK_COLUMN_SUM && work->column_sum.groups > 0;
         if (!gradient && !makes_expert_results(m, work))
             continue;
+        const bool of_results = !gradient || work->column_sum.cols == m->hidden;
+        if (fused && of_results)
+            continue;
         if (gradient)
             work_s[i] = issue_s[i] = 0;
-        if (gradient && work->column_sum.cols != m->hidden)
+        if (!of_results)
             continue;
         const double rows = (double)(gradient ? work->column_sum.rows : work->matmul.m);
         const double experts = (double)(gradient ? work->column_sum.groups : work->matmul.groups);
@@ -143,12 +149,12 @@ static const struct operators clamp_forward = {8, 3}, clamp_backward = {15, 9};
 /* RoPE whose cosines and sines have a factor, in place of the fused kernel. An element is one of queries or keys. */
 static const struct operators rope_forward = {24, 12}, rope_backward = {28, 7};
 
-/* Adds the operators that clamp the input of experts' activation. Adds nothing if a CUDA graph holds the whole step. */
+/* Adds the operators that clamp the input of experts' activation, unless experts are fused. */
 static void add_clamp_operators(const struct prediction *p, const struct device_cost *cost,
                                 double *work_s, double *issue_s)
 {
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
-    if (p->choices.cuda_graphs == CUDA_GRAPHS_STEP)
+    if (choices_fuse_experts(&p->choices))
         return;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];

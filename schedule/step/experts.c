@@ -317,12 +317,12 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 }
 
 /* Makes the host wait for the first product of experts before it launches their activation, if the profile runs the
- * limits of a clamped activation as operators. In a CUDA graph of the whole step the host does not wait. */
+ * limits of a clamped activation as operators and experts are not fused. */
 static void wait_for_clamps(struct emit *e)
 {
     const struct choices *c = e->choices;
     if (c->profile->clamps_by_operators && c->model->activation == ACTIVATION_SWIGLU_CLAMPED &&
-        c->cuda_graphs != CUDA_GRAPHS_STEP)
+        !choices_fuse_experts(c))
         emit_host_wait(e, e->stream.compute);
 }
 
