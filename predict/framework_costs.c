@@ -197,8 +197,8 @@ static void subtract_sink_passes(const struct prediction *p, double *work_s, dou
     }
 }
 
-/* True if a layer with experts does this work to send rows to its experts, to compute there, or to return the
- * results. */
+/* True if a layer with experts does this work to send rows to its experts, to multiply there, or to return the results.
+ * Activations are of a kind that other layers have, too: mark_shapes() finds those of experts. */
 static bool is_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
@@ -233,13 +233,34 @@ static void subtract_weight_permutations(const struct prediction *p, double *wor
     }
 }
 
-/* Sets of_layer[shape] of each shape of which an op belongs to a layer. Embedding, loss and optimizer have shapes of
- * their own; only the last norm may share that of the layers' norms. */
-static void mark_layer_shapes(const struct ir *ir, bool *of_layer)
+/* Returns whether the graph of a layer holds its experts, too (Megatron-LM's scope moe). It does if each expert gets
+ * exactly its capacity, and neither clamps nor biases of experts are operators. */
+static bool graphs_have_experts(const struct prediction *p)
 {
-    for (uint32_t op = 0; op < ir->op.count; op++)
+    const struct transformer *m = p->choices.model;
+    const bool clamps =
+        p->profile->clamps_by_operators && m->activation == ACTIVATION_SWIGLU_CLAMPED;
+    return p->choices.expert_capacity.pads && !clamps &&
+           !(p->profile->expert_bias_by_operators && m->bias_ffn);
+}
+
+/* Sets of_layer[shape] for each shape of which an op belongs to a layer, and of_expert[shape] for each activation that
+ * reads what a grouped product wrote: those of experts. Embedding, loss and optimizer have shapes of their own; only the
+ * last norm may share the shape of the layers' norms. */
+static void mark_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
+{
+    bool *made_by_experts = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *made_by_experts);
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const uint32_t shape = ir->op.shape[op];
+        const struct work *work = &ir->shape[shape];
         if (ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] != PHASE_OPTIMIZER)
-            of_layer[ir->op.shape[op]] = true;
+            of_layer[shape] = true;
+        if (work->kind == WORK_MATMUL && work->matmul.groups > 0)
+            made_by_experts[ir_touched_buffer(ir, op, ir->op.read_count[op])] = true;
+        else if (work->kind == WORK_SWIGLU || work->kind == WORK_SWIGLU_BACKWARD)
+            of_expert[shape] |= made_by_experts[ir_touched_buffer(ir, op, 0)];
+    }
+    free(made_by_experts);
 }
 
 /* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. A router keeps the time of one launch: that
@@ -248,12 +269,12 @@ static void subtract_graph_launches(const struct prediction *p, const struct dev
                                     double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
-    /* A layer's graph holds its experts, too, if each of them gets exactly its capacity (Megatron-LM's scope moe). */
-    const bool with_experts = p->choices.expert_capacity.pads;
+    const bool with_experts = graphs_have_experts(p);
     if (graphs == CUDA_GRAPHS_NONE)
         return;
     bool *of_layer = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_layer);
-    mark_layer_shapes(&p->ir, of_layer);
+    bool *of_expert = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_expert);
+    mark_shapes(&p->ir, of_layer, of_expert);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool routes = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD,
@@ -263,9 +284,10 @@ static void subtract_graph_launches(const struct prediction *p, const struct dev
         else if (graphs == CUDA_GRAPHS_STEP && !waits)
             issue_s[i] = 0;
         else if (graphs == CUDA_GRAPHS_LAYER && of_layer[i] && !waits &&
-                 (with_experts || !is_expert_work(work)))
+                 (with_experts || !(of_expert[i] || is_expert_work(work))))
             issue_s[i] = 0;
     }
+    free(of_expert);
     free(of_layer);
 }
 

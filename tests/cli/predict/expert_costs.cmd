@@ -13,7 +13,7 @@ done
 # without the factor RoPE is one kernel
 longhaul predict --quick $(echo "$model" | sed s/layers=2/layers=2,rope_scaled=false/) --profile megatron-te -o $T/plain > $T/screen 2> $T/note
 grep -v "^#" $T/plain/ops.csv | awk -F, '$7 == 0 && $4 ~ /rope/ && $12 > 5e7 {printf "no factor %s %s %.0f us\n", $5, $4, 1e6 * ($11 - $10)}'
-# the host's time of a short step falls with what is one graph: the router, the layer, the step.
+# the host's time of a short step falls with what is one graph: the router, the layer, the step. Experts' activations are in no layer's: 48 x 2 launches of 27.5 us
 model="--model qwen3-30b-a3b --cluster gb200 --gpus 8 --strategy local --profile megatron-te --seq 1K --batch 8 --ep 8 --zero 1 --activations keep"
 for g in none router layer step; do
   longhaul predict --quick $model --dispatcher hybridep --cuda-graphs $g 2> $T/note | awk -v g=$g '/waiting for the CPU/ {cpu = $5 " " $6} /^step/ {step = $2 " " $3} END {print g ": step " step ", waiting for the CPU " (cpu ? cpu : "0")}'
@@ -27,6 +27,8 @@ for g in layer step; do
   grep -v "^#" $T/$g/ops.csv | awk -F, -v g=$g '$7 == 0 && ($4 == "column_sum" && $12 > 2.3e7 && $12 < 2.5e7 || $4 == "matmul" && $5 == "forward" && $13 == 4096 * 2880 * 2880 * 2 || $4 ~ /swiglu/) {
     printf "%s %s %s %.0f us\n", g, $5, $4, 1e6 * ($11 - $10)}'
 done
+# experts with clamps or biases by operators are in no graph of a layer, though each gets its capacity: the host launches them
+longhaul predict --quick $(echo "$oss" | sed "s/ --set layers=2//") --expert-capacity 1,pad --cuda-graphs layer 2> $T/note | awk '/waiting for the CPU/ {cpu = $5 " " $6} END {print "layer, padded, clamps: waiting for the CPU " (cpu ? cpu : "0")}'
 # calls of cuBLAS for each of 2 and of 16 experts of a rank, in 16 and in 8 bits
 for ep in 8 64; do for f in bf16 mxfp8; do
   longhaul predict --quick $(echo "$model" | sed "s/--gpus 8/--gpus 64/; s/--batch 8 --ep 8/--batch 64 --ep $ep/") --products $f 2> $T/note | awk -v c="$((128 / ep)) experts, $f" '/waiting for the CPU/ {cpu = $5 " " $6} END {print c ": waiting for the CPU " (cpu ? cpu : "0")}'
