@@ -1,3 +1,4 @@
+/* Runs the cases of a test program through CUnit, and prints what a check got and wanted (tests/check.h). */
 #define _XOPEN_SOURCE 700 /* mkdtemp(), nftw() */
 #include "tests/check.h"
 
@@ -20,11 +21,11 @@ static char *temp_dir;
 static bool random_used, day_used;
 static uint64_t random_seed, day;
 
-/* The lists of which check_today() has chosen; those with the same number of days count as one. `end` is one more than
- * the largest index. */
+/* The lists of cases from which check_today() has chosen. Lists with the same number of days count as one. */
 enum { SAMPLES_MAX = 64 };
 static struct {
-    size_t days, end;
+    size_t days; /* each day has every days-th case of the list */
+    size_t end;  /* one more than the largest index that was asked for */
 } sample[SAMPLES_MAX];
 static size_t samples;
 
@@ -34,6 +35,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
+/* Returns whether a case runs: its name contains one of the arguments, or there are no arguments. */
 static bool chosen(const char *name, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -43,7 +45,7 @@ static bool chosen(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
-/* Returns how many samples are empty on some day, and prints them. */
+/* Returns how many lists have fewer cases than days, so that some day has no case, and prints them. */
 static unsigned empty_samples(void)
 {
     unsigned empty = 0;
@@ -193,7 +195,7 @@ const char *check_temp_dir(void)
     return temp_dir;
 }
 
-/* Sets *number to the number that the environment variable holds. Leaves it as it is where there is none. */
+/* Sets *number to the number in an environment variable. Without the variable, *number does not change. */
 static void number_of_environment(const char *name, uint64_t *number)
 {
     const char *text = getenv(name);

@@ -8,7 +8,8 @@
 #include "models/states.h"
 #include "tests/exec/one_op.h"
 
-static int64_t numerics_scale = 1; /* factor of the sizes */
+/* The factor of the sizes; a test on a GPU sets a larger one. */
+static int64_t numerics_scale = 1;
 #ifdef HAVE_CUDNN
 static const bool has_fused_attention = true;
 #else
@@ -19,6 +20,12 @@ static void every_kind_computes_what_the_processor_does(void)
 {
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     const int64_t s = numerics_scale, rows = 40 * s, cols = 64 * s;
+    /* The numbers of a row are the parameters of its kind in the order of models/work_kinds.def:
+     *   matmul        m, n, k, form, epilogue, accumulate, groups
+     *   route         rows, experts, copies, score, norm, scale in millionths
+     *   rows          rows, cols, and for a backward or a column sum accumulate
+     *   attention's merge and sinks   rows, heads, head dim, number of sinks, part, accumulate
+     *   others        the members of struct work (models/work.h) */
     const struct work works[] = {
         {.kind = WORK_MATMUL, .matmul = {48 * s, 80, 32 * s, MATMUL_NT, EPILOGUE_NONE, 0}},
         {.kind = WORK_MATMUL, .matmul = {48 * s, 80, 32 * s, MATMUL_NN, EPILOGUE_NONE, 0}},
@@ -120,8 +127,8 @@ static void attention_computes_what_the_processor_does(void)
     const struct {
         const char *label;
         int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
-        bool fused;
-        int64_t vdim;
+        bool fused;   /* the fused kernels take it */
+        int64_t vdim; /* 0: dim */
     } rows[] = {
         {"square causal", n, n, 4, 4, 64, MASK_CAUSAL, 0, 0, true, 0},
         {"full, grouped", n, n, 4, 2, 128, MASK_FULL, 0, 0, true, 0},

@@ -1,3 +1,4 @@
+/* The transformers, and random requests: each choice is drawn among those that the choices before it allow. */
 #include "tests/schedule/shapes.h"
 #include "schedule/choices/strategies.h"
 
@@ -36,8 +37,11 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     if (axes.cp)
         while (2 * cp <= max_ranks && check_random_i64(random, 0, 2) > 0)
             cp *= 2;
+    /* chunks: the sequence is cut into chunks (FPDT). staged: heads are exchanged in stages (UPipe). whole: weights
+     * are not cut by tp. */
     bool chunks = attention == CHOICE_ATTENTION_FPDT, staged = attention == CHOICE_ATTENTION_UPIPE;
-    bool whole = chunks || staged; /* weights are not cut by tp */
+    bool whole = chunks || staged;
+    /* the degrees: each is doubled a random number of times, as long as the ranks and the heads allow it */
     if (axes.hp)
         while (2 * cp * hp <= max_ranks && model->heads % (2 * hp) == 0 &&
                (!staged || model->kv_heads % (2 * hp) == 0) && check_random_i64(random, 0, 2) > 0)
@@ -51,7 +55,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     while (2 * window <= cp && check_random_i64(random, 0, 1) > 0)
         window *= 2;
     size_t whose = (size_t)check_random_i64(random, 0, (int64_t)profiles - 1);
-    /* a separate generator, so that the other draws do not change */
+    /* a separate generator: what it draws does not change the draws of the other choices */
     struct check_random own = {random->state ^ 0x9e3779b97f4a7c15u};
     int rotate = (int)check_random_i64(&own, 0, ROTATION_COUNT - 1);
     if ((rotate != ROTATE_PROFILE ? rotate : profile[whose].rotation) != ROTATE_P2P ||

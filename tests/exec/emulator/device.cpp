@@ -1,3 +1,8 @@
+/* Runs the threads of a kernel's blocks on the processor, as fibers; device.hpp says in which order.
+ *
+ * run_block() is the scheduler. It lets each fiber run that can (go_on()). A fiber that has to wait (pause()) switches
+ * to the next fiber, or back to the scheduler if that one cannot run. When all fibers of a warp or of the block wait
+ * for the same, release() lets them go on. */
 #include "tests/exec/emulator/device.hpp"
 
 #include "tests/exec/emulator/order.h"
@@ -20,12 +25,13 @@ namespace
 
 enum { STACK_BYTES = 128 * 1024, WARP = 32, MOST_THREADS = 1024 };
 
-/* The k-th of n to run. */
+/* Returns the index of the block or thread that runs k-th of n. */
 unsigned turn(unsigned k, unsigned n)
 {
     return emulator_backwards ? n - 1 - k : k;
 }
 
+/* The threads for which a fiber waits. Over: it has run its thread to the end. */
 enum class Waits : unsigned char { Nothing, Warp, Block, Over };
 
 /* The point at which a fiber or the scheduler continues. Switches use the compiler's __builtin_setjmp() and
@@ -54,16 +60,19 @@ struct Fiber {
  * fields that a switch reads are in arrays of their own, so that a line of the cache holds those of several fibers. */
 struct Fibers {
     Fiber fiber[MOST_THREADS];
-    Place here[MOST_THREADS]; /* of those that have started */
+    Place here[MOST_THREADS]; /* where each fiber that has started goes on */
     Waits waits[MOST_THREADS];
     bool started[MOST_THREADS];
+    /* the number that each lane gives to the others of its warp (exchange()) */
     float value[2]
                [MOST_THREADS]; /* two, since a warp may be an exchange ahead of its slowest lane */
-    unsigned char exchanges[MOST_THREADS]; /* modulo 2 */
-    Place scheduler;
-    const std::function<void()> *body = nullptr;
-    unsigned current = 0, threads = 0, over = 0;
-    std::vector<float> shared;
+    unsigned char exchanges[MOST_THREADS];       /* number of exchanges of the fiber, modulo 2 */
+    Place scheduler;                             /* where run_block() goes on */
+    const std::function<void()> *body = nullptr; /* what one thread of the kernel does */
+    unsigned current = 0;                        /* the fiber that runs */
+    unsigned threads = 0;                        /* number of threads of the block */
+    unsigned over = 0;                           /* number of threads that have ended */
+    std::vector<float> shared;                   /* the dynamic shared memory of the block */
 };
 
 /* Streams come and go with each step; the fibers of one that has ended serve the next, whose stacks then need no new
@@ -71,6 +80,7 @@ struct Fibers {
 std::mutex idle_lock;
 std::vector<std::unique_ptr<Fibers>> idle;
 
+/* The fibers of one thread of the program: taken from idle[] when it runs its first block, given back when it ends. */
 struct Own {
     std::unique_ptr<Fibers> fibers;
     Own()
@@ -92,13 +102,14 @@ struct Own {
     }
 };
 
-/* The caller's, from its first block on. A pointer: a thread_local with a constructor is asked at every use whether it
- * is set up yet. */
+/* The fibers of the calling thread, from its first block on. It is a pointer, since a program asks at every use whether
+ * a thread_local with a constructor is set up yet. */
 __thread Fibers *fibers;
-__thread bool alone = true; /* no fiber runs */
+/* no fiber runs: the threads of a kernel run one after the other, or no kernel runs */
+__thread bool alone = true;
 
-/* In a function of its own: where the compiler sees no call after a __builtin_setjmp() it leaves out what follows the
- * second return. */
+/* Goes on at a place. It is a function of its own: if the compiler sees no call after a __builtin_setjmp(), it leaves
+ * out what follows the second return. */
 [[noreturn]] SWITCHES void jump(Place &place)
 {
     __builtin_longjmp(place.words, 1);
@@ -125,6 +136,7 @@ SWITCHES void pause(Waits waits)
     threadIdx = dim3(number);
 }
 
+/* What a fiber does: it runs its thread of one block after another. */
 void enter()
 {
     for (;;) {
@@ -134,7 +146,7 @@ void enter()
     }
 }
 
-/* Lets a fiber run, and those after it, until one pauses whose next cannot run. */
+/* Lets a fiber run, and then those after it. Returns when one pauses and the next one cannot run. */
 SWITCHES void go_on(unsigned number)
 {
     fibers->current = number;
@@ -147,7 +159,8 @@ SWITCHES void go_on(unsigned number)
     setcontext(&fibers->fiber[number].start);
 }
 
-/* Returns whether all of [begin, end) that are not over wait for the same, and lets them go on if they do. */
+/* If all fibers of [begin, end) that are not over wait for `waits`, lets them go on, and returns true if there is
+ * any. */
 bool release(unsigned begin, unsigned end, Waits waits)
 {
     unsigned waiting = 0;
@@ -164,8 +177,8 @@ bool release(unsigned begin, unsigned end, Waits waits)
     return waiting > 0;
 }
 
-/* Makes what starts a fiber. Stacks begin at different lines of a page: at the same one their frames would compete for
- * the same few sets of the cache. */
+/* Makes the context that starts a fiber, and its stack. Stacks begin at different lines of a page: if all began at the
+ * same line, their frames would compete for the same few sets of the cache. */
 void make_start(unsigned number)
 {
     enum { LINE = 64, LINES = 64 };

@@ -36,18 +36,24 @@ namespace
 enum { RANKS_MAX = 8 };
 constexpr size_t PIECE = 1 << 16;
 
-/* One message at a time: the sender writes when all it sent was taken. */
+/* A piece of a message on its way from one member to another. It holds one piece at a time: the sender writes the next
+ * one when the receiver has taken all that were sent. */
 struct Mailbox {
-    std::atomic<uint64_t> sent, taken;
-    size_t bytes;
+    std::atomic<uint64_t> sent, taken; /* numbers of pieces */
+    size_t bytes;                      /* of the piece in data[] */
     char data[PIECE];
 };
 
+/* What all members of a communicator share: the contents of the file. */
 struct Shared {
-    std::atomic<uint32_t> come, collectives; /* members that have come; to their first collective */
-    std::atomic<uint32_t> uses; /* by all members, first uses of registered memory in collectives */
-    std::atomic<bool> connects[2][RANKS_MAX][RANKS_MAX]; /* receives, sends; sender, receiver */
-    Mailbox box[RANKS_MAX][RANKS_MAX];                   /* sender, receiver */
+    std::atomic<uint32_t> come; /* number of members that have joined */
+    /* number of members that have reached their first collective */
+    std::atomic<uint32_t> collectives;
+    /* number of first uses of registered memory, of all members together */
+    std::atomic<uint32_t> uses;
+    /* [0: of the receiver, 1: of the sender] [sender] [receiver] whether it has come to connect the two */
+    std::atomic<bool> connects[2][RANKS_MAX][RANKS_MAX];
+    Mailbox box[RANKS_MAX][RANKS_MAX]; /* [sender] [receiver] */
 };
 
 /* The bytes that a rank still has to move to or from a peer. */
@@ -62,32 +68,38 @@ struct Part {
 
 struct ncclComm {
     Shared *shared;
-    std::string
-        path; /* of the file that `shared` maps, which is removed when all members have come */
+    /* the path of the file that `shared` maps; the file is removed when all members have come */
+    std::string path;
     int size, rank, device;
     bool blocking;
-    std::atomic<int> state{ncclSuccess}; /* of one that does not block */
+    /* if it does not block: the ncclResult_t of its last call */
+    std::atomic<int> state{ncclSuccess};
     std::atomic<bool> aborted{false};
-    bool connected = false,
-         connected_to[2][RANKS_MAX] = {}; /* for collectives; by receiving, by sending */
-    uint64_t issued = 0, splits = 0;
-    std::atomic<uint64_t> done{0};
-    std::vector<Part> group;
+    bool connected = false; /* to all members, for collectives */
+    /* [0: to receive, 1: to send] [peer] that the first message has connected the two */
+    bool connected_to[2][RANKS_MAX] = {};
+    uint64_t issued = 0;           /* number of calls that were put on streams */
+    std::atomic<uint64_t> done{0}; /* number of these that have ended */
+    uint64_t splits = 0;           /* number of communicators that were split from it */
+    std::vector<Part> group; /* the sends and receives of the open group, which are on `stream` */
     cudaStream_t stream = nullptr;
     const char *registered = nullptr; /* the memory that is registered with it */
     size_t registered_bytes = 0;
     cudaStream_t opening_stream = nullptr; /* of its first collective, before the first step */
-    std::set<std::pair<const void *, const void *>> used; /* of that memory */
+    /* the pairs (from, to) of registered memory that a collective has used */
+    std::set<std::pair<const void *, const void *>> used;
 };
 
 namespace
 {
 
-thread_local std::vector<ncclComm *> in_group;
-thread_local int depth;
+thread_local std::vector<ncclComm *> in_group; /* those with parts in the open group */
+thread_local int depth;                        /* number of groups that are open in each other */
+/* the other calls of the open group, which call() makes when the group ends */
 thread_local std::vector<std::pair<ncclComm *, std::function<ncclResult_t()>>> deferred;
 
-/* EMULATED_NCCL_FAILS=ncclAllReduce: that call is refused; a collective not before the step. */
+/* Returns the error of a call that EMULATED_NCCL_FAILS names, such as ncclAllReduce; else ncclSuccess. An
+ * all-reduce before the step is never refused. */
 ncclResult_t refused(const char *call)
 {
     const char *fails = getenv("EMULATED_NCCL_FAILS");
@@ -114,6 +126,7 @@ void check_alive(const ncclComm *c)
     abort();
 }
 
+/* Ends the program if a rank has its arena: NCCL would allocate buffers now. */
 void take_buffers()
 {
     if (emulator_arenas() == 0)
@@ -122,7 +135,7 @@ void take_buffers()
     abort();
 }
 
-/* Waits in the call; false: the communicator was aborted. */
+/* Waits until come() is true. Returns false if the communicator was aborted. */
 template <typename F> bool wait_until(const ncclComm *c, F come)
 {
     while (!come() && !c->aborted)
@@ -130,6 +143,7 @@ template <typename F> bool wait_until(const ncclComm *c, F come)
     return !c->aborted;
 }
 
+/* Connects all members. Returns false if the communicator was aborted. */
 bool connect_all(ncclComm *c)
 {
     if (c->connected)
@@ -140,6 +154,7 @@ bool connect_all(ncclComm *c)
     return wait_until(c, [=] { return c->shared->collectives >= (uint32_t)c->size; });
 }
 
+/* Connects the member to the peers of the parts. Returns false if the communicator was aborted. */
 bool connect_to(ncclComm *c, const std::vector<Part> &parts)
 {
     std::vector<std::pair<int, int>> pairs; /* sender, receiver */
@@ -161,7 +176,8 @@ bool connect_to(ncclComm *c, const std::vector<Part> &parts)
     return true;
 }
 
-/* Does what a call has to do, which may take its time; that of a group when the group ends. */
+/* Does the work of a call: in a group when the group ends; for a communicator that does not block, in another
+ * thread. */
 ncclResult_t call(ncclComm *c, std::function<ncclResult_t()> work)
 {
     if (depth > 0) {
@@ -179,6 +195,7 @@ ncclResult_t call(ncclComm *c, std::function<ncclResult_t()> work)
     return ncclInProgress;
 }
 
+/* Moves the next piece of a part, and shortens the part by it. Returns false if the peer is not ready. */
 bool move_piece(ncclComm *c, Part &p)
 {
     Mailbox &box = p.sends ? c->shared->box[c->rank][p.peer] : c->shared->box[p.peer][c->rank];
@@ -206,7 +223,7 @@ bool move_piece(ncclComm *c, Part &p)
     return true;
 }
 
-/* Parts to and from one peer go in their order; different peers at once. */
+/* Moves all parts: those to one peer in their order, and those from one peer; those of different peers at once. */
 void move_all(ncclComm *c, std::vector<Part> parts)
 {
     bool left = true;
@@ -246,7 +263,7 @@ ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const vo
     return ncclSuccess;
 }
 
-/* False: a communicator with registered memory is used with other memory, which NCCL leaves undefined. */
+/* Returns false if the communicator has registered memory and this is other memory, which NCCL leaves undefined. */
 bool is_registered(const ncclComm *c, const void *memory)
 {
     const char *at = static_cast<const char *>(memory);
@@ -254,8 +271,8 @@ bool is_registered(const ncclComm *c, const void *memory)
            (at >= c->registered && at < c->registered + c->registered_bytes);
 }
 
-/* NCCL connects members anew at the first use of registered memory, and holds the host until they come; false: the
- * communicator was aborted. */
+/* At the first use of a pair of addresses in registered memory, NCCL connects members anew: waits in the call until
+ * all have come. Ends the program if that happens in a step. Returns false if the communicator was aborted. */
 bool connect_registered(ncclComm *c, cudaStream_t stream, const void *from, const void *to)
 {
     if (c->registered == nullptr || !c->used.insert({from, to}).second)
@@ -269,6 +286,7 @@ bool connect_registered(ncclComm *c, cudaStream_t stream, const void *from, cons
     return wait_until(c, [=] { return c->shared->uses >= mine; });
 }
 
+/* Makes a collective whose work is on the stream: connects the members first. */
 template <typename F>
 ncclResult_t collective(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
 {
@@ -356,7 +374,8 @@ void put(char *data, ncclDataType_t type, size_t i, double x)
     }
 }
 
-/* Everybody's `bytes`, in order of ranks; to[r]: where what goes to rank r begins. */
+/* Sends `bytes` bytes to each member, those for rank r from from + step * r, and returns what all members sent to this
+ * one, in the order of ranks. */
 std::vector<char> exchange(ncclComm *c, const char *from, size_t step, size_t bytes)
 {
     std::vector<char> all(bytes * (size_t)c->size);
@@ -374,6 +393,7 @@ std::vector<char> exchange(ncclComm *c, const char *from, size_t step, size_t by
     return all;
 }
 
+/* Reduces `count` numbers of each member into `to`. step: as in exchange(), 0 if all members get the same. */
 void reduce(ncclComm *c, const char *from, size_t step, char *to, size_t count, ncclDataType_t type,
             ncclRedOp_t op)
 {
@@ -449,7 +469,7 @@ ncclResult_t join(ncclComm_t *comm, const std::string &path, int size, int rank,
     return result;
 }
 
-/* EMULATED_NCCL_ABSENT=1: that rank of all never comes. */
+/* With EMULATED_NCCL_ABSENT=1 rank 1 never joins the communicator of all. */
 ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
     const char *absent = getenv("EMULATED_NCCL_ABSENT");
@@ -461,7 +481,7 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
 }
 
 /* All members of the parent call it: each says its colour and key, and joins those of its colour, in order of keys.
- * EMULATED_NCCL_LATE=1: that rank of the parent never comes to a split. */
+ * With EMULATED_NCCL_LATE=1 rank 1 of the parent never comes to a split. */
 ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t *comm,
                         ncclConfig_t *config)
 {
@@ -548,6 +568,7 @@ ncclResult_t async_error(ncclComm_t comm, ncclResult_t *error)
     return ncclSuccess;
 }
 
+/* Between group_start() and group_end(), calls are only noted. The outermost group_end() makes them. */
 ncclResult_t group_start()
 {
     depth++;
@@ -566,8 +587,8 @@ ncclResult_t group_end()
     for (ncclComm *c : in_group) {
         std::vector<Part> parts;
         parts.swap(c->group);
-        /* to oneself: the n-th send is the n-th receive */
-        std::vector<Part> own[2], others;
+        /* Of the parts with the rank itself as the peer, the n-th send goes to the n-th receive. */
+        std::vector<Part> own[2], others; /* own: [0] receives, [1] sends */
         cudaStream_t stream = c->stream;
         for (Part &p : parts)
             (p.peer == c->rank ? own[p.sends] : others).push_back(p);
@@ -593,6 +614,7 @@ ncclResult_t group_end()
     return result;
 }
 
+/* Adds a send or a receive to the open group, or makes it in a group of its own. */
 ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
 {
     check_alive(c);

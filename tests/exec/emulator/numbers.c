@@ -1,3 +1,4 @@
+/* Converts numbers by the functions of exec/number.h. */
 #include "tests/exec/emulator/numbers.h"
 
 #include "exec/number.h"

@@ -35,7 +35,7 @@ int emulator_devices = 1; /* tests may take them away */
 const char *emulator_fails;
 int emulator_fails_after;
 
-/* Returns the error with which a call ends before it does anything. */
+/* Returns the error with which a call ends before it does anything, if a test asked for one (emulator_fails). */
 static cudaError_t refused(const char *call)
 {
     if (emulator_fails == nullptr || strcmp(emulator_fails, call) != 0)
@@ -153,7 +153,7 @@ static cudaError_t allocate(void **memory, size_t bytes, emulator::Memory kind)
     return cudaSuccess;
 }
 
-/* Both wait for the device first. */
+/* Frees memory of the device or of the host. First it waits for the device, as cudaFree() and cudaFreeHost() do. */
 static cudaError_t give_back(void *memory)
 {
     emulator::device_wait();

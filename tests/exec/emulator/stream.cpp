@@ -1,3 +1,9 @@
+/* The streams and events of the emulated devices; stream.hpp says what they do.
+ *
+ * A stream is a queue of functions and a thread that calls them in order. The legacy stream has a queue and no thread:
+ * whoever waits for it calls its functions (legacy_wait()), and so does each other stream after a kernel or a copy. A
+ * record of an event is a function in the queue of a stream: it counts the event up. A wait for an event is a function
+ * that returns when the event has counted so far. */
 #include "tests/exec/emulator/stream.hpp"
 
 #include "tests/exec/emulator/order.h"
@@ -20,21 +26,23 @@
 int emulator_lazy = 1;
 
 struct CUstream_st {
-    std::mutex lock;
+    std::mutex lock; /* of the members up to `quit` */
     std::condition_variable changed;
-    std::deque<std::function<void()>> queue;
-    bool at_work = false, quit = false;
+    std::deque<std::function<void()>> queue; /* the work that has not begun */
+    bool at_work = false; /* the thread does a piece of work, which is no longer in the queue */
+    bool quit = false;    /* the thread ends when the queue is empty */
     int device = 0;
-    std::thread thread;
+    std::thread thread; /* work() */
 };
 
-/* Shared with the records that are still queued, which may outlive it. */
+/* The records of an event. The event shares them with the records in the queues of streams, which may outlive it. */
 struct Records {
     std::mutex lock;
     std::condition_variable changed;
-    uint64_t issued = 0, reached = 0;
-    bool legacy = false; /* the last one is on the legacy stream */
-    double time_s = 0;
+    uint64_t issued = 0;  /* number of records that were appended to streams */
+    uint64_t reached = 0; /* number of the last record that a stream has done, from 1; 0: none */
+    bool legacy = false;  /* the last record that was issued is on the legacy stream */
+    double time_s = 0;    /* when the last record was reached */
 };
 
 struct CUevent_st {
@@ -53,8 +61,8 @@ double now_s()
     return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-thread_local int current;
-std::atomic<unsigned> touched; /* a bit for each device */
+thread_local int current;      /* the device of this thread */
+std::atomic<unsigned> touched; /* a bit for each device that has a context */
 
 struct Allocation {
     size_t bytes;
@@ -62,8 +70,9 @@ struct Allocation {
     Memory kind;
 };
 std::mutex allocations_lock;
-std::map<const char *, Allocation> allocations; /* by where they begin */
+std::map<const char *, Allocation> allocations; /* by their first address */
 
+/* The thread of a stream. */
 void work(CUstream_st *stream)
 {
     std::unique_lock<std::mutex> lock(stream->lock);
@@ -83,17 +92,17 @@ void work(CUstream_st *stream)
     }
 }
 
-/* The state of the legacy stream; whoever waits for it holds `turn` and does what is there. */
 struct Legacy {
-    std::mutex lock;
-    std::recursive_mutex turn;
+    std::mutex lock;           /* of the queue */
+    std::recursive_mutex turn; /* held by the thread that does the work of the queue */
     std::deque<std::function<void()>> queue;
 };
 
 Legacy legacy;
 std::mutex streams_lock;
-std::set<CUstream_st *> streams;
+std::set<CUstream_st *> streams; /* all but the legacy stream */
 
+/* Does the work of the legacy stream until its queue is empty. */
 void legacy_wait()
 {
     std::lock_guard<std::recursive_mutex> turn(legacy.turn);
@@ -116,6 +125,7 @@ bool is_legacy(Records &records)
     return records.legacy;
 }
 
+/* Waits until record `number` of an event is reached. */
 void wait_for(Records &records, uint64_t number)
 {
     if (is_legacy(records))
@@ -171,6 +181,7 @@ void disown(void *memory)
     allocations.erase(static_cast<const char *>(memory));
 }
 
+/* Returns the allocation that contains the address; one of 0 bytes of pageable memory if none does. */
 static Allocation allocation_at(const void *address)
 {
     const char *byte = static_cast<const char *>(address);
@@ -369,7 +380,7 @@ double event_time_s(cudaEvent_t event)
     return event->records->time_s;
 }
 
-/* EMULATED_COPY_S=0.3: a copy between host and device takes that long at least. */
+/* Sleeps if the environment has EMULATED_COPY_S=0.3: a copy between host and device then takes at least 0.3 s. */
 static void take_time(const void *to, const void *from)
 {
     const char *text = getenv("EMULATED_COPY_S");
