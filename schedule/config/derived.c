@@ -2,7 +2,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* True if several ranks need the same weights, so that each could hold a part of them. */
+/* True if several ranks use the same weights, so that each could hold a part of them. */
 static bool shares_weights(const struct choices *c)
 {
     return c->ranks > c->tp * c->pp;

@@ -1,8 +1,8 @@
 #include "schedule/config/mesh_parts.h"
 
-/* Adds the parts of the context axis: the windows (outer ring) and the ranks of a window (inner ring). In interleaved
- * windows, rank 2 k + o of a node is the k-th of its even (o = 0) or odd (o = 1) ranks, and the ring visits the even
- * ranks first. */
+/* Adds the parts of the context axis to part[], and returns their number: the windows (outer ring) and the ranks of a
+ * window (inner ring). With interleaved windows, the ring visits the even ranks of a node before the odd ones: rank 2 k
+ * + o of the node is number k of the even (o = 0) or odd (o = 1) ranks. */
 static uint32_t add_ring_parts(const struct choices *c, struct mesh_part part[4])
 {
     uint32_t w = c->ring_window, node = c->ring_ranks_per_node;

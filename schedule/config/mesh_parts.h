@@ -1,4 +1,4 @@
-/* schedule/config/mesh_parts.h: the axes of the device mesh that choices ask for. */
+/* schedule/config/mesh_parts.h: the parts of the device mesh that choices ask for. */
 #ifndef SCHEDULE_CONFIG_MESH_PARTS_H
 #define SCHEDULE_CONFIG_MESH_PARTS_H
 
@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* The degree of parallelism to which a part of the mesh belongs. A part is an axis of the mesh; if a run of
- * neighbouring ranks ends inside an axis, it cuts the axis into two factors, and each of them is a part. */
+/* The degree of parallelism to which a part of the mesh belongs. A part is an axis of the mesh, or several axes if a
+ * run of neighbouring ranks ends inside the part (schedule/emit/process_groups.c). */
 enum mesh_part_kind {
     ALONG_DP,
     ALONG_PP,
@@ -25,10 +25,10 @@ struct mesh_part {
     uint8_t ring_order; /* place among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };
-/* Fills part[] with the parts in the order of ranks, slowest first, and returns their number. */
+/* Fills part[] with the parts in the order of ranks, the slowest first, and returns their number. */
 uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
-/* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, and cuts it in
- * equal parts. */
+/* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one part of the mesh, and cuts it
+ * evenly. */
 bool mesh_parts_allow_run(const struct choices *c, int64_t ranks);
 
 #endif

@@ -10,7 +10,7 @@ enum { CHUNK_TOKENS = 65536 };
  * (FPDT, section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
-/* Returns `pieces`, but at most as many as there are rows, and as the 16-bit numbers of pieces in ops allow. */
+/* Returns `pieces`, but at most the number of rows of a rank, and at most 65535: ops number pieces with 16 bits. */
 static int64_t usual_pieces(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };
@@ -43,8 +43,8 @@ struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
                                    usual_pieces(c, FFN_PIECES * chunks)};
 }
 
-/* Returns the number of pieces of the loss if the user gave none: DeepSpeed's, with its profile switch chunk_tile_sync;
- * else the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3),
+/* Returns the default number of pieces of the loss. With the profile's switch chunk_tile_sync it is DeepSpeed's. Else
+ * it is the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3),
  * but at least FFN_PIECES per chunk. */
 static int64_t loss_pieces(const struct choices *c)
 {
@@ -56,7 +56,7 @@ static int64_t loss_pieces(const struct choices *c)
     return usual_pieces(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
 
-/* Checks that sparse attention is cut as the sequence is. */
+/* Checks that, if attention is sparse in chunks of the sequence, FPDT cuts the sequence into the same chunks. */
 static enum status check_sparse_attention(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
@@ -83,8 +83,9 @@ static enum status refuse_chunk_options(const struct request *r, struct diag *di
                           "--strategy fpdt or leave this option out");
 }
 
-/* Checks that one rank can fetch for all: there are several head ranks, chunks are kept on the host, and a chunk's
- * keys are fetched as a whole; and that there are fetches if they are what is predicted. */
+/* Checks two choices about fetches from the host. With --fetch one there must be several head ranks, chunks that are
+ * kept on the host, and no sparse attention, which would fetch only a part of each rank's keys. With --scope
+ * attention:fetch there must be fetches to predict. */
 static enum status check_fetches(const struct choices *c, struct diag *diag)
 {
     bool one = c->chunk_fetch != FETCH_EACH;
@@ -157,8 +158,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
-/* The default number of pieces into which torchtitan's chunked loss (ChunkedCELoss) and --loss chunked cut a rank's
- * tokens. */
+/* The default number of pieces into which --loss chunked cuts a rank's tokens, as torchtitan's ChunkedCELoss does. */
 enum { CHUNKED_PIECES = 8 };
 
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,

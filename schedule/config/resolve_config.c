@@ -17,7 +17,8 @@
 
 /* ---- names ---- */
 
-/* Returns the index of the option's value in a list of names, or -1 with a message if it is not there. */
+/* Returns the index of the option's value in a list of names. If it is not there, reports that and returns -1. list:
+ * the word after `longhaul list` that prints all names, for the message. */
 static int find_name_of_option(const char *option, const char *value, const char *const *names,
                                size_t count, const char *list, struct diag *diag)
 {
@@ -42,8 +43,8 @@ static int find_strategy(const char *name, struct diag *diag)
     return find_name_of_option("--strategy", name, names, count, "strategies", diag);
 }
 
-/* Returns the index of a profile. With `published`, "published" is a name too, whose index comes after that of the last
- * profile. */
+/* Returns the index of a profile; -1 with a message if there is none of this name. With `published`, the name
+ * "published" is known, too; its index is one above that of the last profile. */
 static int find_profile(const char *name, bool published, struct diag *diag)
 {
     size_t count;
@@ -94,7 +95,8 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
-/* Checks that the documents fill every sequence. If each sequence is one document, it sets no documents. */
+/* Checks that the documents fill every sequence, and takes them. Takes none if each sequence is one document and none
+ * is dealt. */
 static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
@@ -120,8 +122,8 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
-/* Resolves the layout of rings over documents: each document is cut over the context ranks. If there is one context
- * rank, or one document, the layout is plain zigzag. */
+/* Checks the layout that cuts each document over the context ranks. With one context rank or single documents, it
+ * becomes plain zigzag. */
 static enum status resolve_layout(struct choices *c, struct diag *diag)
 {
     const struct documents *d = c->documents;
@@ -145,7 +147,7 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Chooses ROTATE_BY_CORE_PLAN: the tiles of a core plan say which rows travel, so --rotate must not. */
+/* Chooses ROTATE_BY_CORE_PLAN. Refuses --rotate, since the tiles of the core plan say which rows are sent. */
 static enum status use_tiles_of_plan(struct choices *c, const struct request *r, struct diag *diag)
 {
     if (r->rotation != ROTATE_PROFILE)
@@ -157,7 +159,8 @@ static enum status use_tiles_of_plan(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
-/* Does what use_tiles_of_plan() does, for tiles that a named rule makes. Fails if there would be too many tiles. */
+/* Does what use_tiles_of_plan() does, for tiles that a named rule will make. Refuses rules that would make too many
+ * tiles. */
 static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
                                      const struct deal_choice *rule, struct diag *diag)
 {
@@ -171,8 +174,8 @@ static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
     return use_tiles_of_plan(c, r, diag);
 }
 
-/* Checks that no layer of the model sees further than the window of the plan's tiles, and then takes the tiles of the
- * plan. Does nothing if it has none. */
+/* Takes the tiles of a core plan, if it has any. Refuses them if a layer of the model sees further than their
+ * window. */
 static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
@@ -189,8 +192,9 @@ static enum status resolve_tiles(struct choices *c, const struct request *r, str
     return documents_have_tiles(d) ? use_tiles_of_plan(c, r, diag) : STATUS_OK;
 }
 
-/* Checks what --core-plan says: a plan's ranks and tiles, or the name of a rule, which must be right even if there is
- * only one context rank. */
+/* Checks what --core-plan names. The ranks of a plan must be those of a ring, and its tiles must fit the model. The
+ * name of a rule must be valid even if there is one context rank, where the rule has no effect; else the rule must fit
+ * the ranks and the sequence. */
 static enum status resolve_deal(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct deal_choice rule;
@@ -288,7 +292,7 @@ static uint8_t asked_or_default(int asked, uint8_t otherwise)
     return asked >= 0 ? (uint8_t)asked : otherwise;
 }
 
-/* Resolves the stages of a pipeline; *stage is the request of the ranks of one stage. */
+/* Resolves the number of stages. *stage, the request, becomes the request of the ranks of one stage. */
 static enum status resolve_stages(struct choices *c, struct request *stage, struct diag *diag)
 {
     int64_t pp = stage->pp > 0 ? stage->pp : 1;
@@ -305,7 +309,7 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
     return STATUS_OK;
 }
 
-/* ---- products of choices ---- */
+/* ---- combinations of choices ---- */
 
 static bool has_too_many_axes(const struct choices *c)
 {
@@ -318,8 +322,8 @@ static bool has_too_many_axes(const struct choices *c)
     return mesh_parts_of_choices(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
-/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other;
- * or if a chunk before the last has none where layers are divided by cost: the last may have the head only. */
+/* True if a chunk of a pipeline would have no layers. If layers are divided by cost, only the last chunk may have none,
+ * since it has the head. If embedding or head count as layers, the first and the last chunk must still have a layer. */
 static bool has_chunk_without_layers(const struct choices *c)
 {
     if (c->stage_layers == STAGE_LAYERS_COST && c->model->layers >= pipeline_chunk_count(c) - 1) {
@@ -338,8 +342,8 @@ static bool has_chunk_without_layers(const struct choices *c)
     return first.first >= first.end || last.first >= last.end;
 }
 
-/* Refuses combinations of choices that are not supported. All others are, except those that
- * check_attention_combinations() refuses. */
+/* Refuses the combinations of choices that are not modelled, except those that check_attention_combinations()
+ * refuses. */
 static enum status check_combinations(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
@@ -483,7 +487,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "once; choose --weights replicated or zero1, or none"},
         {overlaps && (c->attention == CHOICE_ATTENTION_FPDT || c->attention == CHOICE_ATTENTION_UPIPE), "--expert-overlap",
          "strategies fpdt and upipe take a layer in pieces; choose another --strategy, or none"},
-        /* the thread that computes would wait for a collective while another stage waits for its message */
+        /* the thread would wait for a collective and not issue the message for which another stage waits */
         {c->pp > 1 && c->profile->collectives_block_issue, "--pp",
          "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "
          "1, or another profile"},
@@ -512,8 +516,8 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-/* Checks combinations of other choices with FPDT, which takes a sequence in chunks, and UPipe, which takes heads in
- * stages. */
+/* Refuses combinations with FPDT, which takes a sequence in chunks, and with UPipe, which takes heads in stages, and
+ * with the exchange of latents. */
 static enum status check_attention_combinations(const struct choices *c, struct diag *diag)
 {
     bool chunks = c->attention == CHOICE_ATTENTION_FPDT,
@@ -566,7 +570,8 @@ static enum status check_attention_combinations(const struct choices *c, struct 
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-/* Returns those of the asked modules that drop something in this model. */
+/* Returns those of the modules `asked` that drop something in this model. Both are masks of bits 1 << enum
+ * recompute_module. */
 static uint8_t effective_modules(const struct transformer *m, const struct profile *profile,
                                  unsigned asked)
 {
@@ -587,8 +592,9 @@ static uint8_t effective_modules(const struct transformer *m, const struct profi
     return (uint8_t)modules;
 }
 
-/* Fills in which activations are kept for the backward. If --recompute-modules names modules and no choice of
- * activations is given, all other activations are kept. */
+/* Sets which activations are kept for the backward, and which modules are recomputed. If --recompute-modules names
+ * modules and no choice of activations is given, all other activations are kept. of_strategy: the strategy's
+ * activations. */
 static void fill_activations(struct choices *c, const struct request *r, uint8_t of_strategy)
 {
     const unsigned asked =
@@ -600,14 +606,16 @@ static void fill_activations(struct choices *c, const struct request *r, uint8_t
     if (core && c->activations == CHOICE_ACTIVATIONS_KEEP)
         c->activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
     c->recompute_modules = effective_modules(r->model, c->profile, asked);
-    /* without --recompute-modules, --up-projection may ask for a module: it counts only where activations are kept */
+    /* --up-projection may ask for a module without --recompute-modules. Then it has an effect only if activations are
+     * kept, and is no error otherwise. */
     if (r->recompute_modules == 0 && c->activations != CHOICE_ACTIVATIONS_KEEP)
         c->recompute_modules = 0;
     if ((c->recompute_modules >> RECOMPUTE_MLA_UP_PROJ & 1) != 0)
         c->up_projection = UP_PROJECTION_RECOMPUTE;
 }
 
-/* Fills in the choices that a request makes, or leaves to the strategy and the profile. */
+/* Sets the choices that do not depend on the ranks: those that the request makes, and those that it leaves to the
+ * strategy and the profile. */
 static void fill_choices(struct choices *c, const struct request *r,
                          const struct strategy *strategy)
 {
@@ -642,9 +650,9 @@ static void fill_choices(struct choices *c, const struct request *r,
                                                                   : c->profile->attention_impl);
 }
 
-/* Resolves when sharded weights are gathered and reduced: as the request says, or else as the profile does it, which
- * may depend on whether there are stages. With one micro-batch nothing accumulates: gradients are freed as they are
- * reduced. */
+/* Sets when sharded parameters are freed and when gradients are reduced: as the request says, or else as the profile's
+ * code does, which may depend on whether there are stages. With one micro-batch nothing accumulates, so gradients are
+ * reduced in it (GRAD_SYNC_EACH). */
 static void fill_sharding(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;
@@ -658,10 +666,10 @@ static void fill_sharding(struct choices *c, const struct request *r)
                                                          : RESHARD_ALWAYS);
 }
 
-/* True if attention is SDPA's and the profile's compiled code gives it a mask. SDPA runs if the request names no
- * kernel, or cuDNN's, which transformers reaches only through SDPA; with a mask SDPA cannot choose flash-attention. If
- * ranks share a sequence, the mask is taken away (accelerate, context_parallel), and packed documents have kernels of
- * their own. */
+/* True if SDPA runs attention and the profile's compiled code passes it a mask. SDPA runs if the request names no
+ * kernel, or cuDNN's, which transformers reaches only through SDPA; with a mask SDPA cannot choose flash-attention. No
+ * mask is passed if ranks share a sequence, since accelerate removes it (context_parallel), nor for packed documents,
+ * which have kernels of their own. */
 static bool attention_gets_mask(const struct choices *c, const struct request *r)
 {
     bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;
@@ -682,7 +690,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     c->strategy = (uint8_t)row;
     if (strategy->fills_subsequences)
         sppo_fill_degrees(r);
-    /* "published" stands for the implementation that the request names, or else for the strategy's own */
+    /* "published" means the implementation that the request names, or else the strategy's own */
     bool published = r->profile == NULL || strcmp(r->profile, "published") == 0;
     const char *implementation = r->impl ? r->impl : strategy->profile;
     row = find_profile(published ? implementation : r->profile, !published, diag);

@@ -74,27 +74,28 @@ enum status resolve_check_rules(const struct rule *rule, size_t count, struct di
     return STATUS_OK;
 }
 
-/* ---- splits ---- */
+/* ---- divisions of a sequence over context and head ranks ---- */
 
 static bool heads_fit(const struct transformer *m, int64_t hp)
 {
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
 }
 
-/* True if a context rank has two slices of the sequence or of each document. */
+/* True if each context rank has two slices of the sequence, or two of each document (zigzag). */
 static bool is_zigzag(const struct request *r)
 {
     return r->core_plan == NULL &&
            (r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS);
 }
 
-/* Returns the number of which the tokens of a sequence must be a multiple. */
+/* Returns the number of tokens of which the length of a sequence on cp x hp ranks must be a multiple. */
 static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 {
     return (cp > 1 && is_zigzag(r) ? 2 * cp * hp : cp * hp) * r->tp;
 }
 
-/* True if the head ranks can divide the two slices of a context rank in a zigzag, half of them in each slice. */
+/* True if the head ranks can divide the two slices of a context rank: in a zigzag, half of the head ranks take each
+ * slice. */
 static bool zigzag_pair_fits(const struct request *r, int64_t cp, int64_t hp)
 {
     return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);
@@ -110,8 +111,8 @@ struct degree_split {
     int64_t cp, hp;
 };
 
-/* Fills split[] with the splits of `ranks` into context and head ranks that fit, those with most head ranks first, and
- * returns their number. */
+/* Fills split[] with the possible divisions of `ranks` into context and head ranks, those with most head ranks first,
+ * and returns their number. */
 static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
                        struct degree_split split[SPLITS_MAX])
 {
@@ -125,7 +126,7 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
     return count;
 }
 
-/* Appends the splits that fit, "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
+/* Appends the possible divisions, for example "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
 static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
                        int64_t ranks)
 {
@@ -144,9 +145,10 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* Sets *s to a legal split of `ranks` into context and head ranks with the degrees that the user gave; returns false if
- * there is none. It is the split with most head ranks. If both degrees are open, it is the one with most head ranks
- * that fit in a node, so that their all-to-alls stay there (LoongTrain, section 4.4), or, if none fits, with fewest. */
+/* Sets *s to a possible division of `ranks` into context and head ranks that has the degrees which the user gave.
+ * Returns false, and leaves *s unchanged, if there is none. It takes the division with most head ranks. If the user
+ * gave neither degree, it takes the one with most head ranks that fit in a node, so that their all-to-alls stay there
+ * (LoongTrain, section 4.4); if none fits, the one with fewest. */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct degree_split *s)
 {
@@ -168,8 +170,8 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
 
 /* ---- the degrees ---- */
 
-/* Sets the open degrees to the legal split over most ranks. If there is none, it sets them so that a message can say
- * what is wrong; a degree for which there is no value stays 0. */
+/* Sets the open degrees so that as many ranks as possible share a sequence. If no division is possible, it sets them so
+ * that a message can say what is wrong; a degree for which there is no value stays 0. */
 static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
                          struct degree_split *s)
 {
@@ -189,7 +191,7 @@ static void fill_degrees(const struct request *r, struct attention_axes axes, in
         *dp = r->ranks / (s->cp * s->hp);
 }
 
-/* Appends the strategies that cut a sequence by context ranks, or by head ranks. */
+/* Appends the names of the strategies that cut a sequence by context ranks (`cp` set), or by head ranks (not set). */
 static void put_strategies_with(struct text *out, bool cp)
 {
     size_t count;
@@ -278,9 +280,9 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     return STATUS_OK;
 }
 
-/* Resolves whether windows are interleaved. That is possible if the ranks of a ring are neighbours that fill whole
- * nodes or are in one node, and if the even ones in a node form whole windows of several ranks. Unless the user chose,
- * the profile decides, and only context-first placement is interleaved. */
+/* Resolves whether windows are interleaved. They can be if the ranks of a ring are neighbours that fill whole nodes or
+ * are in one node, and if the even ranks of a node form whole windows of several ranks. If the user did not choose, the
+ * profile decides, and interleaves with context-first placement only. */
 static enum status resolve_interleaving(struct choices *c, const struct request *r,
                                         struct diag *diag)
 {
@@ -304,8 +306,8 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
         c->ring_window, (long long)node, c->cp);
 }
 
-/* Reports given degrees that are not legal, for example "hp 16 does not divide 8 ranks". Degrees that were filled in
- * are not named. */
+/* Reports that the given degrees are not possible, for example "hp 16 does not divide 8 ranks". Degrees that were not
+ * given are not named. */
 static enum status refuse_degrees(const struct request *r, struct attention_axes axes,
                                   struct diag *diag)
 {
@@ -349,8 +351,8 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
     return STATUS_BAD_INPUT;
 }
 
-/* Appends why fewer ranks share a sequence than there are, if the cause is not its length: ": 12 heads (12 kv) do not
- * divide over 8 or 16". Appends nothing if the user asked for fewer. */
+/* Appends why not more ranks share a sequence, if the cause is not its length: ": 12 heads (12 kv) do not divide over 8
+ * or 16". Appends nothing if the user gave the degrees. */
 static void put_why_fewer_ranks_share(struct text *out, const struct request *r,
                                       struct attention_axes axes, struct degree_split s)
 {
@@ -370,7 +372,8 @@ static void put_why_fewer_ranks_share(struct text *out, const struct request *r,
     resolve_put_numbers(out, ranks, count);
 }
 
-/* Appends "2 context x 4 head ranks", the ranks that share a sequence; appends other words if there is one rank. */
+/* Appends which ranks share a sequence, for example "2 context x 4 head ranks share a sequence"; if none do, appends
+ * "every rank has sequences of its own". */
 static void put_sequence_ranks(struct text *out, const struct request *r, struct degree_split s)
 {
     const struct {
@@ -391,7 +394,7 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     struct text sharers = {0}, why = {0};
     put_sequence_ranks(&sharers, r, s);
     put_why_fewer_ranks_share(&why, r, axes, s);
-    /* the ranks do not share a sequence, for which the strategy was chosen */
+    /* no ranks share a sequence, although that is what the strategy is for */
     bool idle = why.size > 0 && s.cp * s.hp == 1;
     if (idle)
         text_printf(&sharers, " (%s 1), as with --strategy local",
@@ -405,14 +408,14 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     text_release(&why);
 }
 
-/* Returns the number that the length of a sequence over n ranks is a multiple of. */
+/* Returns the number of tokens of which the length of a sequence on n ranks must be a multiple. */
 static int64_t length_unit_over(const struct request *r, struct attention_axes axes, int64_t n)
 {
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
-/* Returns the largest number of ranks that could share a sequence of another length, and over which this length does
- * not divide; 0 if no more ranks could share it than now, or if the user gave the degrees. */
+/* Returns the largest number of ranks that could share a sequence of another length, but not one of this length. 0: it
+ * is not larger than the number of ranks that share the sequence, or the user gave the degrees. */
 static int64_t ranks_with_other_length(const struct request *r, struct attention_axes axes,
                                        struct degree_split s)
 {
@@ -424,8 +427,9 @@ static int64_t ranks_with_other_length(const struct request *r, struct attention
     return 0;
 }
 
-/* Reports a sequence length that does not divide over as many ranks as other lengths would. Callers refuse it unless
- * the user gave the degrees: otherwise a token more or less would silently change what every rank does. */
+/* Refuses a sequence length that does not divide over `over` ranks, although other lengths would. If fewer ranks were
+ * taken instead, a token more or less would silently change what every rank does. Callers do not refuse it if the user
+ * gave the degrees. unit: the length must be a multiple of it. */
 static enum status refuse_length(const struct request *r, int64_t over, int64_t unit,
                                  const char *options, struct diag *diag)
 {
@@ -438,7 +442,7 @@ static enum status refuse_length(const struct request *r, int64_t over, int64_t 
 
 /* ---- tensor ranks ---- */
 
-/* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
+/* True if tp tensor ranks divide the ranks, the tokens and the model of a request. */
 static bool tensor_ranks_fit(const struct request *r, int64_t tp)
 {
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
@@ -537,7 +541,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                                                                    : TENSOR_PLAN_MEGATRON);
     c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
     c->rotation = (uint8_t)(r->rotation != ROTATE_PROFILE ? r->rotation : c->profile->rotation);
-    /* the simpler attention if an axis has degree 1: [cp > 1][hp > 1] */
+    /* [cp > 1][hp > 1]: the attention that is left if there is one rank along an axis */
     static const uint8_t left[2][2] = {
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},

@@ -7,12 +7,12 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/strategies.h"
 
-/* Appends the numbers as a list, "1, 2, 4 or 8". */
+/* Appends the numbers as a list, for example "1, 2, 4 or 8". */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
-/* Appends the 16 largest divisors of n that also divide `other` (0: the 16 largest divisors of n). */
+/* Appends the 16 largest divisors of n or, if `other` is not 0, the 16 largest common divisors of n and `other`. */
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
-/* Appends the two multiples of `unit` nearest to n, which is not a multiple: "8 or 16"; only the larger one if the
- * smaller is 0. */
+/* Appends the two multiples of `unit` nearest to n, for example "8 or 16"; only the larger one if the smaller is 0. n
+ * must not be a multiple of `unit`. */
 void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 
 /* Reports "OPTION: error: WHAT" to diag. */
@@ -22,7 +22,7 @@ enum status resolve_refuse(struct diag *diag, const char *option, const char *wh
 enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
                                 const char *what, ...) __attribute__((format(printf, 4, 5)));
 
-/* A rule that choices must keep. resolve_check_rules() reports the first broken one. */
+/* A rule that choices must keep. resolve_check_rules() reports the first broken rule, by its option and reason. */
 struct rule {
     bool is_broken;
     const char *option; /* the option that would have to change */
@@ -30,24 +30,22 @@ struct rule {
 };
 enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag);
 
-/* Fills in and checks the degree of tensor parallelism. Sets *share to the part of the model that a tensor rank has,
- * and *inside to the request for one tensor rank: with that model, on the ranks divided by tp. */
+/* Sets the degree of tensor parallelism, and checks it. Sets *share to the part of the model that a tensor rank has,
+ * and *inside to the request of one tensor rank: with that model, and with the number of ranks divided by tp. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
 
-/* Returns the largest tp that the model allows, that divides the ranks left by the given degrees, and that fits in a
- * node, so that its collectives stay there. tokens: tp must also divide the sequence. */
+/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave, and that fits in
+ * a node, so that its collectives stay there. tokens: tp must also divide the length of the sequence. */
 int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens);
 
-/* Fills and checks the degrees of a sequence, and placement, layout and window. If a degree is 1, the attention
- * choice becomes a simpler equivalent one. ranks and seq of *c must be set. */
+/* Sets dp, cp and hp, and the layout, rotation and windows of rings and the tensor plan, and checks them. If there is one
+ * rank along an axis, the attention choice becomes a simpler equivalent one. ranks, seq and tp of *c must be set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
-/* resolve_sequence_chunks() fills in the chunks of the sequence, whether they are kept on the host, which rank fetches
- * them, and the order of the backward's loops. It also sets *pieces to the numbers of pieces of the loss and the
- * feed-forward part: the user's, or, for fpdt, usual ones if the user gave none. */
+/* The numbers of pieces into which the loss and the feed-forward part are cut; 0: not given. */
 struct resolve_pieces {
     int64_t loss_pieces, ffn_pieces;
 };
@@ -55,16 +53,19 @@ struct resolve_pieces {
 struct resolve_pieces resolve_fpdt_pieces(const struct choices *c);
 /* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
 int64_t resolve_liger_pieces(const struct choices *c);
+/* Sets the chunks of the sequence, and checks the choices about them; without fpdt it refuses options about chunks. Sets
+ * *pieces to the numbers that the user gave. A number that the user did not give becomes a usual one with fpdt, and
+ * stays 0 otherwise. */
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 
-/* Fills in how the loss is computed. If that decides the number of the loss's pieces, it also sets pieces->loss_pieces.
- * rows: the rows of a unit on a rank. */
+/* Sets how the loss is computed. If that determines the number of its pieces, and the user gave none, also sets
+ * pieces->loss_pieces. rows: the rows of a unit on a rank. */
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
                          struct resolve_pieces *pieces, struct diag *diag);
 
-/* Fills and checks the choices of a pipeline: its name, virtual stages, subsequences and their lengths, and which
- * subsequences stages share. */
+/* Sets the choices of a pipeline, and checks them: its name, virtual stages, subsequences and their lengths, and the
+ * subsequences that stages share. */
 enum status pipeline_resolve(struct choices *choices, const struct request *request,
                              struct diag *diag);
 

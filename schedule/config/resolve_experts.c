@@ -5,16 +5,16 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Returns whether ep neighbouring ranks can have different experts. Tensor ranks, which are neighbours, are among
- * them. */
+/* Returns whether ep neighbouring ranks, tensor ranks included, can have different experts: they must be a run of ranks
+ * that cuts at most one part of the mesh, evenly. */
 static bool neighbours_can_differ(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
            mesh_parts_allow_run(c, ep / c->tp);
 }
 
-/* True if experts may be spread over ep ranks: the ranks that share one copy of the other weights must form whole
- * groups of ep ranks. */
+/* True if experts can be spread over ep ranks. The ranks that share one copy of the other weights must be whole groups
+ * of ep ranks. */
 static bool ep_fits(const struct choices *c, int64_t ep)
 {
     const bool in_part =
@@ -23,7 +23,7 @@ static bool ep_fits(const struct choices *c, int64_t ep)
            (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
-/* Makes the request's routing a choice; refuses one whose experts or layers are not those of the model. */
+/* Takes the routing of the request. Refuses one whose experts or layers are not those of the model. */
 static enum status resolve_routing(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct routing *routing = r->routing;
@@ -46,8 +46,8 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
     return STATUS_OK;
 }
 
-/* Fills in the capacity of experts and the dispatcher from the request, and refuses combinations that are not
- * modelled. */
+/* Sets the capacity of experts, the dispatcher and the overlap of exchanges from the request, and refuses combinations
+ * that are not modelled. */
 static enum status resolve_dispatch(struct choices *c, const struct request *r, struct diag *diag)
 {
     const bool experts = c->model->experts > 0;
@@ -128,7 +128,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
         c->shard * c->tp);
 }
 
-/* Returns whether, in every piece of a unit of `rows` rows, the experts can get equally many copies of rows. */
+/* Returns whether the copies of every piece of a unit of `rows` rows divide evenly over all experts. */
 static bool ep_divides(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;

@@ -5,11 +5,11 @@
 #include "base/diag.h"
 #include "schedule/choices/choices.h"
 
-/* Fills and checks the degree of expert parallelism. The other degrees and the shard of weights must be resolved
- * already. */
+/* Sets the choices of experts, first of all the degree of expert parallelism, and checks them. The other degrees and
+ * the shard of weights must be resolved already. */
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag);
-/* Fills choices.routing_has_remainders: whether experts that are spread over ranks cannot get equally many rows of each
- * rank in every piece. The lengths of subsequences and pieces of rows must be resolved already. */
+/* Sets choices.routing_has_remainders. The lengths of subsequences and the pieces of the feed-forward part must be
+ * resolved already. */
 void resolve_expert_rows(struct choices *c);
 
 #endif

@@ -54,7 +54,8 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     return check_layers(c, diag);
 }
 
-/* Checks that every length divides evenly over the ranks of a stage, and that the lengths add up to the sequence. */
+/* Takes the given lengths of subsequences. Checks that each divides evenly over the ranks of a stage, and that they add
+ * up to the sequence. */
 static enum status resolve_lengths(struct choices *c, const int64_t *lengths, int64_t ranks,
                                    struct diag *diag)
 {
@@ -119,8 +120,8 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
-/* Checks that the number of units is a multiple of the number of stages: interleaved pipelines take groups of that many
- * units through the chunks together. */
+/* Checks, for interleaved pipelines, that the number of units is a multiple of the number of stages: they take groups
+ * of as many units as stages through the chunks together. */
 static enum status check_groups(const struct choices *c, struct diag *diag)
 {
     uint32_t units = pipeline_unit_count(c), each = c->subsequences, batches = 1;
@@ -139,8 +140,8 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
         c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
 }
 
-/* Resolves which subsequences stages share. If they share none, the pipeline becomes the one whose stages cannot
- * share. */
+/* Sets the numbers of subsequences that stages share. If they are 0, the pipeline becomes CHOICE_PIPELINE_SEQ1F1B.
+ * Refuses choices with which stages cannot share subsequences. */
 static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};

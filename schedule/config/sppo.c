@@ -9,8 +9,8 @@ static int64_t given_degree(int64_t degree)
     return degree > 0 ? degree : 1;
 }
 
-/* Returns the largest number of tensor ranks that fits into a node and divides the ranks which the given degrees
- * leave. */
+/* Returns the largest number of tensor ranks that fits into a node and divides the ranks of a stage which the other
+ * given degrees leave. Returns 1 if the ranks of a node are not known. */
 static int64_t most_tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
@@ -19,9 +19,9 @@ static int64_t most_tensor_ranks(const struct request *r)
     return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
-/* Returns the number of subsequences such that they have SPPO_TOKENS tokens on average. It is smaller if equal lengths
- * must divide the sequence, or if a step would have too many units; it is larger, with at least SPPO_TOKENS_MIN tokens
- * each, if there would be fewer subsequences than stages. It is 1 for a pipeline without subsequences. */
+/* Returns the number of subsequences that gives them SPPO_TOKENS tokens on average. It is larger if it would be below
+ * the given number of stages, but then they have at least SPPO_TOKENS_MIN tokens. It is smaller if a step would have
+ * too many units, or if equal lengths must divide the sequence. It is 1 for a pipeline without subsequences. */
 static int64_t count_subsequences(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given_degree(r->hp);
