@@ -283,7 +283,7 @@ static enum status find_plot(const struct figure_kind **plot, const char *name, 
     return status;
 }
 
-/* ---- what is drawn ---- */
+/* ---- the options of a figure ---- */
 
 /* Parses a range such as "2..8", "2.." or "..8". */
 static enum status parse_figure_range(struct figure_range *range, const char *text,
@@ -352,7 +352,7 @@ static enum status check_y_scale(const struct figure_kind *plot,
     return STATUS_OK;
 }
 
-/* ---- where the figure is written ---- */
+/* ---- the path of the figure ---- */
 
 static bool ends_in(const char *path, const char *ending)
 {

@@ -226,7 +226,7 @@ static enum status check_model_of_schedule(struct session *s, struct diag *diag)
     return STATUS_OK;
 }
 
-/* ---- what is done ---- */
+/* ---- checks, steps and the loss curve ---- */
 
 /* Begins the JSON object in which all output of a run is. */
 static void begin_json(struct session *s)

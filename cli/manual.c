@@ -58,8 +58,8 @@ static const struct command *first_command_with_set(const struct option_set *set
     return NULL;
 }
 
-/* Appends ", but for --scope": the options of a set that this command refuses. The options of the set are printed
- * with another command. */
+/* Appends the options of a set that a command refuses, as ", but for --scope"; nothing if it refuses none. They follow
+ * the name of another command, with which the set's options are printed. */
 static void put_refused_options(struct text *out, const struct command *command,
                                 const struct option_set *set)
 {

@@ -23,7 +23,8 @@ struct idle_options {
 /* Returns whether the user gave any of the options that have notes. */
 bool idle_options_any_given(const struct options *options);
 
-/* Adds a configuration. r: the request that the options make; c: the choices that follow from it. */
+/* Notes which options were given and which of them a configuration uses. r: the request that the options make; c: the
+ * choices that follow from it. */
 void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c);
 

@@ -208,9 +208,9 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     return STATUS_OK;
 }
 
-/* Returns the last line of gnuplot's messages, which says what is wrong; the lines before it quote gnuplot's
- * program. If there is no message, says whether the picture was cut off. drawn: the bytes of the picture. The
- * function shortens *words. */
+/* Returns the last line of gnuplot's messages (*words), which says what is wrong; the lines before it quote the script.
+ * If there is no message, returns a text that says whether the picture was cut off. drawn: the bytes of the picture.
+ * Removes blanks and line ends at the end of *words. */
 static const char *last_message_line(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)

@@ -57,7 +57,8 @@ void figure_put_quoted(struct text *out, const char *text);
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
-/* Appends a name to a list that a script reads: names are separated by blanks, and '_' is a blank in a name. */
+/* Appends a name to a list for a script. Blanks separate the names of the list; a blank within a name is written as
+ * '_', and the script turns it back. */
 void figure_put_list_name(struct text *list, const char *name);
 
 /* Appends the model, the cluster and the strategy of the trace's header: ": llama3-8b on dgx-h100, ulysses hp=8

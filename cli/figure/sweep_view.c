@@ -128,8 +128,9 @@ size_t sweep_axis_index(const struct sweep_axis *axis, const char *text)
     return k;
 }
 
-/* TICK_LETTER: points for each letter of a tick's text. TICK_LETTERS: the number of letters that fit in every figure.
- * TICKS, UPRIGHT_TICKS: the most ticks on an axis with horizontal texts, and with vertical ones. */
+/* TICK_LETTER: the width of a letter of a tick's text, in units of figure->width. TICK_LETTERS: the number of letters
+ * for which every figure has room. TICKS, UPRIGHT_TICKS: the most ticks on an axis with horizontal texts, and with
+ * vertical ones; if there are more values, every second, third or further one has a tick. */
 enum { TICK_LETTER = 7, TICK_LETTERS = 6, TICKS = 16, UPRIGHT_TICKS = 40 };
 
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,

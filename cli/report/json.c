@@ -1,4 +1,5 @@
-/* The report as JSON: the same figures, in SI units and with all their digits. */
+/* Prints the report of a prediction as JSON: the figures that the screen has, and more, in SI units and with all their
+ * digits. */
 #include "base/json_write.h"
 #include "base/units.h"
 #include "cli/common/output.h"

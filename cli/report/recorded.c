@@ -49,8 +49,8 @@ static const char *module_name_end(const char *name, size_t size)
     return name;
 }
 
-/* Returns where the first part of a module's path begins that differs from the same part of another path. Parts are
- * separated by dots. */
+/* Compares the paths of two modules part by part (parts are separated by dots). Returns `name` from the beginning of
+ * the first part in which the two differ. */
 static const char *path_difference(const char *name, const char *other)
 {
     const char *part = name;

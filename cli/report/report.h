@@ -51,7 +51,7 @@ struct report_stage_columns {
 struct row_table report_stage_table(struct report_stage_columns *columns);
 
 struct report {
-    /* ---- what is reported ---- */
+    /* ---- the contents of the report ---- */
     const struct prediction *prediction; /* must have been simulated */
     /* times of a part of the model; NULL: the report is about a whole step */
     const struct operator_times *scope_times;
@@ -78,7 +78,7 @@ struct report {
     const char *command;                 /* the command that made the report; NULL: none */
     const char *plan_command;            /* a command that searches all layouts; NULL: none */
 
-    /* ---- how to print it ---- */
+    /* ---- the form in which the report is printed ---- */
     enum mfu_convention mfu; /* how the MFU on the screen counts flops */
     bool shows_all;          /* the screen has every detail */
 };
@@ -154,7 +154,7 @@ void report_json_step_interval(struct json_out *json, const struct intervals *in
 /* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
-/* ---- what screens and pages share ---- */
+/* ---- texts and numbers that screens and pages share ---- */
 
 /* If at least this share of the compute time has costs outside of the calibrated sizes, a report says so. */
 #define REPORT_EXTRAPOLATED_SHARE 0.005

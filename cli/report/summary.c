@@ -211,7 +211,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     text_release(&heading);
 }
 
-/* ---- how sure ---- */
+/* ---- the intervals of the figures ---- */
 
 /* If the step fits although the upper end of its memory interval exceeds the available memory, appends how much of the
  * needed memory is unused cache of the allocator. */

@@ -246,7 +246,8 @@ static void figure_layout_release(struct figure_layout *l)
         axis_texts_release(&l->x[p]);
 }
 
-/* Sets which kinds of points the figure has. Its key has a line for each, and one for each series. */
+/* Tells the script whether the figure has published points, and points that do not fit in memory. Makes room for the
+ * key, which has a line for each of these kinds and for each series. */
 static void set_point_kinds(struct figure *figure, const struct reproduction *r, size_t e,
                             size_t series)
 {

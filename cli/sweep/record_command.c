@@ -21,7 +21,7 @@
 
 static const struct loc at_option = {.name = "--record-cmd"};
 
-/* ---- what tells recordings apart ---- */
+/* ---- the digest of a recording command ---- */
 
 static uint64_t add_to_digest(uint64_t sum, const char *data, size_t size)
 {

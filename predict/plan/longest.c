@@ -31,7 +31,7 @@ const char *ladder_end_reason(const struct length_ladder *ladder)
 
 _Static_assert(LONGEST_CHUNKS == 32, "ladder_end_reason()");
 
-/* ---- which lengths there are ---- */
+/* ---- the lengths that are tried ---- */
 
 /* True if the request's choices allow a sequence of `seq` tokens, such as by its divisibility. The length of a table of
  * learned positions is not checked here. */
