@@ -106,6 +106,7 @@ static void modules_make_again_what_they_dropped(void)
     }
 }
 
+/* A row of requests has: request, weights, activations, profile (tests/exec/request_rows.h). */
 static const struct request_row spread_rows[] = {
     {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
     {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},

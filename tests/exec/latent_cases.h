@@ -27,6 +27,7 @@ static void check_latent_row(const struct request_row *row, const struct transfo
     check_request_row(row, model, matrix_backend != NULL ? 9 : 1);
 }
 
+/* A row of requests has: request, weights, activations, profile (tests/exec/request_rows.h). */
 static const struct request_row latent_rows[] = {
     {{.strategy = "local", .ranks = 1, .seq = 31}, 0, CHOICE_ACTIVATIONS_KEEP, NULL},
     {{.strategy = "local", .ranks = 2, .seq = 31, .micro_batch = 2},

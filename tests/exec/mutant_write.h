@@ -9,15 +9,17 @@
 #include "schedule/memory_plan/plan_offsets.h"
 #include "tests/exec/matrix.h"
 
+/* A schedule with one fault. */
 struct mutant {
     struct ir *ir;
     struct check_random *random;
     uint32_t *list; /* the new order of ops; NULL: the tables of *ir were edited */
     uint32_t count;
-    bool renew; /* waits, lifetimes and arena are derived anew */
-    char what[160];
+    bool renew;     /* waits, lifetimes and arena are derived anew */
+    char what[160]; /* the fault in words */
 };
 
+/* Copies all of a schedule but its roles, its ops and its plan of memory. */
 static inline void copy_tables(struct ir *to, const struct ir *from)
 {
     to->mesh = from->mesh;
@@ -52,6 +54,7 @@ static inline void copy_tables(struct ir *to, const struct ir *from)
     }
 }
 
+/* The state of writing a mutant. With `renew`, order and waits describe the ops of the role that are written already. */
 struct mutant_writer {
     const struct ir *from;
     struct ir *to;
@@ -61,6 +64,9 @@ struct mutant_writer {
     bool renew;
 };
 
+/* Appends op `op` of w->from to w->to. It waits for the same ops as before, except those that are not written yet.
+ * With w->renew it also waits for each earlier op that conflicts with it, and waits that follow from others are left
+ * out. */
 static inline void write_op(struct mutant_writer *w, uint32_t op)
 {
     const struct op_table *t = &w->from->op;
@@ -108,6 +114,7 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
     w->row[op] = ir_add_op(w->to, &desc).i;
 }
 
+/* Copies the offsets of buffers, and their free sets without ops that were left out. */
 static inline void copy_memory(struct mutant_writer *w)
 {
     const struct buffer_table *t = &w->from->buffer;

@@ -16,17 +16,17 @@
 
 static const struct exec_model plain_model = {1e-5, 10000};
 
-/* A kernel call that owns its operands. */
-struct kernel_call {
+/* A trial: one call of a CPU kernel on random numbers. It owns the operands. */
+struct trial {
     struct work work;
     struct call call;
     float *scratch;
     struct check_random *random;
 };
 
-static inline struct kernel_call trial_new(struct work work, struct check_random *random)
+static inline struct trial trial_new(struct work work, struct check_random *random)
 {
-    struct kernel_call t = {.work = work, .random = random};
+    struct trial t = {.work = work, .random = random};
     t.call.model = plain_model;
     return t;
 }
@@ -38,7 +38,7 @@ static inline void *trial_memory(struct operand *operand, uint64_t count, enum d
 }
 
 /* Adds a read of random numbers in [-1, 1). */
-static inline float *trial_read(struct kernel_call *t, int64_t count)
+static inline float *trial_read(struct trial *t, int64_t count)
 {
     float *data = trial_memory(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
@@ -47,7 +47,7 @@ static inline float *trial_read(struct kernel_call *t, int64_t count)
 }
 
 /* Adds a read of random integers in low..high. */
-static inline int32_t *trial_index(struct kernel_call *t, int64_t count, int64_t low, int64_t high)
+static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, int64_t high)
 {
     int32_t *data = trial_memory(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_I32);
     for (int64_t i = 0; i < count; i++)
@@ -56,7 +56,7 @@ static inline int32_t *trial_index(struct kernel_call *t, int64_t count, int64_t
 }
 
 /* Adds a write, filled with NaN so that an element that the kernel skips is noticed. */
-static inline float *trial_write(struct kernel_call *t, int64_t count)
+static inline float *trial_write(struct trial *t, int64_t count)
 {
     float *data = trial_memory(&t->call.write[t->call.write_count++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
@@ -65,13 +65,14 @@ static inline float *trial_write(struct kernel_call *t, int64_t count)
 }
 
 /* Adds a write that is in place of read k. */
-static inline float *trial_in_place(struct kernel_call *t, uint32_t k)
+static inline float *trial_in_place(struct trial *t, uint32_t k)
 {
     t->call.write[t->call.write_count++] = t->call.read[k];
     return t->call.read[k].data;
 }
 
-static inline const char *trial_run(struct kernel_call *t)
+/* Calls the kernel. Returns what the kernel returns: NULL, or the text of an error. */
+static inline const char *trial_run(struct trial *t)
 {
     const struct cpu_math_row *row = &cpu_math_rows[t->work.kind];
     t->call.work = &t->work;
@@ -83,7 +84,7 @@ static inline const char *trial_run(struct kernel_call *t)
     return row->run(&t->call, t->scratch);
 }
 
-static inline void trial_release(struct kernel_call *t)
+static inline void trial_release(struct trial *t)
 {
     for (uint32_t k = 0; k < t->call.write_count; k++) {
         bool shared = false;
@@ -97,6 +98,7 @@ static inline void trial_release(struct kernel_call *t)
     free(t->scratch);
 }
 
+/* Returns a copy in double, on the heap. */
 static inline double *widen(const float *from, int64_t count)
 {
     double *to = heap_alloc((size_t)count + 1, sizeof *to);
@@ -134,6 +136,7 @@ static inline bool near_all(const char *label, const float *got, const double *w
 /* Computes a kind in double: reads the arrays in[], fills the arrays out[]. */
 typedef void plain_function(const struct work *work, const double *const *in, double *const *out);
 
+/* A plain loop, its inputs, and the weighted sum of its outputs that is differentiated. */
 struct plain {
     plain_function *run;
     const struct work *work;
@@ -145,6 +148,7 @@ struct plain {
     int inputs, outputs;
 };
 
+/* Runs the loop, and returns the weighted sum of its outputs. */
 static inline double plain_sum(const struct plain *p)
 {
     double sum = 0;

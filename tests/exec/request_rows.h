@@ -5,10 +5,12 @@
 
 #include "tests/exec/matrix.h"
 
+/* Rows are written {request, weights, activations, profile}. */
 struct request_row {
-    struct request request; /* without the three members that follow */
-    int weights, activations;
-    const char *profile;
+    struct request request; /* the members below replace those of the same name in it */
+    int weights;            /* enum choice_weights */
+    int activations;        /* enum choice_activations; 0: all are kept */
+    const char *profile;    /* NULL: "published" */
 };
 
 /* Checks a row if it is in the sample of the day, one of `days`. */

@@ -83,9 +83,9 @@ static void forward_agrees_with_its_definition(void)
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct chain_row *r = &rows[i];
-        struct kernel_call t = trial_new(shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads,
-                                               r->dim, r->mask, r->offset, r->window),
-                                         &random);
+        struct trial t = trial_new(shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
+                                         r->mask, r->offset, r->window),
+                                   &random);
         int64_t q = r->q * r->heads * r->dim, kv = r->kv * r->kv_heads * r->dim;
         struct plain p = {.run = plain_attention, .work = &t.work};
         plain_input(&p, trial_read(&t, q), q);
@@ -110,7 +110,7 @@ static void backward_agrees_with_differences(void)
         const struct chain_row *r = &rows[i];
         struct work work = shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
                                  r->mask, r->offset, r->window);
-        struct kernel_call f = trial_new(work, &random), b = trial_new(work, &random);
+        struct trial f = trial_new(work, &random), b = trial_new(work, &random);
         int64_t q = r->q * r->heads * r->dim, kv = r->kv * r->kv_heads * r->dim;
         int64_t counts[3] = {q, kv, kv};
         struct plain p = {.run = plain_attention, .work = &f.work};
@@ -156,14 +156,14 @@ static void pieces_merge_into_the_whole(void)
     };
     struct check_random random = check_random_make();
     for (size_t c = 0; c < ARRAY_LEN(cuts); c++) {
-        struct kernel_call whole =
+        struct trial whole =
             trial_new(shape(WORK_ATTENTION, Q, KV, HEADS, HEADS, DIM, MASK_CAUSAL, -2, 0), &random);
         float *q = trial_read(&whole, ALL), *k = trial_read(&whole, KV * HEADS * DIM);
         float *v = trial_read(&whole, KV * HEADS * DIM);
         float *o = trial_write(&whole, ALL), *lse = trial_write(&whole, Q * HEADS);
         trial_run(&whole);
 
-        struct kernel_call merge =
+        struct trial merge =
             trial_new((struct work){.kind = WORK_MERGE, .merge = {Q, HEADS, DIM}}, &random);
         float *out = trial_read(&merge, ALL), *sum = trial_read(&merge, Q * HEADS);
         float *block = trial_read(&merge, ALL), *block_lse = trial_read(&merge, Q * HEADS);
@@ -177,7 +177,7 @@ static void pieces_merge_into_the_whole(void)
             int64_t from = cuts[c][piece], to = cuts[c][piece + 1];
             if (from == to)
                 continue;
-            struct kernel_call part = trial_new(
+            struct trial part = trial_new(
                 shape(WORK_ATTENTION, Q, to - from, HEADS, HEADS, DIM, MASK_CAUSAL, -2 - from, 0),
                 &random);
             memcpy(trial_read(&part, ALL), q, ALL * sizeof *q);
@@ -209,12 +209,12 @@ static void pieces_share_the_gradient(void)
     enum { ALL = Q * HEADS * DIM, KEYS = KV * KV_HEADS * DIM };
     struct check_random random = check_random_make();
     struct work work = shape(WORK_ATTENTION, Q, KV, HEADS, KV_HEADS, DIM, MASK_CAUSAL, 2, 0);
-    struct kernel_call f = trial_new(work, &random);
+    struct trial f = trial_new(work, &random);
     float *in[6] = {trial_read(&f, ALL), trial_read(&f, KEYS), trial_read(&f, KEYS)};
     in[3] = trial_write(&f, ALL);
     in[4] = trial_write(&f, Q * HEADS);
     trial_run(&f);
-    struct kernel_call source = trial_new(work, &random);
+    struct trial source = trial_new(work, &random);
     in[5] = trial_read(&source, ALL);
 
     double dq[ALL] = {0}, dk[KEYS] = {0}, dv[KEYS] = {0};
@@ -222,9 +222,9 @@ static void pieces_share_the_gradient(void)
     for (int piece = 0; piece < 3; piece++) { /* the two parts, then all keys */
         int64_t from = piece == 1 ? CUT : 0, to = piece == 0 ? CUT : KV;
         int64_t keys = (to - from) * KV_HEADS * DIM, skip = from * KV_HEADS * DIM;
-        struct kernel_call b = trial_new(shape(WORK_ATTENTION_BACKWARD, Q, to - from, HEADS,
-                                               KV_HEADS, DIM, MASK_CAUSAL, 2 - from, 0),
-                                         &random);
+        struct trial b = trial_new(shape(WORK_ATTENTION_BACKWARD, Q, to - from, HEADS, KV_HEADS,
+                                         DIM, MASK_CAUSAL, 2 - from, 0),
+                                   &random);
         memcpy(trial_read(&b, ALL), in[0], ALL * sizeof(float));
         memcpy(trial_read(&b, keys), in[1] + skip, (size_t)keys * sizeof(float));
         memcpy(trial_read(&b, keys), in[2] + skip, (size_t)keys * sizeof(float));

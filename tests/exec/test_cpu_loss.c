@@ -23,7 +23,7 @@ static void tables_are_looked_up_and_added_to(void)
     enum { ROWS = 9, COLS = 3, VOCAB = 4, FIRST = 2 }; /* tokens 0 to 7, not all in this part */
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_EMBEDDING, .embedding = {ROWS, COLS, VOCAB, FIRST}};
-    struct kernel_call f = trial_new(work, &random);
+    struct trial f = trial_new(work, &random);
     const int32_t *token = trial_index(&f, ROWS, 0, 7);
     const float *table = trial_read(&f, VOCAB * COLS);
     float *y = trial_write(&f, ROWS * COLS);
@@ -36,7 +36,7 @@ static void tables_are_looked_up_and_added_to(void)
     near_all("looked up", y, want, ROWS * COLS, 0);
 
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        struct kernel_call b = trial_new(work, &random);
+        struct trial b = trial_new(work, &random);
         b.work.kind = WORK_EMBEDDING_BACKWARD;
         const float *dy = trial_read(&b, ROWS * COLS);
         memcpy(trial_index(&b, ROWS, 0, 1), token, ROWS * sizeof *token);
@@ -80,9 +80,9 @@ static const struct work loss_work = {.kind = WORK_CROSS_ENTROPY,
                                       .cross_entropy = {ROWS, VOCAB, COUNT, 1}};
 
 /* Returns a call with random logits and labels (one label ignored) and a loss of 2.5 so far. */
-static struct kernel_call loss_trial(struct check_random *random)
+static struct trial loss_trial(struct check_random *random)
 {
-    struct kernel_call t = trial_new(loss_work, random);
+    struct trial t = trial_new(loss_work, random);
     trial_read(&t, ROWS * VOCAB);
     memcpy(labels, trial_index(&t, ROWS, 0, VOCAB - 1), sizeof labels);
     labels[3] = -1;
@@ -94,7 +94,7 @@ static struct kernel_call loss_trial(struct check_random *random)
 static void loss_and_gradient_agree(void)
 {
     struct check_random random = check_random_make();
-    struct kernel_call f = loss_trial(&random);
+    struct trial f = loss_trial(&random);
     float *loss = trial_in_place(&f, 2), *lse = trial_write(&f, ROWS);
     float *softmax = trial_write(&f, ROWS * VOCAB);
     struct plain p = {.run = plain_loss, .work = &loss_work};
@@ -108,7 +108,7 @@ static void loss_and_gradient_agree(void)
     near_all("lse", lse, p.out[1], ROWS, 1e-6);
 
     for (int from_softmax = 0; from_softmax < 2; from_softmax++) {
-        struct kernel_call b = trial_new(loss_work, &random);
+        struct trial b = trial_new(loss_work, &random);
         b.work.kind = WORK_CROSS_ENTROPY_BACKWARD;
         memcpy(trial_read(&b, ROWS * VOCAB), from_softmax ? softmax : f.call.read[0].data,
                sizeof(float) * ROWS * VOCAB);
@@ -129,7 +129,7 @@ static void a_label_outside_the_vocabulary_is_a_fault(void)
     struct check_random random = check_random_make();
     static const int32_t bad[] = {VOCAB, -2};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct kernel_call t = loss_trial(&random);
+        struct trial t = loss_trial(&random);
         trial_in_place(&t, 2);
         trial_write(&t, ROWS);
         ((int32_t *)t.call.read[1].data)[5] = bad[i];
@@ -145,18 +145,18 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
 {
     enum { CUT = 4 };
     struct check_random random = check_random_make();
-    struct kernel_call whole = loss_trial(&random);
+    struct trial whole = loss_trial(&random);
     trial_in_place(&whole, 2);
     float *lse = trial_write(&whole, ROWS);
     const float *logits = whole.call.read[0].data;
-    struct kernel_call back = trial_new(loss_work, &random);
+    struct trial back = trial_new(loss_work, &random);
     back.work.kind = WORK_CROSS_ENTROPY_BACKWARD;
     memcpy(trial_read(&back, ROWS * VOCAB), logits, sizeof(float) * ROWS * VOCAB);
     memcpy(trial_index(&back, ROWS, 0, 1), labels, sizeof labels);
     const float *d_logits = trial_write(&back, ROWS * VOCAB);
     CHECK("whole gradient", trial_run(&back) == NULL);
 
-    struct kernel_call finish = trial_new(
+    struct trial finish = trial_new(
         (struct work){.kind = WORK_CROSS_ENTROPY_FINISH, .p = {ROWS, CUT, COUNT, 0, 1}}, &random);
     trial_read(&finish, ROWS * CUT);
     memcpy(trial_index(&finish, ROWS, 0, 1), labels, sizeof labels);
@@ -164,7 +164,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     *trial_read(&finish, 1) = 2.5f;
     for (int part = 0; part < 2; part++) {
         int64_t first = part ? CUT : 0, width = part ? VOCAB - CUT : CUT;
-        struct kernel_call t = trial_new(
+        struct trial t = trial_new(
             (struct work){.kind = WORK_CROSS_ENTROPY_PARTIAL, .p = {ROWS, width, first}}, &random);
         float *x = trial_read(&t, ROWS * width);
         for (int64_t i = 0; i < ROWS * width; i++)
@@ -184,7 +184,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     free(want);
     for (int part = 0; part < 3; part++) { /* of ceil(VOCAB / 3) columns or one less */
         enum { WIDE = 4 };
-        struct kernel_call t =
+        struct trial t =
             trial_new((struct work){.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                                     .loss_backward = {ROWS, WIDE, COUNT, .total = VOCAB}},
                       &random);

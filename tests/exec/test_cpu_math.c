@@ -28,7 +28,7 @@ static void products_agree_in_every_form(void)
             int64_t m = check_random_i64(&random, 1, 40), n = check_random_i64(&random, 1, 40),
                     k = check_random_i64(&random, 1, 40);
             bool bias = option & 1, accumulate = option & 2, in_place = option & 4;
-            struct kernel_call t = trial_new(
+            struct trial t = trial_new(
                 (struct work){.kind = WORK_MATMUL, .matmul = {m, n, k, form, bias, accumulate}},
                 &random);
             struct plain p = {.run = plain_matmul, .work = &t.work};
@@ -95,7 +95,7 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
     struct work work = {.kind = (uint8_t)kind, .rows = {rows, cols, 0}};
     int vectors = layer ? 2 : 1;
     int64_t stats = rows * vectors;
-    struct kernel_call f = trial_new(work, random), b = trial_new(work, random);
+    struct trial f = trial_new(work, random), b = trial_new(work, random);
     b.work.kind = layer ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD;
     b.work.rows.accumulate = accumulate;
     struct plain p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
@@ -146,7 +146,7 @@ static void columns_are_summed(void)
 {
     struct check_random random = check_random_make();
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        struct kernel_call t =
+        struct trial t =
             trial_new((struct work){.kind = WORK_COLUMN_SUM, .rows = {9, 5, accumulate}}, &random);
         const float *x = trial_read(&t, 45), *old = accumulate ? trial_read(&t, 5) : NULL;
         float *y = trial_write(&t, 5);
@@ -169,7 +169,7 @@ static void columns_are_summed_by_expert(void)
     for (int i = 0; i < 4; i++) {
         const int64_t rows = i / 2 ? 3 : 14, accumulate = i % 2;
         enum { GROUPS = 5, COLS = 3 };
-        struct kernel_call t =
+        struct trial t =
             trial_new((struct work){.kind = WORK_COLUMN_SUM,
                                     .column_sum = {rows, COLS, accumulate, GROUPS, 0, 0}},
                       &random);
@@ -234,7 +234,7 @@ static void activations_agree(void)
                 continue;
             struct work work = {.kind = gated ? WORK_SWIGLU : WORK_GELU,
                                 .activation = {rows, cols, 0, i % FUNCTION_COUNT}};
-            struct kernel_call f = trial_new(work, &random), b = trial_new(work, &random);
+            struct trial f = trial_new(work, &random), b = trial_new(work, &random);
             b.work.kind = gated ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD;
             float *x = trial_read(&f, in), *y = trial_write(&f, out);
             for (int64_t k = 0; k < in; k++)
@@ -260,7 +260,7 @@ static void activations_agree(void)
 static void elements_add_and_clear(void)
 {
     struct check_random random = check_random_make();
-    struct kernel_call add = trial_new((struct work){.kind = WORK_ADD, .elements = {17}}, &random);
+    struct trial add = trial_new((struct work){.kind = WORK_ADD, .elements = {17}}, &random);
     const float *a = trial_read(&add, 17), *b = trial_read(&add, 17);
     float *y = trial_write(&add, 17);
     double want[17];
@@ -270,8 +270,7 @@ static void elements_add_and_clear(void)
     near_all("a sum", y, want, 17, 0);
     trial_release(&add);
 
-    struct kernel_call clear =
-        trial_new((struct work){.kind = WORK_FILL, .elements = {5}}, &random);
+    struct trial clear = trial_new((struct work){.kind = WORK_FILL, .elements = {5}}, &random);
     const double zero[5] = {0};
     y = trial_write(&clear, 5);
     trial_run(&clear);
@@ -285,7 +284,7 @@ static void elements_add_and_clear(void)
 static void adamw_takes_the_steps_of_its_definition(void)
 {
     struct check_random random = check_random_make();
-    struct kernel_call t = trial_new((struct work){.kind = WORK_ADAMW, .elements = {1}}, &random);
+    struct trial t = trial_new((struct work){.kind = WORK_ADAMW, .elements = {1}}, &random);
     t.call.adamw = (struct exec_adamw){0.1, 0.9, 0.999, 1e-8, 0.01, 1, 0};
     float *grad = trial_read(&t, 1), *master = trial_read(&t, 1);
     float *m = trial_read(&t, 1), *v = trial_read(&t, 1);
@@ -320,7 +319,7 @@ static void norms_are_those_of_what_counts(void)
 {
     struct check_random random = check_random_make();
     static const struct copied_run share[] = {{0, 2, 1}, {3, 1, 2}};
-    struct kernel_call t =
+    struct trial t =
         trial_new((struct work){.kind = WORK_SQUARE_SUM, .square_sum = {4, 1, 0}}, &random);
     float *x = trial_read(&t, 4), *before = trial_read(&t, 1), *y = trial_write(&t, 1);
     x[0] = 3, x[1] = -4, x[2] = 100, x[3] = 2;
@@ -360,7 +359,7 @@ static void rotation_turns_pairs_and_back(void)
     enum { ROWS = 6, HEADS = 3, DIM = 8, STRIDE = HEADS * DIM + 5 };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, STRIDE}};
-    struct kernel_call t = trial_new(work, &random), back = trial_new(work, &random);
+    struct trial t = trial_new(work, &random), back = trial_new(work, &random);
     const float *x = trial_read(&t, ROWS * STRIDE);
     const int32_t *position = trial_index(&t, ROWS, 0, 100000);
     float *y = trial_write(&t, ROWS * STRIDE);
@@ -394,7 +393,7 @@ static void rotation_turns_the_last_columns(void)
     enum { ROWS = 5, HEADS = 3, DIM = 7, ROTATED = 4, PLAIN = DIM - ROTATED };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, 0, ROTATED}};
-    struct kernel_call t = trial_new(work, &random);
+    struct trial t = trial_new(work, &random);
     const float *x = trial_read(&t, ROWS * HEADS * DIM);
     const int32_t *position = trial_index(&t, ROWS, 0, 100000);
     float *y = trial_write(&t, ROWS * HEADS * DIM);
@@ -422,7 +421,7 @@ static void latent_keys_are_shared_and_summed(void)
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_LATENT_KEYS,
                         .latent_keys = {ROWS, HEADS, PLAIN, ROTATED, VDIM}};
-    struct kernel_call t = trial_new(work, &random);
+    struct trial t = trial_new(work, &random);
     const float *up = trial_read(&t, ROWS * HEADS * UP), *shared = trial_read(&t, ROWS * ROTATED);
     float *k = trial_write(&t, ROWS * HEADS * DIM), *v = trial_write(&t, ROWS * HEADS * VDIM);
     trial_run(&t);
@@ -439,7 +438,7 @@ static void latent_keys_are_shared_and_summed(void)
     trial_release(&t);
 
     work.kind = WORK_LATENT_KEYS_BACKWARD;
-    struct kernel_call back = trial_new(work, &random);
+    struct trial back = trial_new(work, &random);
     const float *dk = trial_read(&back, ROWS * HEADS * DIM);
     const float *dv = trial_read(&back, ROWS * HEADS * VDIM);
     float *d_up = trial_write(&back, ROWS * HEADS * UP);
@@ -473,7 +472,7 @@ static void packing_cuts_columns_and_unpacking_joins_them(void)
         struct work work = {.kind = WORK_PACK,
                             .pack = {rows, parts, {sizes[s].w[0], sizes[s].w[1], sizes[s].w[2]}}};
         int64_t cols = parts * (sizes[s].w[0] + sizes[s].w[1] + sizes[s].w[2]), column = 0;
-        struct kernel_call pack = trial_new(work, &random), unpack = trial_new(work, &random);
+        struct trial pack = trial_new(work, &random), unpack = trial_new(work, &random);
         unpack.work.kind = WORK_UNPACK;
         const float *x = trial_read(&pack, rows * cols);
         float *block[3] = {NULL};
@@ -506,7 +505,7 @@ static void heads_are_copied_and_copies_summed(void)
     enum { ROWS = 3, HEADS = 2, DIM = 4, COPIES = 3, ONE = ROWS * HEADS * DIM };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_HEAD_EXPAND, .heads = {ROWS, HEADS, DIM, COPIES}};
-    struct kernel_call expand = trial_new(work, &random), reduce = trial_new(work, &random);
+    struct trial expand = trial_new(work, &random), reduce = trial_new(work, &random);
     reduce.work.kind = WORK_HEAD_REDUCE;
     const float *x = trial_read(&expand, ONE);
     float *y = trial_write(&expand, ONE * COPIES);

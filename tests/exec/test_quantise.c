@@ -50,10 +50,10 @@ static void check_casts(struct json_node root, enum dtype dtype)
 }
 
 /* Runs a quantise op on a copy of x. */
-static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, struct work work,
-                                    enum dtype dtype)
+static struct trial quantised(const float *x, int64_t rows, int64_t cols, struct work work,
+                              enum dtype dtype)
 {
-    struct kernel_call t = trial_new(work, NULL);
+    struct trial t = trial_new(work, NULL);
     const enum scaling scaling = (enum scaling)work.quantise.scaling;
     const enum dtype scales = scaling_scale_dtype(scaling);
     float *in = trial_memory(&t.call.read[t.call.read_count++], (uint64_t)(rows * cols), DTYPE_F32);
@@ -82,7 +82,7 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     while (scaling < values->value_count && strcmp(values->value_names[scaling], name) != 0)
         scaling++;
     const bool down = strcmp(word(row, "rule"), "down") == 0;
-    struct kernel_call t = quantised(
+    struct trial t = quantised(
         x, rows, cols,
         (struct work){.kind = WORK_QUANTISE, .quantise = {rows, cols, scaling, 0, 0, 0, down}},
         dtype);
@@ -166,14 +166,14 @@ static void turned_copies_are_of_the_transpose(void)
             x[i * COLS + j] = turned[j * ROWS + i] = (float)(2 * check_random_double(&random) - 1);
     for (int64_t scaling = SCALING_TENSOR; scaling <= SCALING_MX; scaling++) {
         struct work work = {.kind = WORK_QUANTISE, .quantise = {COLS, ROWS, scaling, 0, 0, 0, 0}};
-        struct kernel_call plain = quantised(turned, COLS, ROWS, work, DTYPE_E4M3);
+        struct trial plain = quantised(turned, COLS, ROWS, work, DTYPE_E4M3);
         work.quantise.rows = ROWS;
         work.quantise.cols = COLS;
         work.quantise.turned = 1;
-        struct kernel_call alone = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
+        struct trial alone = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
         work.quantise.turned = 0;
         work.quantise.both = 1;
-        struct kernel_call both = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
+        struct trial both = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
         const struct operand *want = plain.call.write;
         for (int k = 0; k < 2; k++) {
             size_t bytes = want[k].element_count * dtype_bytes((enum dtype)want[k].dtype);
@@ -201,11 +201,11 @@ static void products_multiply_numbers_by_their_scales(void)
         for (int i = 0; i < N * K; i++)
             b[i] = (float)(2 * check_random_double(&random) - 1);
         struct work work = {.kind = WORK_QUANTISE, .quantise = {M, K, of_a, 0, 0, 0, 0}};
-        struct kernel_call qa = quantised(a, M, K, work, DTYPE_E5M2);
+        struct trial qa = quantised(a, M, K, work, DTYPE_E5M2);
         work.quantise.rows = N;
         work.quantise.scaling = scaling;
-        struct kernel_call qb = quantised(b, N, K, work, DTYPE_E4M3);
-        struct kernel_call t = trial_new(
+        struct trial qb = quantised(b, N, K, work, DTYPE_E4M3);
+        struct trial t = trial_new(
             (struct work){.kind = WORK_MATMUL, .matmul = {M, N, K, MATMUL_NT, 0, 0, 0, scaling}},
             NULL);
         t.call.read[0] = qa.call.write[0];
@@ -259,13 +259,13 @@ static void parts_share_the_largest_element(void)
     for (int i = 0; i < ROWS * COLS; i++)
         x[i] = (float)((i < PART ? 2 : 6) * check_random_double(&random) - 1);
     struct work work = {.kind = WORK_QUANTISE, .quantise = {ROWS, COLS, SCALING_TENSOR}};
-    struct kernel_call whole = quantised(x, ROWS, COLS, work, DTYPE_E5M2);
+    struct trial whole = quantised(x, ROWS, COLS, work, DTYPE_E5M2);
     work.quantise.rows = ROWS / 2;
     for (int pass = 0; pass < 2; pass++)
         for (int part = 0; part < 2; part++) {
             work.quantise.finds = pass == 0;
             work.quantise.given = pass == 1;
-            struct kernel_call t = trial_new(work, NULL);
+            struct trial t = trial_new(work, NULL);
             float *in = trial_memory(&t.call.read[t.call.read_count++], PART, DTYPE_F32);
             memcpy(in, x + part * PART, PART * sizeof *x);
             if (pass == 0) {
