@@ -1,11 +1,11 @@
 /* exec/backend.h: the functions that a kind of hardware must provide to run schedules, and the list of backends.
  *
  * The executor walks a role's list of ops on one host thread per rank and calls the functions below; it knows no
- * hardware. A backend owns the memory pools, the streams and the connections between ranks. Each kind of work is one
- * function: on the CPU, the worker of a stream calls it when the op may start; for a device, the host thread calls it
- * to enqueue the op.
+ * hardware. A backend owns the memory pools, the streams and the connections between ranks. Each kind of work has one
+ * function. On the CPU, the worker of a stream calls it when the op may start; for a device, a host thread calls it to
+ * enqueue the op.
  *
- * Functions that wait return false when the run has been stopped (a thread called run_record_failure()): the caller
+ * A function that waits returns false if the run has been stopped (a thread called run_record_failure()). Its caller
  * then returns at once. */
 #ifndef EXEC_BACKEND_H
 #define EXEC_BACKEND_H
@@ -34,20 +34,20 @@ struct operand {
 struct call {
     const struct work *work;
     uint32_t rank, op;
-    int64_t part_index; /* the rank's index in work_part_group(); 0 where there is none */
+    int64_t part_index; /* the rank's index in work_part_group(); 0 if there is no such group */
     bool reads_softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     /* SQUARE_SUM: the runs of the first operand that are added, each with the number of ranks that hold it; NULL: the
      * whole operand is added, and only this rank holds it */
     const struct copied_run *square_sum_shares;
     uint32_t share_count;
-    /* for attention over documents (work_has_documents()): the pieces of keys that the rank sees; NULL: other work, or
-     * the rank sees no keys */
+    /* for attention over documents (work_has_documents()): the pieces of keys that the rank sees. NULL: it sees none,
+     * or this is other work. */
     const struct attention_piece *seen_pieces;
     uint32_t seen_piece_count;
-    /* for work that moves rows which ranks need of each other (TAKE_ROWS, ADD_ROWS, MERGE_ROWS, EXCHANGE): the rows of
-     * this rank; NULL for other work */
+    /* for TAKE_ROWS, ADD_ROWS, MERGE_ROWS and EXCHANGE: the rows that this rank exchanges with other context ranks;
+     * NULL for other work */
     const struct assignment_rows *needed_rows;
-    /* the rank's rows of experts, if routing is not even (exec/assignment.h); else NULL */
+    /* if routing is not even (exec/assignment.h): the rank's rows of experts; else NULL */
     const struct routed_rows *routed_rows;
     struct exec_model model;
     struct exec_adamw adamw; /* step_number: that of the current step */
@@ -72,42 +72,43 @@ typedef void backend_header_function(void *user, const char *key, const char *va
 
 struct backend {
     const char *name, *summary;
-    /* Kernels run on the host, which can address the pools' memory: options.finds_unwritten_reads then uses
+    /* True if kernels run on the host and can address the pools' memory. options.finds_unwritten_reads then uses
      * exec/poison.h. If false, that option makes begin_step() fill all memory that is not bound with NaNs. */
     bool kernels_run_on_host;
     bool supports_processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
-    /* [WORK_KIND_COUNT] the function that runs each kind. NULL for SYNC kinds, which the functions below run, and for
+    /* [WORK_KIND_COUNT] the function that runs each kind. NULL for SYNC kinds, which functions below run, and for
      * opaque work, which cannot be executed. */
     backend_kernel *const *kernel;
 
-    /* Describes the device of the run that the calling thread has opened, or else the first device. NULL:
-     * exec/microbench_describe.c describes it. */
+    /* Describes the device of the run that the calling thread has opened; if it has opened none, the first device.
+     * NULL: exec/microbench_describe.c describes the device. */
     enum status (*describe)(backend_header_function *say, void *user, struct diag *diag);
-    /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
+    /* Describes an open run: its libraries, its clocks and how its ranks communicate. NULL: there is nothing to
+     * describe. */
     void (*describe_run)(struct exec_run *run, backend_header_function *say, void *user);
 
-    /* Both are about the device between two times of run_now_s(). clock_mhz() returns its mean clock in MHz, 0 if that
-     * is unknown; describe_step() describes what else is known of it. NULL: nothing is known. */
+    /* clock_mhz() returns the mean clock of the device between two times of run_now_s(); 0: it is unknown.
+     * describe_step() describes what else is known of the device between two such times. NULL: nothing is known. */
     double (*clock_mhz)(struct exec_run *run, double begin_s, double end_s);
     void (*describe_step)(struct exec_run *run, double begin_s, double end_s,
                           backend_header_function *say, void *user);
 
-    /* Makes the memory pools (run->ir->planned_bytes each), streams and communication of the ranks in this process, and
-     * stores its state in run->backend_state. close() frees all of it, also after a failed open(). */
+    /* open() makes the memory pools (run->ir->planned_bytes each), streams and communication of the ranks in this
+     * process, and stores its state in run->backend_state. close() frees all of it, also after open() has failed. */
     enum status (*open)(struct exec_run *run, struct diag *diag);
     void (*close)(struct exec_run *run);
 
     /* Returns the address of a rank's pool, as kernels use it. */
     void *(*memory)(struct exec_run *run, uint32_t rank, enum memory memory);
-    /* Copy bytes to a pool, and from it, while nothing else runs. */
+    /* put() and get() copy bytes to and from a pool, while nothing else runs. */
     void (*put)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                 const void *from, uint64_t bytes);
     void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
                 uint64_t bytes);
 
-    /* clear() makes bytes of a pool zero. draw() fills elements of a pool with a draw's numbers, or returns false if
-     * the pool is host memory, which the caller fills itself. Nothing runs meanwhile. NULL: all pools are host
-     * memory. */
+    /* clear() makes bytes of a pool zero. draw() fills elements of a pool with drawn numbers; it returns false if the
+     * pool is host memory, which the caller must fill itself. Both are called while nothing else runs. NULL: all pools
+     * are host memory. */
     void (*clear)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                   uint64_t bytes);
     bool (*draw)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
@@ -115,30 +116,30 @@ struct backend {
 
     /* Called before each step, when all streams are empty. */
     void (*begin_step)(struct exec_run *run);
-    /* Called after each step, outside of its measured time: with a trace, reads the times of ops from the device and
-     * writes them. NULL: enqueue() has written them. */
+    /* Called after each step, outside of its measured time. In a run with a trace, it reads the times of ops from the
+     * device and writes them. NULL: the ops' times are written already. */
     void (*end_step)(struct exec_run *run);
-    /* Issues an op to its stream: it starts after the op before it on that stream and after the ops for which it waits.
-     * An op that a guard leaves out keeps its place in the stream and does nothing. The op's times are written when it
-     * ends. */
+    /* Issues an op to its stream. The op starts after the op before it on that stream, and after all ops for which it
+     * waits. An op that a guard leaves out keeps its place in the stream and does nothing. The op's times are written
+     * when it ends. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* These block the host until something has happened. wait_stream(): all ops issued on a stream have ended.
-     * wait_op(): one op has ended. barrier(): all ranks of a barrier's group have arrived. finish(), at the end of the
-     * step: everything has ended. */
+    /* These functions block the host. wait_stream() waits until all ops issued on a stream have ended, wait_op() until
+     * one op has, barrier() until all ranks of a barrier's group have arrived, and finish(), at the end of the step,
+     * until everything has ended. */
     bool (*wait_stream)(struct exec_run *run, uint32_t rank, uint8_t stream);
     bool (*wait_op)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*finish)(struct exec_run *run, uint32_t rank);
-    /* Called when the host has passed a SYNC op, for which other ops may wait. */
+    /* Called when the host has passed a SYNC op. Other ops may wait for it. */
     void (*sync_passed)(struct exec_run *run, uint32_t rank, uint32_t op);
 
-    /* The watcher calls it before it decides whether a run has stalled. It counts the ops that have ended, on a backend
-     * that must ask the device. NULL: the backend counts ops as they end. */
+    /* The watcher calls it before it decides whether a run has stalled. It counts the ops that have ended, for a
+     * backend that must ask the device. NULL: the backend counts ops when they end. */
     void (*watch)(struct exec_run *run);
-    /* Wakes everything that waits; called once run->must_stop is set. */
+    /* Called once, after run->must_stop has been set: wakes everything that waits. */
     void (*stop)(struct exec_run *run);
     enum op_state (*state)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* True if a rank has reached its part of a communication op or barrier. */
+    /* True if a rank has reached its part of a communication op or its barrier. */
     bool (*arrived)(struct exec_run *run, uint32_t rank, uint32_t op);
 };
 

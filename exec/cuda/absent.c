@@ -1,4 +1,4 @@
-/* The CUDA backend of a build without CUDA: it says so. */
+/* The CUDA backend of a build without CUDA: it refuses to run, and says why. */
 #include "exec/backend.h"
 #include "exec/run.h"
 

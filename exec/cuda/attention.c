@@ -23,7 +23,7 @@ struct fused_shape {
 };
 #endif
 
-/* A plan for cuDNN's fused attention, which all ops of its shape share. */
+/* A plan for cuDNN's fused attention. All ops with its shape share it. */
 struct fused_plan {
     struct fused_shape shape;
     struct fused *fused;    /* NULL: cuDNN refused the plan */
@@ -35,27 +35,28 @@ struct attention {
     struct attentions *owner;
     struct call planned_call; /* the call for which it was planned */
     struct attention_part part;
-    struct attention_documents documents; /* count 0: it has none, or they go by tiles */
-    struct fused_plan *fused_plan;
-    struct attention_tiles *tiles;
+    /* count 0: there are no documents, or tiles compute them */
+    struct attention_documents documents;
+    struct fused_plan *fused_plan; /* NULL: tiles compute it */
+    struct attention_tiles *tiles; /* NULL: the fused plan computes it */
     struct attention *next;
 };
 
 struct attentions {
     struct products *products;
     enum exec_attention wanted_kernels;
-    const struct cudnn *dnn;     /* NULL: tiles */
+    const struct cudnn *dnn;     /* NULL: tiles compute everything */
     char not_fused_reason[1024]; /* why tiles are used although the caller did not ask for them */
     struct attention *first_attention;
     struct fused_plan *first_plan;
-    /* the handles with which plans were built; they stay open, since a plan may refer to its handle */
+    /* the handles with which plans were built. They stay open, since a plan may refer to its handle. */
     void *builder_handles[THREADS_MAX + 1];
     uint32_t builder_count;
     uint32_t fused_count, tiles_count;
 };
 
 #ifdef HAVE_CUDNN
-/* Copies a message as "cuDNN: version ...", without "error: " and its line end, as a part for another message. */
+/* Copies the first line of a message without "error: ", as "cuDNN: version ...", to be quoted in another message. */
 static void copy_message(char *why, size_t size, const struct diag *diag)
 {
     static const char mark[] = ": error: ";
@@ -124,6 +125,8 @@ void attentions_free(struct attentions *all)
     free(all);
 }
 
+/* Finds the queries and keys of a tile that are visible, and the fused mask for them. Returns false if no fused mask
+ * equals the tile's. */
 static bool visible_part(const struct work *work, struct attention_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
@@ -148,10 +151,11 @@ static bool visible_part(const struct work *work, struct attention_part *part)
 bool attention_find_fused_part(const struct work *work, struct attention_part *part)
 {
     bool taken = visible_part(work, part);
-    /* With more queries than keys, the last queries may see no key in their window. */
+    /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. */
     if (part->window > 0 && (part->query_count < 2 || part->query_count > part->key_count))
         return false;
-    /* A single query sees all keys of the part. cuDNN's release notes (9.18.1) warn of causal masks for it. */
+    /* A single query sees all keys of the part, and cuDNN's release notes (9.18.1) warn of causal masks for one
+     * query. */
     if (part->query_count == 1)
         part->mask = FUSED_ALL;
     return taken;
@@ -187,8 +191,8 @@ static const char *why_operands_unsupported(const struct call *call)
                : "its heads' dimension is no multiple of 8";
 }
 
-/* Returns why cuDNN computes no backward of at most `most_q` queries and `most_kv` keys; NULL: it does. whole_tiles: the
- * keys are a multiple of VERSION_TILE. */
+/* Returns why cuDNN computes no backward whose documents or tile have at most `most_q` queries and `most_kv` keys;
+ * NULL: it computes one. whole_tiles: the number of keys is a multiple of VERSION_TILE. */
 static const char *why_backward_unsupported(const struct attentions *all, int64_t most_q,
                                             int64_t most_kv, bool whole_tiles)
 {
@@ -199,8 +203,8 @@ static const char *why_backward_unsupported(const struct attentions *all, int64_
     return rule != NULL && !whole_tiles ? rule->fault : NULL;
 }
 
-/* Returns why cuDNN does not compute packed documents; NULL: it does. It is given them only if the caller asks for cuDNN,
- * because no comparison on a GPU has shown that its kernels compute them right. */
+/* Returns why cuDNN does not compute the packed documents of a call; NULL: it does. Unless the caller asks for cuDNN it
+ * does not, because no comparison on a GPU has shown that its kernels compute documents right. */
 static const char *why_documents_unsupported(const struct attentions *all, const struct call *call,
                                              const struct attention_documents *documents)
 {
@@ -221,8 +225,8 @@ static const char *why_documents_unsupported(const struct attentions *all, const
                              : NULL;
 }
 
-/* Returns why cuDNN's fused kernels cannot compute a call; NULL if they can: then *part is the part of its mask that
- * they compute. */
+/* Returns why cuDNN's fused kernels cannot compute a call. NULL: they can; without documents, *part is then the part of
+ * the call's tile that they compute. */
 static const char *why_not_fused(const struct attentions *all, const struct call *call,
                                  const struct attention_documents *documents,
                                  struct attention_part *part)
@@ -309,7 +313,7 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
     return NULL;
 }
 
-/* ---- building ---- */
+/* ---- building plans ---- */
 
 #ifdef HAVE_CUDNN
 struct plan_builders {
@@ -319,7 +323,7 @@ struct plan_builders {
     struct fused_plan *next_plan;
 };
 
-/* Adds to a plan's message why cuDNN's compiler cannot be opened, if it cannot: no plan can be built without it. */
+/* Adds to a plan's message, if cuDNN's compiler cannot be opened, why it cannot: no plan can be built without it. */
 static void add_compiler_error(struct fused_plan *plan)
 {
     const char *missing = cudnn_why_no_compiler();
@@ -435,7 +439,7 @@ int attentions_cudnn_version(const struct attentions *all)
 #endif
 }
 
-/* ---- running ---- */
+/* ---- running attention ---- */
 
 #ifdef HAVE_CUDNN
 static size_t round_up_to_alignment(size_t bytes)
@@ -443,11 +447,11 @@ static size_t round_up_to_alignment(size_t bytes)
     return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* Returns the bytes at the beginning of the scratch for a copy of the log-sum-exps, which the library stores head by
- * head and the schedule row by row. */
+/* Returns the bytes at the beginning of the scratch memory for a copy of the log-sum-exps. The library stores these
+ * head by head and the schedule row by row; documents need no copy. */
 static size_t stats_bytes(const struct attention *a)
 {
-    if (a->documents.count > 0) /* the library stores these row by row, too: no copy */
+    if (a->documents.count > 0) /* with documents the library stores them row by row, too */
         return 0;
     return round_up_to_alignment(
         (size_t)(a->part.query_count * a->planned_call.work->attention.heads) * sizeof(float));
@@ -466,7 +470,7 @@ static bool has_workspace(const struct call *call, const struct fused *fused)
            (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
 }
 
-/* Sets rows begin .. end of a tensor (rows, heads, dim) to zero. */
+/* Sets rows begin .. end - 1 of a tensor (rows, heads, dim) to zero. */
 static int zero_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
                      int64_t dim, cudaStream_t stream)
 {

@@ -1,14 +1,16 @@
-/* Attention as products. Forward: S = Q K^T of a block of rows, its softmax P, O = P V. Backward: S again and dP = dO
- * V^T; from these P and dS; then dV += P^T dO and dK += dS^T Q in fp32, and dQ = dS K. Heads are computed one after
- * the other, so only the scores of one block of rows are in memory. */
+/* Attention by products, for a block of query rows at a time. Forward: S = Q K^T, its softmax P, and O = P V. Backward:
+ * S again, and dP = dO V^T; from these P and dS; then dV += P^T dO and dK += dS^T Q in fp32, and dQ = dS K. Heads are
+ * computed one after the other, so only the scores of one block of one head are in memory. */
 #include "exec/cuda/attention.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* SCORES_BYTES: the most bytes of a block's scores. ROWS_UNIT: larger blocks have a multiple of these rows. */
 enum { SCORES_BYTES = 128 << 20, ROWS_UNIT = 64 };
 
+/* The products of a block, by what they compute; PRODUCTS is their number. */
 enum { SCORES, OUT, D_P, D_V, D_K, D_Q, PRODUCTS };
 
 struct attention_tiles {
@@ -16,8 +18,9 @@ struct attention_tiles {
     struct work work;
     uint8_t dtype;      /* the dtype of all operands except the lse */
     int64_t block_rows; /* query rows of a block */
-    /* plans of the products, [0] for full blocks and [1] for the last, shorter block */
+    /* plans of the products, [0] for full blocks and [1] for a last block of fewer rows */
     const struct product *plans[2][PRODUCTS];
+    /* where arrays begin in the scratch memory, and its size */
     size_t s_offset, p_offset, dp_offset, ds_offset, delta_offset, dk_offset, dv_offset,
         workspace_offset, scratch_bytes;
 };
@@ -63,14 +66,16 @@ static uint8_t min_u8(uint8_t a, uint8_t b)
     return a < b ? a : b;
 }
 
-/* Returns the alignment that all rows of all heads of an operand have: heads begin `dim` elements apart. */
+/* Returns the alignment (product_alignment()) of all rows of all heads of an operand, in which heads begin `dim`
+ * elements apart. */
 static uint8_t alignment_of(const struct operand *operand, int64_t dim)
 {
     uint64_t head = (uint64_t)dim * dtype_bytes((enum dtype)operand->dtype);
     return min_u8(product_alignment(operand->data), product_alignment((void *)(uintptr_t)head));
 }
 
-/* Plans the matrix products for a block of `rows` query rows. False: cuBLASLt has no algorithm for one. */
+/* Plans the matrix products for a block of `rows` query rows. Returns false, after a message, if cuBLASLt has no
+ * algorithm for one of them. */
 static bool plan_block(struct attention_tiles *t, struct products *products,
                        const struct call *call, const struct product **plan, int64_t rows,
                        struct diag *diag)
@@ -88,6 +93,7 @@ static bool plan_block(struct attention_tiles *t, struct products *products,
                   p = product_alignment((void *)(uintptr_t)((uint64_t)kv * dtype_bytes(T))),
                   dk = product_alignment((void *)(uintptr_t)((uint64_t)dim * 4)),
                   dv = product_alignment((void *)(uintptr_t)((uint64_t)vdim * 4));
+    /* m, n, k, strides of a, b and y, form, types of a and y, accumulates, has_bias, alignments of a, b and y */
     const struct product_shape shapes[PRODUCTS] = {
         [SCORES] = {rows, kv, dim, step, kv_step, kv, MATMUL_NT, T, F, 0, 0, q, k, s},
         [OUT] = {rows, vdim, kv, kv, v_step, o_step, MATMUL_NN, T, out_type, 0, 0, p, v, out},
@@ -142,9 +148,9 @@ size_t attention_tiles_scratch_bytes(const struct attention_tiles *tiles)
     return tiles->scratch_bytes;
 }
 
-/* ---- running ---- */
+/* ---- running a tile ---- */
 
-/* One op while it runs. cuda_error, product_error: the first error, or 0. */
+/* An op while its work is enqueued. cuda_error, product_error: the first error of a kernel or of a product; 0: none. */
 struct tiles_run {
     const struct attention_tiles *tiles;
     const struct call *call;
@@ -260,7 +266,7 @@ static void run_all_blocks(struct tiles_run *r, int64_t head)
     }
 }
 
-/* Runs the backward of one key head. Its dK and dV are summed over its query heads in fp32. */
+/* Runs the backward of one key head. Its dK and dV are summed over the query heads that share it, in fp32. */
 static void backward_kv_head(struct tiles_run *r, int64_t kv_head)
 {
     const struct attention_tiles *t = r->tiles;

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes the rank's device the current device of the calling thread: what backend functions create or launch on this
- * thread then belongs to that device. A thread starts with device 0. */
+/* Makes the rank's device the current device of the calling thread: what the thread creates or launches afterwards
+ * belongs to that device. A thread starts with device 0. */
 static void select_device(const struct cuda_rank *rank)
 {
-    /* it cannot fail: find_device() has made the device current once */
+    /* this cannot fail: find_device() has made the device current once */
     cudaSetDevice(rank->device);
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing the backend ---- */
 
 static enum status check_options(const struct exec_run *run, struct diag *diag)
 {
@@ -32,8 +32,9 @@ static enum status check_options(const struct exec_run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Finds the device, which all ranks of a process share, and makes it current before anything is created: library
- * handles and plans, streams, events and memory belong to the device that is current when they are created. */
+/* Finds the device, which all ranks of a process share, and makes it current. This comes before anything is created:
+ * handles and plans of libraries, streams, events and memory belong to the device that is current when they are
+ * created. */
 static enum status find_device(struct cuda *cuda, struct diag *diag)
 {
     int devices = 0;
@@ -129,8 +130,9 @@ static void note_epilogues(const struct cuda *cuda)
                       names[e], cuda->joined_count[e], cuda->candidate_count[e]);
 }
 
-/* Refuses routing that drops or shuffles copies of tokens, or sends tokens before it copies them: the table that
- * kernels get (cuda_expert_begins()) describes only all copies in the order of experts. */
+/* Refuses routing that drops or shuffles copies of tokens, or that sends tokens before it copies them. The kernels know
+ * only where the copies for each expert begin (cuda_expert_begins()), which suffices if a rank sends all its copies in
+ * the order of experts. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
     bool listed = ir->routing.is_spread;
@@ -228,9 +230,9 @@ static void cuda_close(struct exec_run *run)
     run->backend_state = NULL;
 }
 
-/* ---- memory ---- */
+/* ---- access to memory ---- */
 
-/* Returns the address of a rank's memory. While ops are planned there is no memory yet, and it returns a made-up
+/* Returns the address of a rank's memory. While ops are planned there is no memory yet: then it returns an invented
  * address with the same alignment. */
 static void *cuda_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {
@@ -289,12 +291,12 @@ static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory
     return true;
 }
 
-/* ---- a step ---- */
+/* ---- functions that the executor calls in a step ---- */
 
-/* Records the base event, which relates the device's clock to the host's. First the host waits for the legacy stream,
- * where the NaNs of cuda_poison() and copies of cuda_write_memory() may still be pending, because the streams of the
- * step do not wait for it. Nothing else runs then, so the event ends at most a few microseconds before the host sees
- * it. */
+/* Records the base event of a step, by which times on the device's clock become times on the host's. First the host
+ * waits for the device: NaNs of cuda_poison() and copies of cuda_write_memory() may be pending on the legacy stream,
+ * for which the streams of the step do not wait. Nothing else runs then, so the event ends at most a few microseconds
+ * before the host sees it. */
 static void record_step_base(struct cuda_rank *rank)
 {
     cudaError_t settled = cudaDeviceSynchronize();
@@ -351,16 +353,16 @@ static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     return !run_must_stop(run);
 }
 
-/* Polls until a stream's ops below `place` have ended. It never calls a CUDA function that blocks, because the thread
- * must be able to return when a run has stalled and is stopped. */
-static bool poll_until_ended(struct cuda_rank *rank, uint8_t stream, uint32_t place)
+/* Polls until the first `count` ops of a stream have ended. It never calls a CUDA function that blocks, because the
+ * thread must be able to return when a run has stalled and is stopped. Returns false if the run has failed. */
+static bool poll_until_ended(struct cuda_rank *rank, uint8_t stream, uint32_t count)
 {
     double since_s = run_now_s();
     for (;;) {
         cuda_poll_ended_ops(rank);
         if (run_must_stop(rank->run))
             return false;
-        if (rank->streams[stream].ended_ops >= place)
+        if (rank->streams[stream].ended_ops >= count)
             return true;
         cuda_pause_polling(since_s);
     }
@@ -426,9 +428,10 @@ static void cuda_end_step(struct exec_run *run)
     cuda_read_times(run);
 }
 
-/* ---- for the watcher ---- */
+/* ---- functions that the watcher calls ---- */
 
-/* Records which ops have ended on the device, since a host thread that is blocked in a call cannot do it. */
+/* Finds out which ops have ended on the device, since a host thread that is blocked in a call cannot; and whether NCCL
+ * has met an error. */
 static void cuda_poll_all_ranks(struct exec_run *run)
 {
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
@@ -436,7 +439,7 @@ static void cuda_poll_all_ranks(struct exec_run *run)
     nccl_links_poll(cuda_of(run));
 }
 
-/* Stops a run: host threads that wait find this out by themselves, but kernels that wait for other GPUs must be
+/* Stops a run. Host threads that wait notice this by themselves, but kernels that wait for other GPUs must be
  * aborted. */
 static void cuda_stop(struct exec_run *run)
 {

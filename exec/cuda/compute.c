@@ -70,7 +70,7 @@ static int layernorm_backward(const struct call *call, const struct cuda_launch_
         read_array_or_none(call, 5), w->rows.rows, w->rows.cols, place->scratch, place->stream);
 }
 
-/* Returns the elements of an array from `index` on; an array without data stays without. */
+/* Returns the elements of an array from `index` on; an array without data is returned as it is. */
 static struct cuda_array array_from(struct cuda_array x, int64_t index)
 {
     if (x.data != NULL)
@@ -116,7 +116,7 @@ static size_t two_column_sums_scratch_bytes(const struct work *work)
     return cuda_column_scratch_bytes(work->rows.rows, work->rows.cols, 2);
 }
 
-/* ---- element by element ---- */
+/* ---- work on single elements, and casts ---- */
 
 static int rotate_pairs(const struct call *call, const struct cuda_launch_context *place,
                         int direction)
@@ -269,7 +269,7 @@ static size_t square_sum_scratch_bytes(const struct work *work)
     return cuda_square_sum_scratch_bytes(work->square_sum.count);
 }
 
-/* Adds the squares run by run; each launch adds to the sum of the runs before. */
+/* Adds the squares of one run of elements after the other; each launch adds to the sum of the runs before. */
 static int square_sum(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
@@ -289,7 +289,7 @@ static int square_sum(const struct call *call, const struct cuda_launch_context 
     return error;
 }
 
-/* Returns the bytes of scratch memory: for the largest magnitudes of parts, and then one float, the largest of all. */
+/* Returns the bytes of scratch memory of a cast: for cuda_largest_magnitude(), followed by one float, its result. */
 static size_t quantise_scratch_bytes(const struct work *work)
 {
     return cuda_largest_scratch_bytes(work->quantise.rows * work->quantise.cols) + sizeof(float);
@@ -327,7 +327,7 @@ static int quantise(const struct call *call, const struct cuda_launch_context *p
 
 /* ---- embedding and loss ---- */
 
-/* Returns the first row of a rank's part of the table. */
+/* Returns the first row of the vocabulary in a rank's part of the table. */
 static int64_t first_vocabulary_row(const struct call *call)
 {
     return call->work->embedding.first + call->part_index * call->work->embedding.vocab;
@@ -388,8 +388,8 @@ static int cross_entropy_backward(const struct call *call, const struct cuda_lau
         place->fault_mark_address, place->fault_mark, place->stream);
 }
 
-/* Returns how many columns of a rank's part of the logits belong to tokens of the vocabulary. If the vocabulary does
- * not divide evenly, the last parts are padded and have fewer. */
+/* Returns how many columns of a rank's part of the logits, of `vocab` columns from token `first` on, belong to tokens
+ * of the vocabulary; the rest is padding. total: the size of the vocabulary; 0: no column is padding. */
 static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;
@@ -491,7 +491,7 @@ static int permute_weights_backward(const struct call *call,
                                          place->stream);
 }
 
-/* ---- layout ---- */
+/* ---- work that moves elements, and merges ---- */
 
 static struct cuda_pack pack_of(const struct work *work, const struct operand *whole,
                                 const struct operand *block, uint32_t blocks)
@@ -508,7 +508,8 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
     return pack;
 }
 
-/* Copies rows of experts between the order of ranks and that of experts. */
+/* Copies rows of experts from the order of the ranks that sent them to the order of experts; with `back`, in the other
+ * direction. */
 static int reorder_expert_rows(const struct call *call, const struct cuda_launch_context *place,
                                bool back)
 {
@@ -558,7 +559,7 @@ static int head_reduce(const struct call *call, const struct cuda_launch_context
                             place->stream);
 }
 
-/* Returns the pairs of a list. A call that is measured without a schedule has `room` pairs (i, i). */
+/* Returns the pairs of one of a call's lists. A call that is measured without a schedule has `room` pairs (i, i). */
 static struct cuda_row_pairs row_pairs_of(const struct cuda_launch_context *place,
                                           enum moved_list which, int64_t room)
 {
@@ -577,14 +578,14 @@ static int take_rows(const struct call *call, const struct cuda_launch_context *
         .y_rows = to,
         .x_rows = rows,
         .row_bytes = w->take_rows.width * (int64_t)dtype_bytes((enum dtype)call->write[0].dtype),
-        .to_packed = how != TAKE_PLACE,
+        .to_outer = how != TAKE_PLACE,
         .zeroes_other_rows = true,
     };
     if (how == TAKE_GATHER && call->read_count > 1) {
         struct cuda_row_copy arrived = copy;
         arrived.x = call->read[1].data;
         arrived.x_rows = w->take_rows.arrived;
-        arrived.to_packed = copy.zeroes_other_rows = false;
+        arrived.to_outer = copy.zeroes_other_rows = false;
         int error =
             cuda_take_rows(arrived, row_pairs_of(place, MOVED_RECEIVED, room), place->stream);
         if (error != 0)
@@ -669,7 +670,7 @@ static size_t sink_scratch_bytes(const struct work *work)
     return sink_term_bytes(work) + cuda_column_scratch_bytes(work->sink.rows, work->sink.heads, 1);
 }
 
-/* Computes the gradients of the sinks: a term for each row and head, then the sums of the terms over rows. */
+/* Computes the gradients of the sinks: a term for each row and head, and then the sums of these terms over rows. */
 static int sink_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;

@@ -1,7 +1,7 @@
 /* exec/cuda/compute.h: launches the kernels of exec/cuda/kernels.h that compute an op.
  *
- * The table has a row for each kind of work that needs no library of NVIDIA's: products and attention are in matmul.h
- * and attention.h, communication in loopback.c and nccl_op.c, copies in enqueue.c. Needs no CUDA header. */
+ * The table has a row for each kind of work that needs no library of NVIDIA's. Products and attention are in matmul.h
+ * and attention.h, communication is in loopback.c and nccl_op.c, and copies are in enqueue.c. Needs no CUDA header. */
 #ifndef EXEC_CUDA_COMPUTE_H
 #define EXEC_CUDA_COMPUTE_H
 
@@ -10,38 +10,39 @@
 
 struct cuda_launch_context {
     cudaStream_t stream;
-    /* the scratch memory of the op: as many bytes as the row's function `scratch` returns, aligned to
+    /* scratch memory of the op: as many bytes as the function `scratch` of its row returns, aligned to
      * CUDA_SCRATCH_ALIGNMENT */
     void *scratch;
-    /* host memory of the rank, to which a kernel that finds wrong data writes fault_mark */
+    /* memory of the host, to which a kernel that finds wrong data writes fault_mark */
     int32_t *fault_mark_address;
     int32_t fault_mark; /* op + 1 */
-    /* for attention over documents (work_has_documents()): cuda_mask.visible; else NULL */
+    /* for attention over documents (work_has_documents()): the first and the end of the keys that each row sees (struct
+     * cuda_mask); else NULL */
     const int32_t *visible_keys;
-    /* for such an op: where its documents lie in q, k and v; else NULL */
+    /* for attention over documents that cuDNN computes: where the documents begin in q, k and v; else NULL */
     const struct fused_documents *documents;
-    /* for work that moves rows which ranks need of each other: its lists of rows, by enum moved_list; else NULL */
+    /* [MOVED_LIST_COUNT] for work that moves rows between context ranks: its lists of rows; else NULL */
     const struct cuda_row_pairs *row_pairs;
-    /* if routing is not even: [experts + 1] the first copy of each expert among the copies that a rank sends */
+    /* if routing is not even: [experts + 1], where the copies for each expert begin among those that a rank sends */
     const int64_t *expert_begins;
 };
 
-/* Enqueues a call; returns a cudaError_t. */
+/* Enqueues the work of a call on place->stream. Returns a cudaError_t. */
 typedef int cuda_compute(const struct call *call, const struct cuda_launch_context *place);
 
 struct cuda_compute_row {
     cuda_compute *run;
-    size_t (*scratch)(const struct work *work); /* NULL: none */
+    size_t (*scratch)(const struct work *work); /* bytes of scratch memory; NULL: none */
 };
 
 extern const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT];
 
-/* Fills `count` elements of y with the values to which a sum is then added: those of `before`, or zeros if before.data
- * is NULL. The two arrays may be the same. Returns a cudaError_t. */
+/* Enqueues a fill of `count` elements of y with the values to which a sum is then added: those of `before`, or zeros if
+ * before.data is NULL. The two arrays may be the same. Returns a cudaError_t. */
 int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
                    cudaStream_t stream);
 
-/* Explains the fault that kernels of this kind report, for a message. */
+/* Returns the words of a message for the fault that kernels of this kind report. */
 const char *cuda_fault_text(enum work_kind kind);
 
 static inline struct cuda_array cuda_array_of(struct operand operand)

@@ -1,16 +1,16 @@
 /* exec/cuda/cuda.h: the CUDA backend: ranks are GPUs, or share one. Only cuda_backend is used outside exec/cuda/.
  *
  * The host thread of a rank walks its list and puts each op into the queue of its stream. The head of a queue is
- * launched on the CUDA stream once everything that it waits for has been launched, so that a stream waits only for
+ * launched on the CUDA stream once everything for which it waits has been launched. So a CUDA stream waits only for
  * events that have been recorded. If ranks share a GPU, a collective is launched for all members together, by the
  * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl_links.c). Threads block
  * only where the schedule says so.
  *
- * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all
- * share a GPU), which is held while ops are launched; a rank's poll_lock, which is held while ends of ops are looked
- * for, and never together with a `lock`; the run's lock, which run_record_failure() takes and gives back before it
- * calls the backend's stop(); poll_lock of NCCL's links, which stop() takes. So a thread that holds any of the first
- * two may end the run.
+ * A thread may hold several locks, which it takes in this order. First a rank's `lock` (own_lock, or that of the first
+ * rank if all share a GPU), held while ops are launched; or instead of it a rank's poll_lock, held while it is found
+ * out which ops have ended. Then the run's lock, which run_record_failure() takes and gives back before it calls the
+ * backend's stop(). Last the poll_lock of NCCL's links, which stop() takes. So a thread that holds one of the first two
+ * may end the run.
  *
  * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
  * memory of every stream; events, plans and calls are made by open().
@@ -35,8 +35,8 @@ extern const struct backend cuda_backend;
 
 struct cuda_rank;
 
-/* One stream of one rank. It is written with the rank's lock held. The watcher, which must not wait for a thread that
- * is stuck in a call, reads the atomic members without the lock. */
+/* One stream of one rank. A thread that writes it holds the rank's lock. The watcher, which must not wait for a thread
+ * that is stuck in a call, reads the atomic members without the lock. */
 struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream_row; /* row of ir.stream */
@@ -44,9 +44,9 @@ struct cuda_stream {
     struct assignment_stream op_list;
     _Atomic uint32_t issued_ops;   /* ops that the host has issued in the current step */
     _Atomic uint32_t launched_ops; /* ops launched on the CUDA stream */
-    /* ops known to have ended by the last cuda_poll_ended_ops(); written with poll_lock */
+    /* ops that have ended as far as cuda_poll_ended_ops() has found out; written with poll_lock held */
     _Atomic uint32_t ended_ops;
-    /* the op at the head of the queue is a collective that other ranks have not reached */
+    /* the op at the head of the queue is a communication op that other ranks have not reached */
     atomic_bool waits_for_peers;
     void *scratch;
     size_t scratch_bytes;
@@ -54,7 +54,7 @@ struct cuda_stream {
     void *cudnn_handle;  /* NULL: the stream has no attention by cuDNN */
 };
 
-/* An op that runs on the CPU, as a host function in its stream. */
+/* An op on a host stream: CUDA calls a host function for it, in the stream's order. */
 struct cuda_host_work {
     struct exec_run *run;
     struct call call;
@@ -63,11 +63,12 @@ struct cuda_host_work {
 
 /* The CUDA events of an op on one rank; NULL: that event is not recorded. */
 struct cuda_events {
-    /* the event after which the op may start. Recorded with a trace, and for communication between ranks of one GPU,
+    /* after this event the op may start. Recorded if events time ops, and for communication between ranks of one GPU,
      * whose peers wait for it */
     cudaEvent_t begin;
-    cudaEvent_t copies_ended; /* for such communication: the rank's own copies have ended */
-    cudaEvent_t end;
+    cudaEvent_t
+        copies_ended; /* the rank's copies have ended; recorded for such communication only */
+    cudaEvent_t end;  /* the op has ended */
 };
 
 struct cuda_rank {
@@ -84,16 +85,15 @@ struct cuda_rank {
     void *memory[MEMORY_COUNT];
     bool memory_is_nccls;              /* device memory was allocated by NCCL */
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
-    /* device memory: the keys that rows of packed documents see (cuda_visible_keys()) */
+    /* device memory: for each attention over documents, the keys that its rows see (cuda_visible_keys()) */
     int32_t *visible_keys;
-    /* (shapes) where the documents of each attention lie; NULL: none */
+    /* (shapes) where the documents of each attention begin; NULL: the rank has no tables of documents */
     struct fused_documents *documents;
-    /* (needed_row_count of the assignment, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, the
-     * lists of which row goes where. Their elements are in device memory; cuda_row_pairs_of_op() finds the lists of an
-     * op. */
+    /* (assignment.needed_row_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its lists
+     * of rows, whose pairs are in device memory. cuda_row_pairs_of_op() finds the lists of an op. */
     struct cuda_row_pairs *row_pairs;
-    int64_t *expert_begins; /* device memory: cuda_expert_begins() */
-    /* host memory into which a kernel that finds wrong data writes op + 1 */
+    int64_t *expert_begins; /* device memory: the tables of cuda_expert_begins() */
+    /* memory of the host, into which a kernel that finds wrong data writes op + 1 */
     int32_t *fault_mark_address;
     cudaEvent_t step_base_event; /* an event that is recorded when the step begins */
     double step_base_s;          /* the time of that event on the host's clock */
@@ -101,15 +101,15 @@ struct cuda_rank {
     pthread_mutex_t own_lock, poll_lock;
 };
 
-/* The plan for groups of a product with at most `rows` rows. */
+/* A plan of a product for those groups that have at most `rows` rows. */
 struct cuda_group_plan {
     int64_t rows;
     const struct product *product;
 };
 
-/* The plan of an op; the ranks of its role share it. */
+/* What is prepared for an op before the first step; the ranks of its role share it. */
 struct cuda_prepared {
-    /* for a product: (plan_count) plans for different numbers of rows, ascending */
+    /* for a product: (plan_count) plans, ascending by rows; a group uses the first that has room for its rows */
     struct cuda_group_plan *group_plans;
     uint32_t plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
@@ -123,7 +123,7 @@ struct cuda_prepared {
 struct loopback_meetings;
 struct nccl_links;
 
-/* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All NULL: there is none. */
+/* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All zero: there is none. */
 struct sm_hog {
     cudaStream_t stream;
     void *memory;
@@ -137,13 +137,13 @@ struct cuda {
     struct cuda_rank *rank_states;
     struct cuda_prepared *prepared_ops; /* (ops) */
     /* Counts for each epilogue, over the roles of this process. epilogue_op_count: ops that an epilogue could compute.
-     * candidate_count: products that come just before such an op and may compute it. joined_count: those of them for
-     * which the library has an algorithm. */
+     * candidate_count: products whose call could compute such an op, which is the next one. joined_count: those of the
+     * candidates for which the library has an algorithm. */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
-    /* norms in these roles, and norms that the kernel of a sum computes */
+    /* norms in these roles, and those of them that the kernel of an addition computes */
     uint32_t norm_count, joined_norm_count;
-    /* rotations in these roles, and those that are made with a pack */
+    /* rotations (RoPE) in these roles, and those of them that share a kernel with a pack or unpack */
     uint32_t rope_count, joined_rope_count;
     const struct cublaslt *cublaslt;
     struct products *products;
@@ -151,14 +151,16 @@ struct cuda {
     bool shares_one_gpu;                /* all ranks are on one GPU */
     struct nccl_links *nccl_links;      /* NULL: ranks share one GPU, or there is one rank */
     struct loopback_meetings *loopback; /* NULL: ranks do not share one GPU */
-    /* guarded by the shared lock: a rendezvous has launched ops of other ranks */
+    /* ops of other ranks have been launched, whose queues must be looked at again; guarded by the lock that all ranks
+     * share */
     bool launched_for_others;
     /* (groups) the row in barrier_arrivals[] of the group's first barrier */
     uint32_t *barrier_begin;
     atomic_uint *barrier_arrivals; /* (barrier_count) members that have arrived */
     uint32_t barrier_count;
     struct sm_hog sm_hog;
-    /* with times by CUPTI: the ops that a step launches, and those of them with records, in the step with the fewest */
+    /* with times by CUPTI: how many ops a step launches, and how many of them have records, in the step with the fewest
+     * records */
     size_t launched_ops, recorded_ops;
     struct sampler *sampler; /* samples this process's device; NULL: it is not sampled */
 };
@@ -178,7 +180,7 @@ static inline bool cuda_is_communication(const struct ir *ir, uint32_t op)
     return work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_COMM;
 }
 
-/* True if an op runs on the processor, in its stream's order. */
+/* True if an op is on a host stream, so that the processor computes it in the stream's order. */
 static inline bool cuda_runs_on_host(const struct ir *ir, uint32_t op)
 {
     return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
@@ -193,133 +195,136 @@ static inline struct cuda_events *cuda_events_of(const struct cuda_rank *rank, u
     return &rank->op_events[cuda_local_op(rank, op)];
 }
 
-/* Records a failure and ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
+/* Records a failure and stops the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
 bool cuda_record_failure(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error);
-/* Records the failure of a stream's op by the words of the library that refused it. Returns false. */
+/* Records, as the failure of a stream's op, the words of the library that refused it. Returns false. */
 bool cuda_record_library_failure(const struct cuda_stream *stream, uint32_t op, const char *words);
-/* Adds the error of a CUDA call that failed before anything runs; returns STATUS_SYSTEM. */
+/* Adds a message about a CUDA call that failed before the first step. Returns STATUS_SYSTEM. */
 enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t error);
 
 /* ---- launch.c: from queues to CUDA streams ---- */
 
-/* Lists a rank's ops by stream. Called before cuda_open_streams(), which makes the streams and the events of ops
- * that are waited for, timed or watched. */
+/* cuda_list_ops() lists a rank's ops by stream; it is called before cuda_open_streams(), which makes the streams, and
+ * the events of ops that are waited for, timed or watched. */
 void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
-/* Launches every op of this rank that can start to be launched, and, on a shared GPU, ops of other ranks that waited
+/* Launches every op of this rank whose waits have been launched and, on a shared GPU, ops of other ranks that waited
  * for these. Takes the rank's lock. */
 void cuda_launch_ready_ops(struct cuda_rank *rank);
 
-/* ---- poll.c: events at the ends of ops, and which ops have ended ---- */
+/* ---- poll.c: which ops have ended, and the events that show it ---- */
 
-/* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
- * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
+/* Asks the device which ops of the rank have ended. Threads that wait and the watcher call it. It takes only the rank's
+ * poll_lock, since another thread may hold the rank's lock while it launches. */
 void cuda_poll_ended_ops(struct cuda_rank *rank);
-/* Call these with the rank's lock held; they return false if the run has failed. cuda_record_end() records the end of
- * an op, cuda_record_event() an event after it, and cuda_wait_event() makes the stream wait for an event. */
+/* Call these with the rank's lock held; they return false if the run has failed. cuda_record_end() records the end
+ * event of an op, if it has one. cuda_record_event() records any event on the stream of an op, and cuda_wait_event()
+ * makes that stream wait for an event. */
 bool cuda_record_end(struct cuda_stream *stream, uint32_t op);
 bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 
-/* ---- memory.c ---- */
+/* ---- memory.c: device memory, pinned memory, and tables in device memory ---- */
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
-/* Returns cuda_mask.visible, in device memory, of an attention over documents (work_has_documents()) on a rank; NULL
- * for other ops. */
+/* Returns, for an attention over documents (work_has_documents()) on a rank, the keys that each row sees, in device
+ * memory (`visible` of struct cuda_mask); NULL for other ops. */
 const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
-/* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h). Each list is sorted by
- * own row and then by packed row. NULL for ops that move none. */
+/* Returns, for an op that moves rows between context ranks, its lists of rows on a rank, [MOVED_LIST_COUNT]
+ * (exec/moved_rows.h). Each list is sorted by inner row and then by outer row. NULL for other ops. */
 const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op);
-/* Returns for an op on the rows of experts, if routing is not even, [experts + 1] in device memory: the first copy
- * of each expert among the copies that a rank sends. NULL for other ops. */
+/* Returns, for an op on the rows of experts with routing that is not even, where the copies for each expert begin among
+ * those that a rank sends, [experts + 1] in device memory. NULL for other ops. */
 const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op);
-/* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the
- * results. */
+/* Fills the part of the planned arena that holds no bound buffer with NaNs, so that a read before the first write shows
+ * in the results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);
 /* Returns the NUMA node to which a device is attached; -1: unknown. */
 int cuda_numa_node(int device);
 
 /* ---- documents.c: packed documents as cuDNN takes them ---- */
 
-/* Finds how the documents of an attention op lie on the ranks of its role in this process; false: it has none. */
+/* Describes the documents of an attention op on the ranks of its role in this process. Returns false if the op has
+ * none. */
 bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attention_documents *d);
-/* cuda_documents_bytes() returns the bytes of the tables of all documents of a rank. cuda_upload_documents() copies the
- * tables to `memory`: device memory of that size, aligned to 16 bytes. */
+/* cuda_documents_bytes() returns how many bytes the tables of a rank's documents take. cuda_upload_documents() copies
+ * the tables to `memory`: device memory of that size, aligned to 16 bytes. */
 size_t cuda_documents_bytes(const struct cuda_rank *rank);
 enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct diag *diag);
-/* Returns where the documents of an attention op lie in its tensors; NULL for other ops, and if the rank has no tables
- * of documents. */
+/* Returns where the documents of an attention op begin in its tensors; NULL for other ops, and if the rank has no
+ * tables. */
 const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank, uint32_t op);
 
-/* ---- times.c ---- */
+/* ---- times.c: the times of ops ---- */
 
-/* Call these before and after the launches of an op, with the lock of its rank held: CUPTI assigns everything that is
- * launched between the two calls to the op. An op that launches nothing needs neither. */
+/* Call these before and after the launches of an op, with the lock of its rank held: CUPTI then assigns everything that
+ * is launched between the two calls to the op. An op that launches nothing needs neither. */
 void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_launches(void);
-/* True if the run records a trace, and times ops by CUDA events before and after them, not by CUPTI. */
+/* True if the run records a trace, and times each op by CUDA events before and after it; false if CUPTI does it. */
 bool cuda_times_by_events(const struct exec_run *run);
-/* Called before a step that is profiled: marks the times of all ops as unknown. */
+/* Called before a step, if CUPTI times ops: marks the times of all ops as unknown (NaN). */
 void cuda_forget_times(struct exec_run *run);
-/* Writes the times of a step that has ended; NaN: CUPTI has none of the op. */
+/* Fills run->op_times, after a step, from CUDA events or CUPTI's records. Ops of which CUPTI has no times stay NaN. */
 void cuda_read_times(struct exec_run *run);
 
-/* ---- sm_hog.c ---- */
+/* ---- sm_hog.c: a kernel that occupies multiprocessors ---- */
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
-/* Starts the kernel in measured steps, if options.hog_sms is not 0. */
+/* Starts the kernel if the step is measured and options.hog_sms is not 0. */
 void sm_hog_begin(struct cuda *cuda);
-/* Ends the kernel; fails the run if it had ended before. */
+/* Ends the kernel. Fails the run if the kernel had ended before. */
 void sm_hog_end(struct cuda *cuda);
 void sm_hog_close(struct cuda *cuda);
 
-/* ---- describe.c ---- */
+/* ---- describe.c: what is said about the device and the run ---- */
 
-/* Sets environment variables that CUDA and NCCL read at their first call; call it before that. The user's
- * CUDA_DEVICE_MAX_CONNECTIONS is kept; NCCL_COMM_BLOCKING is overridden. */
+/* Sets environment variables that CUDA and NCCL read at their first call, so call it before that. A value that the user
+ * has given CUDA_DEVICE_MAX_CONNECTIONS is kept; NCCL_COMM_BLOCKING is overridden. */
 void cuda_set_environment(void);
 /* Sets *count to the number of GPUs, at least 1. Returns STATUS_SYSTEM, after a message, if none can be used. */
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_header_function *say, void *user, struct diag *diag);
 void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user);
-/* Returns the mean of the SM clock between two times of run_now_s(), in MHz; 0: unknown. */
+/* Returns the mean frequency of the SM clock between two times of run_now_s(), in MHz; 0: unknown. */
 double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s);
-/* Describes the device between two times: clock, power, temperature, what limited the clock, and all samples. */
+/* Describes the device between two times of run_now_s(): its clock, power and temperature, what limited the clock, and
+ * all samples. */
 void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
                         backend_header_function *say, void *user);
 
-/* ---- product_ops.c: products of matrices ---- */
+/* ---- product_ops.c: matrix products ---- */
 
-/* Plans a product, with all groups that it has on the call's rank. */
+/* Plans a product for the groups that it has on the call's rank. */
 enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
                                  struct cuda_prepared *prepared, struct diag *diag);
 backend_kernel cuda_run_product; /* context: a struct cuda_stream */
 
-/* ---- prepare.c: everything that is planned before the first step ---- */
+/* ---- prepare.c: what ops need besides their operands ---- */
 
 enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag);
 void cuda_free_prepared_ops(struct cuda *cuda);
 
 /* ---- enqueue.c: from ops to work on a CUDA stream ---- */
 
-/* True if a communication op moves no bytes: its group has one member and it works in place. */
+/* True if a communication op moves no bytes: its group has one member, and its result is in place. */
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
-/* ---- load.c ---- */
+/* ---- load.c: a first launch of every kernel ---- */
 
-/* Launches every operation of this process's ranks once, in their memory, which is zero before and after, so that CUDA
- * loads no kernel during a step. It takes about as long as one operation of each shape. */
+/* Launches every operation of this process's ranks once, so that CUDA loads no kernel during a step. The memory of the
+ * ranks is zero before and after. It takes about as long as one op of each shape. */
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag);
 
-/* ---- communication of ranks that share a GPU (loopback.c) ---- */
+/* ---- loopback.c: communication of ranks that share a GPU ---- */
 
 enum status loopback_open(struct cuda *cuda, struct diag *diag);
 void loopback_begin_step(struct cuda *cuda);
-/* Called when a communication op reaches the head of its queue. The last member that arrives launches the op for all.
- * False: it is not launched yet, or the run has failed. */
+/* Called when a communication op reaches the head of its queue. The last member to arrive launches the op for all.
+ * Returns false if it is not launched yet, or if the run has failed. */
 bool loopback_arrive(struct cuda_stream *stream, uint32_t op);
 void loopback_close(struct cuda *cuda);
 

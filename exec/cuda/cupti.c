@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* ---- joining ---- */
+/* ---- from CUPTI's records to the spans of ops ---- */
 
 static int compare_by_call(const void *a, const void *b)
 {
@@ -22,8 +22,8 @@ static int compare_by_op(const void *a, const void *b)
     return x->op_id < y->op_id ? -1 : x->op_id > y->op_id;
 }
 
-/* Widens a span so that it includes another record of the same op. If either lacks its times, the result does, too:
- * then its end is before its start. */
+/* Widens a span so that it includes another record of the same op. If one of the two has no times, the widened span has
+ * none either, which an end before its start shows. */
 static void widen_span(struct cupti_span *all, const struct cupti_span *more)
 {
     bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;
@@ -137,7 +137,8 @@ static void read_record(const CUpti_Activity *any)
         add_op_of_call(e->correlationId, e->externalId);
         break;
     }
-    /* records of calls are not read; without them, CUPTI would not record the ids that tie kernels to ops */
+    /* records of API calls are not read; they are asked for only because CUPTI writes no correlation ids without
+     * them */
     default:
         break;
     }
@@ -151,7 +152,8 @@ static void CUPTIAPI supply_buffer(uint8_t **buffer, size_t *size, size_t *most)
     *buffer = memory;
 }
 
-/* Adds the number of records that CUPTI has dropped; CUPTI counts them separately for each queue of buffers. */
+/* Adds the number of records that CUPTI has dropped to `dropped`. CUPTI counts them separately for each queue of
+ * buffers. */
 static void count_dropped(CUcontext context, uint32_t stream)
 {
     size_t more = 0;
@@ -191,7 +193,7 @@ static const char *result_text(CUptiResult result)
 
 static enum status start_recording(struct diag *diag)
 {
-    /* The two kinds of calls are recorded because correlation ids are written only with their records. */
+    /* the kinds RUNTIME and DRIVER are recorded because CUPTI writes correlation ids only together with such records */
     static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                                CUPTI_ACTIVITY_KIND_MEMCPY,
                                                CUPTI_ACTIVITY_KIND_MEMCPY2,

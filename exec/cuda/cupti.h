@@ -1,9 +1,9 @@
 /* exec/cuda/cupti.h: the times of ops, from CUPTI's activity records of their kernels and copies.
  *
- * The thread that launches pushes the op's id before each call and pops it afterwards. A record of a kernel carries
+ * The thread that launches pushes the op's id before each call and pops it afterwards. The record of a kernel carries
  * the number of the call that launched it, and another record ties that number to the op. Times are on the host's
- * monotonic clock. The library is opened on request, before the first CUDA context of the process; only one tool may
- * use it at a time (not under nsys or ncu). */
+ * monotonic clock. The library is opened on request, before the first CUDA context of the process. Only one tool may
+ * use CUPTI at a time, so it cannot be used under nsys or ncu. */
 #ifndef EXEC_CUDA_CUPTI_H
 #define EXEC_CUDA_CUPTI_H
 
@@ -13,12 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins to record; call it once per process. Returns STATUS_SYSTEM if CUPTI or the loader failed, with its text in the
- * message, and STATUS_BAD_INPUT if the program was built without CUPTI. */
+/* Begins to record. A second call does nothing. Returns STATUS_SYSTEM if CUPTI or the loader failed, with its text in
+ * the message, and STATUS_BAD_INPUT if the program was built without CUPTI. */
 enum status cupti_open(struct diag *diag);
 /* Returns the version of CUPTI's API; 0: it is not open. */
 int cupti_version(void);
 
+/* What the calling thread launches until cupti_pop_op() belongs to the op with this id. */
 void cupti_push_op(uint64_t id);
 void cupti_pop_op(void);
 
@@ -29,15 +30,15 @@ struct cupti_span {
     uint32_t record_count;
 };
 
-/* Sets *span to the spans of all ops that were launched since the last call, sorted by op id, which the caller frees.
- * All launched work must have ended. An op of which a record lacks its times has no row. If records were lost, some ops
- * may lack records, so no row can be trusted: then it returns false, *span is NULL, and `why` (of CUPTI_WHY bytes) has
+enum { CUPTI_WHY = 256 }; /* bytes of a reason */
+/* Sets *span to an array with the span of each op that was launched since the last call, sorted by op id. The caller
+ * frees the array. All launched work must have ended. An op with a record that has no times gets no span. If records
+ * were lost, the spans of any ops may be wrong: then it returns false, *span is NULL, and `why` (CUPTI_WHY bytes) has
  * the reason. */
-enum { CUPTI_WHY = 256 };
 bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why);
 
-/* For tests: the computation of cupti_take_spans() from records that the caller gives. Both arrays are sorted in place.
- * A record without times has start 0 and end 0, or an end before its start. */
+/* The computation of cupti_take_spans(), which tests call with records of their own: returns the number of spans. Sorts
+ * both arrays of records in place. A record without times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call_id;
     uint64_t start_ns, end_ns;

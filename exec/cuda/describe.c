@@ -1,4 +1,5 @@
-/* Describes the device and the libraries by what they report. Clocks are read by NVML; no setting is changed. */
+/* Describes the device, the libraries and a run, by what they report. Clocks are read by NVML; no setting is
+ * changed. */
 #include "base/text.h"
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
@@ -49,8 +50,8 @@ static void report_clocks(backend_header_function *say, void *user, int device)
         report_number(say, user, "power_limit_w", (long long)(nvml_power_limit_w(device) + 0.5));
 }
 
-/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. If the runtime is too new for
- * the driver, the runtime may not report it. */
+/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. It asks the driver itself if the
+ * runtime does not answer, as one does that is too new for the driver. */
 static int driver_version(void)
 {
     static const char name[] = "libcuda.so.1";
@@ -67,18 +68,18 @@ static int driver_version(void)
     return get != NULL && get(&version) == 0 ? version : 0;
 }
 
-/* Gives CUDA as many connections as streams may need. Streams share one hardware queue per connection. With too few, a
- * stream waits for an op of another stream that happens to come before its own in the queue, and that op may be waiting
- * for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation also waits until everything that the host
- * launched before, on other streams, has started, which schedules do not ask for. */
+/* Gives CUDA as many connections as streams may need. Streams that share a connection share a hardware queue. With too
+ * few connections a stream waits for an op of another stream that comes before its own in the queue, although that op
+ * may be waiting for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation would also wait until
+ * everything that the host launched before it, on other streams, has started, which schedules do not ask for. */
 void cuda_set_environment(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    /* all that is written of links holds for blocking communicators only */
+    /* the communicators of exec/cuda/nccl_links.h must be blocking */
     setenv("NCCL_COMM_BLOCKING", "1", 1);
 }
 
-/* Counts the GPUs. A driver that is too old is refused by its version; without a driver there is no version. */
+/* Counts the GPUs. A driver that is too old is refused with its version (version_check()). */
 enum status cuda_count_devices(int *count, struct diag *diag)
 {
     *count = 0;
@@ -122,8 +123,8 @@ enum status cuda_describe(backend_header_function *say, void *user, struct diag 
     return STATUS_OK;
 }
 
-/* Reports how many ops are computed by the call of the op before them; a trace shows such an op with no duration, at
- * the end of the op before it. For rotations it reports how many share a kernel with a pack or unpack. */
+/* Reports how many ops the call of the op before them computes. A trace shows such an op with no duration, at the end
+ * of the op before it. Of rotations it reports how many share a kernel with a pack or unpack. */
 static void report_epilogues(const struct cuda *cuda, backend_header_function *say, void *user)
 {
     char text[160];
@@ -136,7 +137,8 @@ static void report_epilogues(const struct cuda *cuda, backend_header_function *s
     say(user, "joined_ops", text);
 }
 
-/* Describes the versions of the opened libraries, how ranks communicate, and the clock under load. */
+/* Describes the versions of the opened libraries, which kernels compute attention, which ops are computed together, how
+ * ranks communicate, and what times the ops. */
 void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user)
 {
     const struct cuda *cuda = cuda_of(run);
@@ -178,7 +180,7 @@ double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* Reports all samples of a step: seconds from its start, MHz, watts, degrees Celsius. */
+/* Reports all samples of a step, each as seconds from its start : MHz : watts : degrees Celsius. */
 static void report_samples(backend_header_function *say, void *user,
                            const struct nvml_sample *sample, size_t count, double begin_s)
 {

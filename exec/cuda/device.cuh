@@ -1,5 +1,5 @@
-/* exec/cuda/device.cuh: the building blocks of all kernels: arrays of any element type, eight elements at a time;
- * sums over warps and blocks; launches.
+/* exec/cuda/device.cuh: what all kernels are made of: arrays of any element type, eight elements at a time; sums over
+ * warps and blocks; launches.
  *
  * CUDA_EMULATED names a header that replaces CUDA's when the same kernels are compiled for the processor
  * (tests/exec/emulator/). */
@@ -14,13 +14,14 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-/* LAUNCH is for kernels whose blocks have threads that synchronise or share memory, LAUNCH_APART for all others. */
+/* LAUNCH is for kernels in whose blocks threads synchronise or share memory, LAUNCH_APART for all others. The emulator
+ * runs the two in different ways. */
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
     (kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
     LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
-/* Needed before a launch with more than SHARED_FREE bytes of shared memory, static variables included. */
+/* Must come before a launch that needs more than SHARED_FREE bytes of shared memory, static variables included. */
 #define ALLOW_SHARED(kernel, bytes)                                                                \
     (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 
@@ -45,13 +46,13 @@ static __device__ __forceinline__ uint16_t to_f16(float x)
 #include <math.h>
 
 enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
-/* Bytes of shared memory that a block gets without a request (FREE), and the most that every device of compute
- * capability 8.0 or later gives on request (MOST). Both include static variables. */
+/* FREE: the bytes of shared memory that a block gets without a request. MOST: the most that every device of compute
+ * capability 8.0 or later gives on request. Both include static variables. */
 enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
-/* ---- arrays ---- */
+/* ---- arrays, and eight elements at a time ---- */
 
-/* An array as kernels see it. is_aligned16: every group of eight elements, counted from `data`, is aligned to 16
+/* An array as kernels see it. is_aligned16: groups of eight elements, counted from `data`, begin at multiples of 16
  * bytes. */
 struct array {
     char *data;
@@ -77,8 +78,8 @@ static inline struct array floats_of(const float *x)
     struct array array = {(char *)(uintptr_t)x, CUDA_F32, ((uintptr_t)x & 15) == 0};
     return array;
 }
-/* Returns an array of rows of `cols` elements. If cols is no multiple of eight, its elements are read and written one
- * by one. */
+/* Returns an array that kernels read in rows of `cols` elements. If cols is no multiple of eight, is_aligned16 is
+ * false, so that elements are read and written one by one. */
 static inline struct array rows_of(struct cuda_array a, int64_t cols)
 {
     struct array array = array_of(a);
@@ -86,8 +87,8 @@ static inline struct array rows_of(struct cuda_array a, int64_t cols)
     return array;
 }
 
-/* Fetches eight elements without unpacking them, so that the loads of all operands are under way before the first is
- * used. If n < 8, the other elements are 0. */
+/* Fetches n <= 8 elements without unpacking them, so that the loads of all operands are under way before the first is
+ * used. The other elements of the result are 0. */
 static __device__ __forceinline__ struct stored8 fetch8(const struct array &a, int64_t i, int n)
 {
     struct stored8 s = {{0, 0, 0, 0}, {0, 0, 0, 0}};
@@ -182,7 +183,7 @@ static __device__ __forceinline__ int at_most_eight(int64_t left)
     return left < EIGHT ? (int)left : EIGHT;
 }
 
-/* ---- threads together ---- */
+/* ---- sums and maxima over the threads of a warp or block ---- */
 
 static __device__ __forceinline__ float warp_sum(float x)
 {
@@ -200,10 +201,10 @@ static __device__ __forceinline__ float warp_max(float x)
     return x;
 }
 
-/* Bytes of static shared memory that block_sum() takes in a kernel; block_max() takes the same again. */
+/* The bytes of static shared memory that block_sum() takes in a kernel. block_max() takes as many. */
 enum { REDUCE_SHARED = WARP * sizeof(float) };
 
-/* Returns the sum or maximum over the block to all of its threads. Blocks are whole warps. */
+/* Returns the sum or the maximum of x over all threads of the block, to each of them. Blocks must be whole warps. */
 template <bool MAX> static __device__ __forceinline__ float block_reduce(float x)
 {
     __shared__ float part[WARP];
@@ -227,15 +228,15 @@ static __device__ __forceinline__ float block_max(float x)
     return block_reduce<true>(x);
 }
 
-/* ---- sizes of launches ---- */
+/* ---- grids, blocks and loops over elements ---- */
 
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
 
-/* Returns the number of blocks of a grid whose threads loop over `items`: no more than fill any device several
- * times. */
+/* Returns the number of blocks of a grid whose threads loop over `items`: enough to fill any device several times, and
+ * no more. */
 static inline unsigned blocks_for(int64_t items, int threads)
 {
     const int64_t most = 4096;
@@ -243,7 +244,7 @@ static inline unsigned blocks_for(int64_t items, int threads)
     return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
-/* Returns the threads of a block that works on one row, each on eight columns at a time. */
+/* Returns the number of threads, at most `most`, of a block that works on one row, eight columns to a thread. */
 static inline unsigned threads_for_row(int64_t cols, int most)
 {
     int64_t threads = ceil_div(ceil_div(cols, EIGHT), WARP) * WARP;
@@ -254,10 +255,9 @@ static inline unsigned threads_for_row(int64_t cols, int most)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
-/* The loop of one thread over groups of eight columns of a matrix on which all threads of a grid work. Groups are
- * counted along a row, row by row, and each step of a thread skips as many groups as the grid has threads. Row and
- * group are counted separately, so that a division is needed only at the start, and there in 32 bits: a grid has
- * less than 2^32 threads. */
+/* The state of a loop in which the threads of a grid share the groups of eight columns of a matrix. Groups are counted
+ * along a row, row by row. With each step a thread skips as many groups as the grid has threads. Row and group are
+ * counted separately, so that only the start divides, and in 32 bits: a grid has less than 2^32 threads. */
 struct group_walk {
     int64_t row;
     uint32_t column_group, step_rows, step_groups;
@@ -285,7 +285,8 @@ static __device__ __forceinline__ uint32_t column_groups(int64_t cols)
     return (uint32_t)((cols + EIGHT - 1) / EIGHT);
 }
 
-/* Loops over the groups of eight columns of a matrix whose rows have `groups` groups: w.row and w.column_group. */
+/* Loops over a thread's groups of eight columns of a matrix whose rows have `groups` groups. A group is w.column_group
+ * of row w.row. */
 #define FOR_GROUPS(w, rows, groups)                                                                \
     for (struct group_walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
@@ -296,14 +297,14 @@ static __device__ __forceinline__ struct cuda_row_pair pair_at(const struct cuda
     return pairs.pair != NULL ? pairs.pair[i] : pair;
 }
 
-/* True if pair i exists and has this own row. */
-static __device__ __forceinline__ bool has_own_row(const struct cuda_row_pairs &pairs, int64_t i,
-                                                   int64_t own)
+/* True if pair i exists and has this inner row. */
+static __device__ __forceinline__ bool has_inner_row(const struct cuda_row_pairs &pairs, int64_t i,
+                                                     int64_t inner)
 {
-    return i >= 0 && i < pairs.count && pair_at(pairs, i).own == own;
+    return i >= 0 && i < pairs.count && pair_at(pairs, i).inner == inner;
 }
 
-/* Loops over a thread's columns of a row, eight at a time: n columns from c on. */
+/* Loops over a thread's columns of the row of its block, eight at a time: the n columns from c on. */
 #define FOR_COLUMNS(c, n, cols)                                                                    \
     for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = at_most_eight((cols)-c); c < (cols);        \
          c += (int64_t)blockDim.x * EIGHT, n = at_most_eight((cols)-c))

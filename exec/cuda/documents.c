@@ -1,4 +1,4 @@
-/* Packed documents as cuDNN takes them: where each lies in the tensors of an attention. */
+/* The packed documents of attention as cuDNN takes them: which it can take, and where each begins in the tensors. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cuda/fused.h"
@@ -6,9 +6,10 @@
 
 #include <stdlib.h>
 
-enum { ALIGNMENT = 16 }; /* of every array of a table; the graph (fused_graph.c) declares it */
+/* The alignment of every array of a table, in bytes, which the graph (fused_graph.c) declares. */
+enum { ALIGNMENT = 16 };
 
-/* ---- what it takes ---- */
+/* ---- which documents cuDNN takes ---- */
 
 static const struct assignment_pieces *pieces_of(const struct assignment *assignment,
                                                  uint32_t shape, uint32_t rank)
@@ -18,7 +19,7 @@ static const struct assignment_pieces *pieces_of(const struct assignment *assign
                                          rank];
 }
 
-/* True if a mask of the library is that of a piece. */
+/* True if a query of the piece sees just the keys that a mask of the library shows it. */
 static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask)
 {
     return p->window == 0 && p->query_count > 0 && p->key_count > 0 &&
@@ -28,7 +29,7 @@ static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask
                 : p->offset >= 0 && p->offset == p->key_count - p->query_count);
 }
 
-/* True if pieces lie one after the other, in queries as in keys. */
+/* True if every piece begins at or after the end of the one before it, in queries and in keys. */
 static bool lie_one_after_the_other(const struct assignment_pieces *pieces)
 {
     for (uint32_t i = 1; i < pieces->piece_count; i++) {
@@ -48,7 +49,7 @@ static bool all_have_mask(const struct assignment_pieces *pieces, enum fused_mas
     return true;
 }
 
-/* Updates *d, which describes the documents of earlier ranks, with those of another rank. */
+/* Adds the documents of a rank to *d, which describes those of the ranks before it. */
 static void add_rank(struct attention_documents *d, const struct assignment_pieces *pieces,
                      const struct work *work)
 {
@@ -100,10 +101,11 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     return true;
 }
 
-/* ---- tables on the device ---- */
+/* ---- tables of documents in device memory ---- */
 
-/* The table of an attention has, in this order: OFFSET_ARRAYS arrays of offsets, with an element of 8 bytes for each
- * document and one for the end; and the rows of q and those of k and v, with 4 bytes for each document. */
+/* The table of one attention has arrays in this order: OFFSET_ARRAYS arrays of offsets (q, k, v, o and statistics),
+ * with an element of 8 bytes for each document and one for the end; then the rows of q, and those of k and v, with 4
+ * bytes for each document. */
 enum { OFFSET_ARRAYS = 5 };
 
 static size_t array_bytes(size_t count, size_t element)
@@ -127,7 +129,8 @@ size_t cuda_documents_bytes(const struct cuda_rank *rank)
     return bytes;
 }
 
-/* Writes where documents begin in a tensor whose rows have `step` elements. */
+/* Writes at which element each document begins in a tensor whose rows have `step` elements; keys: in a tensor of keys,
+ * not of queries. */
 static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces, bool keys,
                         int64_t step)
 {
@@ -138,7 +141,8 @@ static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces,
     }
 }
 
-/* Writes the table of an attention to host memory, and says where its arrays are on the device. */
+/* Writes the table of an attention to memory of the host, from where it is copied to `device`. Sets *documents to the
+ * addresses of its arrays there. */
 static void put_table(char *host, char *device, const struct assignment_pieces *pieces,
                       const struct work *work, struct fused_documents *documents)
 {

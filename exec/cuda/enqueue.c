@@ -1,4 +1,4 @@
-/* Puts ops on their streams: for each kind of work, the function that does it. */
+/* Puts the work of ops on CUDA streams: for each kind of work, the function that does it. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
@@ -28,8 +28,8 @@ static bool run_attention(void *context, struct call *call)
     return words == NULL || cuda_record_library_failure(stream, call->op, words);
 }
 
-/* Runs an op of a host stream, such as AdamW, with the CPU backend's kernels on the rank's share of the processor
- * threads. CUDA calls it in the stream's order. */
+/* Runs an op of a host stream, such as AdamW, by the CPU backend's kernels on the rank's share of the processor
+ * threads. CUDA calls it in the stream's order. With times by CUPTI it writes the times of the op itself. */
 static void CUDART_CB run_on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
@@ -41,8 +41,9 @@ static void CUDART_CB run_on_processor(void *argument)
             (struct op_time){start_s, run_now_s() - run->epoch_s};
 }
 
-/* Runs an addition and the norm after it as one kernel, and returns a cudaError_t. The norm's statistics first go to
- * scratch memory, because the plan of offsets may place them over a term that other blocks still read. */
+/* Runs an addition and the norm after it as one kernel. Returns a cudaError_t. The kernel writes the norm's statistics
+ * to scratch memory, from where they are copied: their planned bytes may lie over an operand of the addition that other
+ * blocks of threads still read. */
 static int run_add_and_norm(const struct cuda_stream *stream, const struct call *call)
 {
     struct call next;
@@ -68,13 +69,14 @@ static int run_add_and_norm(const struct cuda_stream *stream, const struct call 
                                              cudaMemcpyDeviceToDevice, stream->handle);
 }
 
-/* Returns the operand of a rope that is none of the pack's: what the rope reads (is_read) or what it writes. */
+/* Returns the operand by which a rope is connected to ops other than the pack: what it reads if is_read, else what it
+ * writes. */
 static const struct operand *outer_operand(const struct call *rope, bool is_read)
 {
     return is_read ? &rope->read[0] : &rope->write[0];
 }
 
-/* Runs RoPE and the pack beside it as one kernel; returns a cudaError_t. */
+/* Runs RoPE and the pack or unpack beside it as one kernel, from op `op` on. Returns a cudaError_t. */
 static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
 {
     struct exec_run *run = stream->rank->run;
@@ -165,8 +167,8 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
     return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
 }
 
-/* Runs a collective of a group with one member; all other communication is launched together with its peers, or by
- * NCCL. */
+/* Runs a communication op of a group with one member. All other communication is launched together with its peers, or
+ * by NCCL. */
 static bool run_single_member_collective(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
@@ -216,7 +218,8 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = run_compute,
     [WORK_CROSS_ENTROPY_FINISH] = run_compute,
     [WORK_ADD] = run_compute,
-    [WORK_QUANTISE] = run_compute, /* of a tensor or blocks of 128: check_types() */
+    [WORK_QUANTISE] =
+        run_compute, /* check_types() allows scales of a tensor, and of blocks of 128 */
     [WORK_DEQUANTISE] = run_compute,
     [WORK_CAST] = run_compute,
     [WORK_FILL] = run_fill,

@@ -3,7 +3,7 @@
 #include "exec/cuda/kernels.h"
 #include "models/work.h"
 
-/* ---- the order ---- */
+/* ---- which ops run one after the other ---- */
 
 static bool waits_for_another_stream(const struct ir *ir, uint32_t op)
 {
@@ -13,8 +13,8 @@ static bool waits_for_another_stream(const struct ir *ir, uint32_t op)
     return false;
 }
 
-/* True if the next op in the list is of the same role and the same compute stream, has the same guard, and starts as
- * soon as `op` has ended. */
+/* True if the op after `op` in the list has the same role, compute stream and guard, and waits for no other stream, so
+ * that it starts as soon as `op` has ended. */
 static bool follow_directly(const struct ir *ir, uint32_t op)
 {
     const uint32_t next = op + 1;
@@ -24,7 +24,7 @@ static bool follow_directly(const struct ir *ir, uint32_t op)
            !waits_for_another_stream(ir, next);
 }
 
-/* ---- the memory ---- */
+/* ---- which operands share memory ---- */
 
 static bool is_same_view(struct view a, struct view b)
 {
@@ -63,17 +63,18 @@ static uint8_t view_dtype(const struct ir *ir, struct view view)
     return ir->buffer.dtype[view.buffer.i];
 }
 
-/* ---- the work ---- */
+/* ---- products and additions, and the op after them ---- */
 
-/* True if a product is one call of the library: one group, no part of a weight, operands of 16 or 32 bits. */
+/* True if one call of the library computes a product: it has one group, multiplies a whole weight, and has no 8-bit
+ * operands. */
 static bool is_single_plain_product(const struct work *w)
 {
     return w->kind == WORK_MATMUL && work_row_groups(w) == 1 && w->matmul.part == 0 &&
            w->matmul.route == 0 && w->matmul.scaling == SCALING_NONE;
 }
 
-/* True if the next op is the GELU of this product's result. The library's GELU is the tanh form; so are the GELU ops
- * that run as a chain of kernels. */
+/* True if the next op is the GELU of this product's result, as the product's call can compute it. The library's GELU is
+ * the tanh form, as that of a separate GELU op is. */
 static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
@@ -88,8 +89,8 @@ static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
            (!bias || view_dtype(ir, ir_read_view(ir, product, 2)) == view_dtype(ir, y));
 }
 
-/* True if the next op sums the rows of the product's first factor. False if it adds them to an earlier sum of 16 bits,
- * which the product's call would round twice. */
+/* True if the next op sums the rows of the product's first factor, as the product's call can. A sum that is added to an
+ * earlier one must be fp32: the call would round one of 16 bits twice. */
 static bool next_op_sums_its_factor(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
@@ -113,7 +114,7 @@ enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product
                                                   : PRODUCT_ALONE;
 }
 
-/* True if all tensors of an op are bf16, but for the statistics that a norm writes. */
+/* True if all tensors of an op are bf16, apart from the statistics that a norm writes. */
 static bool is_bf16(const struct ir *ir, uint32_t op)
 {
     bool all = view_dtype(ir, ir_write_view(ir, op, 0)) == DTYPE_BF16;
@@ -122,8 +123,9 @@ static bool is_bf16(const struct ir *ir, uint32_t op)
     return all;
 }
 
-/* True if the norm after a sum writes to no bytes of the sum, and either to no bytes of a term or exactly over a
- * whole term: a block has read a row before it writes that row. */
+/* True if the norm after an addition may be computed by the kernel of the addition, which reads a row before it writes
+ * that row. So the norm's result must not overlap the sum, and it may overlap a term of the addition only if it lies
+ * exactly over the term. */
 static bool writes_row_by_row(const struct ir *ir, uint32_t sum)
 {
     const struct view y = ir_write_view(ir, sum + 1, 0);
@@ -146,15 +148,16 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
            is_bf16(ir, sum) && is_bf16(ir, sum + 1) && writes_row_by_row(ir, sum);
 }
 
-/* ---- RoPE and a pack ---- */
+/* ---- RoPE and the pack or unpack beside it ---- */
 
-/* The tensors of a rotated pack: whole rows, and up to three blocks. */
+/* The tensors that the kernel of a rotated pack reads and writes: whole rows, and up to three blocks. */
 struct packed_views {
     struct view whole, block[3];
     uint32_t block_count;
 };
 
-/* Finds which ops from `first` on are one of the four orders, by their kinds. */
+/* True if the ops from `first` on are in one of the four orders of struct epilogue_rotated_pack, by their kinds. Sets
+ * *found to them. */
 static bool find_order(const struct ir *ir, uint32_t first, struct epilogue_rotated_pack *found)
 {
     uint8_t kind[3] = {ir->op.kind[first]};
@@ -200,7 +203,7 @@ static struct view block_of_pack(const struct ir *ir, const struct epilogue_rota
     return f->packs ? ir_write_view(ir, f->pack, k) : ir_read_view(ir, f->pack, k);
 }
 
-/* Returns the tensor that lies between rope i and the pack (inner), or else the other tensor of rope i. */
+/* Returns a tensor of rope i: with `inner`, the one between the rope and the pack; else the other one. */
 static struct view view_of_rope(const struct ir *ir, const struct epilogue_rotated_pack *f,
                                 uint32_t i, bool inner)
 {
@@ -208,8 +211,8 @@ static struct view view_of_rope(const struct ir *ir, const struct epilogue_rotat
                                            : ir_write_view(ir, f->rope[i], 0);
 }
 
-/* True if pack_view, a tensor of the pack, is the one between the pack and rope i, is not bound, and no op after these
- * two reads it. One kernel for both then need not write it. */
+/* True if the kernel for the pack and rope i need not write pack_view, a tensor of the pack: it lies between the two,
+ * is not bound, and no other op reads it. */
 static bool is_left_unwritten(const struct ir *ir, const struct epilogue_rotated_pack *f,
                               uint32_t i, struct view pack_view)
 {
@@ -246,7 +249,7 @@ static struct packed_views views_of(const struct ir *ir, const struct epilogue_r
     return v;
 }
 
-/* True if all tensors have one type of 16 or 32 bits, and nothing that is written overlaps what is read. */
+/* True if the kernel's tensors are of one type of 16 or 32 bits, and none that it writes overlaps one that it reads. */
 static bool are_apart(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
     const struct packed_views v = views_of(ir, f);
@@ -259,7 +262,7 @@ static bool are_apart(const struct ir *ir, const struct epilogue_rotated_pack *f
     return apart;
 }
 
-/* True if the kernel takes the shapes. */
+/* True if cuda_rotated_pack() takes the shapes of the pack and the ropes. */
 static bool has_shapes_of_rotated_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
     const struct work *pack = ir_work(ir, f->pack), *rope = ir_work(ir, f->rope[0]);

@@ -1,12 +1,12 @@
-/* The composite graph of attention that cuDNN recognises: products, a softmax of pointwise operations and
- * reductions, masks of generated indices (docs/execution.md). */
+/* Makes the composite graph of attention that cuDNN recognises: products, a softmax of pointwise operations and
+ * reductions, and masks of generated indices (docs/execution.md). */
 #include "exec/cuda/fused_graph.h"
 
 #ifdef HAVE_CUDNN
 #include <math.h>
 #include <stdio.h>
 
-/* ---- descriptors ---- */
+/* ---- descriptors of cuDNN ---- */
 
 void fused_record_refusal(struct fused *g, const char *call, cudnnStatus_t status)
 {
@@ -66,7 +66,7 @@ void fused_finalize(struct fused *g, descriptor d)
         fused_record_refusal(g, "cudnnBackendFinalize", status);
 }
 
-/* ---- tensors: (batch = documents, or 1; heads; rows; columns) ---- */
+/* ---- tensors, whose dimensions are (documents, or 1; heads; rows; columns) ---- */
 
 struct strided_dims {
     int64_t size[4], step[4];
@@ -78,7 +78,7 @@ static int64_t batch_of(const struct fused *g)
     return g->shape.documents > 0 ? g->shape.documents : 1;
 }
 
-/* Returns the dimensions of a tensor that is packed in the order of its sizes. */
+/* Returns the dimensions of a tensor whose elements lie in memory in the order of its dimensions, without gaps. */
 static struct strided_dims packed_dims(const struct fused *g, int64_t heads, int64_t rows,
                                        int64_t cols)
 {
@@ -86,13 +86,14 @@ static struct strided_dims packed_dims(const struct fused *g, int64_t heads, int
         {batch_of(g), heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}, NULL};
 }
 
-/* Returns the dimensions of `count` numbers; documents have one each, or one more for the end. */
+/* Returns the dimensions of an array of `count` numbers, such as one for each document. */
 static struct strided_dims column_dims(int64_t count)
 {
     return (struct strided_dims){{count, 1, 1, 1}, {1, 1, 1, 1}, NULL};
 }
 
-/* Returns the dimensions of a tensor that is stored as (rows, heads, dim), documents beginning where `offset` says. */
+/* Returns the dimensions of a tensor that is stored as (rows, heads, dim). offset: the tensor with the beginnings of
+ * its documents; NULL: it has none. */
 static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64_t heads,
                                       int64_t dim, descriptor offset)
 {
@@ -100,8 +101,8 @@ static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64
         {batch_of(g), heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}, offset};
 }
 
-/* Returns the dimensions of one number for each row and head. They are stored head by head; with documents, row by
- * row. */
+/* Returns the dimensions of a tensor with one number for each row and head. The numbers are stored head by head or,
+ * with documents, row by row. */
 static struct strided_dims row_dims(const struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
@@ -164,7 +165,7 @@ static descriptor i32_scalar(struct fused *g, enum uid uid, int64_t value)
                               CUDNN_DATA_INT32);
 }
 
-/* ---- operations ---- */
+/* ---- operations of the graph ---- */
 
 static void add_operation(struct fused *g, descriptor operation)
 {
@@ -173,7 +174,8 @@ static void add_operation(struct fused *g, descriptor operation)
         g->operation[g->operation_count++] = operation;
 }
 
-/* Adds y = mode(x, b) or, with t, y = x where t is true and b elsewhere. axis: for mode GEN_INDEX. */
+/* Adds the operation y = mode(x, b). With t it is a selection: y = x where t is true, and b elsewhere. axis: that of
+ * the index, for mode GEN_INDEX. */
 static void add_pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
                           int64_t axis, descriptor x, descriptor b, descriptor t, descriptor y)
 {
@@ -194,7 +196,7 @@ static void add_pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataT
     add_operation(g, op);
 }
 
-/* Adds mode(x, b) and returns its result, a new tensor in fp32 within the kernel. */
+/* Adds the operation mode(x, b), and returns its result: a new fp32 tensor that exists only within the kernel. */
 static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, descriptor x,
                                   descriptor b, struct strided_dims dims)
 {
@@ -204,7 +206,7 @@ static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, de
 }
 
 /* Adds the product c = a b, where a is (m, k) and b (k, n). With documents, the arguments m, n and k are tensors with
- * the rows that each document has along that dimension; NULL: the whole dimension. */
+ * each document's number of rows along that dimension; NULL: the dimension is the same for all documents. */
 static void add_product(struct fused *g, descriptor a, descriptor b, descriptor c, descriptor m,
                         descriptor n, descriptor k)
 {
@@ -247,7 +249,7 @@ static void add_reshape(struct fused *g, descriptor x, descriptor y)
     add_operation(g, op);
 }
 
-/* Makes the tensors that say where documents lie. */
+/* Makes the tensors that say how many rows each document has and where it begins. Without documents there are none. */
 static void make_document_tensors(struct fused *g)
 {
     const int64_t count = g->shape.documents;
@@ -264,12 +266,12 @@ static void make_document_tensors(struct fused *g)
 }
 
 /* The operands of a mask: the scores x, their row and column indices, the numbers of keys and queries (with documents,
- * those of each document), and minus infinity. */
+ * those of each document), and minus infinity for hidden scores. */
 struct mask_operands {
     descriptor x, row, col, keys, queries, hidden;
 };
 
-/* Adds the row index and the column index of each score of x. */
+/* Adds the operations that make the row index and the column index of each score of x. */
 static void add_indices(struct fused *g, struct mask_operands *m)
 {
     const struct strided_dims scores = packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv);
@@ -279,7 +281,8 @@ static void add_indices(struct fused *g, struct mask_operands *m)
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
 }
 
-/* Returns mode(a, b) of indices or conditions, in type `type`, for each score. */
+/* Adds mode(a, b) for each score, where a and b are indices or conditions, and returns its result, of the type
+ * `type`. */
 static descriptor apply_to_indices(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
                                    descriptor a, descriptor b)
 {
@@ -289,14 +292,14 @@ static descriptor apply_to_indices(struct fused *g, cudnnPointwiseMode_t mode, c
     return y;
 }
 
-/* Returns an index plus or minus a number. */
+/* Adds index + by or index - by, as mode says, and returns its result. */
 static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
                                 descriptor by)
 {
     return apply_to_indices(g, mode, CUDNN_DATA_INT32, index, by);
 }
 
-/* Returns x where the condition `seen` holds, and `hidden` elsewhere. */
+/* Adds a selection, and returns its result: x where the condition `seen` holds, and `hidden` elsewhere. */
 static descriptor select_scores(struct fused *g, descriptor x, descriptor hidden, descriptor seen)
 {
     descriptor y = make_inner_tensor(g, CUDNN_DATA_FLOAT,
@@ -305,14 +308,15 @@ static descriptor select_scores(struct fused *g, descriptor x, descriptor hidden
     return y;
 }
 
-/* Returns x where a compares with b as `mode` says, and -inf elsewhere. */
+/* Adds a comparison of a with b, and returns the scores m->x where it holds, and minus infinity elsewhere. */
 static descriptor mask_index(struct fused *g, const struct mask_operands *m,
                              cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
     return select_scores(g, m->x, m->hidden, apply_to_indices(g, mode, CUDNN_DATA_BOOLEAN, a, b));
 }
 
-/* Returns x within the rows that each document has, and -inf beyond; x itself if there are no documents. */
+/* Returns x within the rows and keys that each document has, and minus infinity beyond them. Without documents returns
+ * x itself. */
 static descriptor scores_of_documents(struct fused *g, descriptor x)
 {
     if (g->shape.documents == 0)
@@ -326,9 +330,9 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
     return select_scores(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
 }
 
-/* Adds the masks: the result is x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; else
- * it is minus infinity. Terms in parentheses are for FUSED_TO_END. cuDNN recognises the two conditions in this order,
- * each with index tensors of its own (cudnn-frontend, node/diagonal_band_mask.h). */
+/* Adds the masks. The result is x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row;
+ * elsewhere it is minus infinity. Terms in parentheses are for FUSED_TO_END. cuDNN recognises the two conditions in
+ * this order only, each with index tensors of its own (cudnn-frontend, node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
@@ -394,13 +398,13 @@ static void build_forward(struct fused *g)
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, E, sum);
     descriptor log_sum = apply_pointwise(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
     add_pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
-    /* the operands of a product have the tensors' type */
+    /* a factor of a product has the dtype of q, k and v */
     descriptor P = make_inner_tensor(g, T, scores);
     add_pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
     add_product(g, P, V, O, g->q_rows, NULL, g->kv_rows);
 }
 
-/* Adds gradient = a b, the gradient of K or V. With grouped heads it is computed for each query head, and then summed
+/* Adds gradient = a b, the gradient of K or V. With grouped heads it adds a product for each query head, and the sum
  * over the query heads that share a key head. */
 static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient,
                              enum uid each_uid, int64_t dim)
@@ -410,8 +414,8 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
         add_product(g, a, b, gradient, g->kv_rows, NULL, g->q_rows);
         return;
     }
-    /* With documents the gradient of each query head is in memory, and the library scales the offsets of k and v by
-     * heads / kv_heads. */
+    /* With documents the gradient of each query head must be in memory, since it has offsets: the library multiplies
+     * the offsets of k and v by heads / kv_heads for it. */
     descriptor each =
         s->documents > 0
             ? make_memory_tensor(g, each_uid, element_type_of(s),
@@ -424,7 +428,7 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
 
 /* Makes the graph of the backward, where o is the product by elements: delta = rowsum(dO o O); P = exp(mask(S scale -
  * stats)); dV = P^T dO; dS = (dO V^T - delta) o P scale; dK = dS^T Q; dQ = dS K. dS stays in fp32, and only its
- * transposed use has the tensors' type; otherwise cuDNN does not recognise the pattern. */
+ * transpose has the dtype of q, k and v; otherwise cuDNN does not recognise the pattern. */
 static void build_backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;

@@ -1,16 +1,18 @@
-/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, used only by fused_plan.c.
+/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, which only fused_graph.c and fused_plan.c
+ * know.
  *
- * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called any more,
- * and refusal_text holds its error message. */
+ * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called any more, and
+ * refusal_text holds its error message. */
 #ifndef EXEC_CUDA_FUSED_GRAPH_H
 #define EXEC_CUDA_FUSED_GRAPH_H
 
 #include "exec/cuda/fused.h"
 
 #ifdef HAVE_CUDNN
+/* The most descriptors, operations and numbers given by value that a graph has. */
 enum { FUSED_DESCRIPTORS = 224, FUSED_OPERATIONS = 40, FUSED_SCALARS = 8 };
 
-/* Names of the tensors that have memory, and of numbers given by value. */
+/* Ids of the tensors that have memory, and of numbers given by value, by which a call binds addresses to them. */
 enum uid {
     UID_Q = 1,
     UID_K,
@@ -21,8 +23,8 @@ enum uid {
     UID_DQ,
     UID_DK,
     UID_DV,
-    UID_DELTA,  /* rowsum(dO o O), (heads, q): cuDNN wants it in memory */
-    UID_DQ_SUM, /* fp32 (heads, q, dim): blocks of keys add to it */
+    UID_DELTA, /* (heads, q): the dot product of dO and O in each row, which cuDNN wants in memory */
+    UID_DQ_SUM, /* fp32 (heads, q, dim): the sum of dQ over blocks of keys */
     UID_SCALE,
     UID_HIDDEN,
     UID_ONE,
@@ -30,20 +32,21 @@ enum uid {
     UID_COLS,
     UID_WINDOW,
     UID_BEYOND,
-    UID_Q_ROWS, /* of documents: their rows, and where they begin in each tensor */
+    UID_Q_ROWS, /* for documents: the rows of each, and in which row of each tensor each begins */
     UID_KV_ROWS,
     UID_Q_OFFSET,
     UID_K_OFFSET,
     UID_V_OFFSET,
     UID_O_OFFSET,
     UID_STATS_OFFSET,
-    UID_DK_EACH, /* of documents with grouped heads: dK and dV of each query head, in memory */
+    UID_DK_EACH, /* for documents with grouped heads: dK and dV of each query head, in memory */
     UID_DV_EACH,
-    UID_INNER = 100 /* ids from here on are of values within the kernel */
+    UID_INNER = 100 /* ids from here on belong to values within the kernel */
 };
 
 typedef cudnnBackendDescriptor_t descriptor;
 
+/* A number given by value, with its id in the graph. */
 struct scalar {
     int64_t uid;
     union {
@@ -59,9 +62,10 @@ struct fused {
     int64_t descriptor_count, operation_count, inner_tensor_count;
     struct scalar scalar[FUSED_SCALARS];
     int scalar_count;
+    /* the scratch memory: the library's workspace, then the arrays that begin at the offsets */
     size_t workspace_bytes, delta_offset, dq_sum_offset, dk_each_offset, dv_each_offset,
         scratch_bytes;
-    /* of documents: the tensors of their rows, and of where they begin; else NULL */
+    /* with documents: the tensors of how many rows each has, and of where each begins; else NULL */
     descriptor q_rows, kv_rows, q_offset, k_offset, v_offset, o_offset, stats_offset;
     bool has_failed;
     char refusal_text[400];
@@ -75,7 +79,7 @@ void fused_set_descriptor(struct fused *g, descriptor d, cudnnBackendAttributeNa
                           descriptor value);
 void fused_finalize(struct fused *g, descriptor d);
 
-/* Adds the operations of the shape, forward or backward. */
+/* Adds the operations of g->shape, those of a forward or of a backward. */
 void fused_add_operations(struct fused *g);
 
 #endif

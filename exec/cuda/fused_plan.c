@@ -1,4 +1,4 @@
-/* Makes a plan of a graph of fused attention (fused_graph.c), and calls it. */
+/* Builds the plan of a fused attention from its graph (fused_graph.c), and runs it. */
 #include "exec/cuda/fused_graph.h"
 
 #ifdef HAVE_CUDNN
@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* TENSORS: the most tensors in memory that a call binds. CONFIGS: the configurations of an engine that are tried.
+ * ALIGNMENT: that of arrays in the scratch memory, in bytes. */
 enum { TENSORS = 20, CONFIGS = 16, ALIGNMENT = 256 };
 
 /* ---- from the graph to a plan ---- */
@@ -31,7 +33,7 @@ static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t hand
     return true;
 }
 
-/* Takes the first configuration of the heuristic's list for which a plan can be finalized. Returns false if there is
+/* Makes a plan of the first configuration in the list of a heuristic for which cuDNN can. Returns false if there is
  * none. */
 static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMode_t mode,
                           cudnnHandle_t handle, descriptor device)
@@ -57,7 +59,7 @@ static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMod
     return false;
 }
 
-/* Adds an array of floats to the scratch, and returns where it begins. */
+/* Adds an array of `count` floats to the scratch memory, and returns the offset at which it begins. */
 static size_t add_to_scratch(struct fused *g, int64_t count)
 {
     const size_t begin = g->scratch_bytes, bytes = (size_t)count * sizeof(float);
@@ -125,7 +127,7 @@ size_t fused_scratch_bytes(const struct fused *fused)
     return fused->scratch_bytes;
 }
 
-/* ---- running ---- */
+/* ---- running a plan ---- */
 
 struct binding_list {
     int64_t uid[TENSORS + FUSED_SCALARS];

@@ -9,10 +9,11 @@
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20, MPOL_BIND_ = 2, THREADS_MAX = 16 };
 
-/* Fewer bytes are touched sooner than another thread starts. */
+/* The bytes for which a thread is worth its start: one thread maps fewer bytes sooner than another one starts. */
 static const size_t BYTES_OF_A_THREAD = 64 << 20;
 
-/* Reserves address space that begins at a multiple of a large page; NULL: the system refused. */
+/* Reserves address space, which begins at a multiple of a large page if it has one or more of them. Returns NULL if the
+ * system refused. */
 static char *reserve_pages(size_t bytes)
 {
     size_t spare = bytes >= LARGE_PAGE ? LARGE_PAGE : 0;
@@ -29,7 +30,7 @@ static char *reserve_pages(size_t bytes)
 }
 
 /* Binds memory to a NUMA node. It must come before any access to the memory, since a page is placed at its first
- * access. */
+ * access. A system that refuses places the pages itself. */
 static void bind_to_numa_node(void *memory, size_t bytes, int node)
 {
 #ifdef SYS_mbind

@@ -4,20 +4,21 @@
 
 enum { THREADS = 256 };
 
-/* ---- merge ---- */
+/* ---- merges of results over blocks of keys ---- */
 
 static __device__ __forceinline__ float log_sigmoid(float x)
 {
     return fminf(x, 0.f) - log1pf(__expf(-fabsf(x)));
 }
 
-/* Merges the log-sum-exp of a block, which is not -INFINITY, into the running one. */
+/* Returns the log-sum-exp of two log-sum-exps. `other` is not -INFINITY. */
 static __device__ __forceinline__ float merged_lse(float own, float other)
 {
     return own == -INFINITY ? other : own - log_sigmoid(own - other);
 }
 
-/* Merges eight elements of a block into those of the running result. */
+/* Merges eight elements of a block into those of the running result. own: the running log-sum-exp; other: the block's,
+ * which is not -INFINITY. */
 static __device__ __forceinline__ void merge8(struct eight_floats &o, const struct eight_floats &b,
                                               float own, float other)
 {
@@ -44,8 +45,8 @@ static __global__ void merge_kernel(struct array out, const float *lse, struct a
     }
 }
 
-/* Merges the log-sum-exps. It is a kernel of its own, because all threads of merge_kernel() that share a row read the
- * value that it overwrites. */
+/* Merges the log-sum-exps. This is a kernel of its own: all threads of merge_kernel() that work on a row read the
+ * log-sum-exp that this kernel overwrites. */
 static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int64_t rows)
 {
     FOR_EACH(i, rows)
@@ -68,8 +69,8 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
                                 block_lse, rows);
 }
 
-/* Merges rows of a block into the running result. The pairs with the same own row are merged in their order, by the
- * threads of the first of them. */
+/* Merges rows of a block into the running result. The outer rows of pairs with the same inner row are merged in the
+ * order of the pairs, by the threads of the first such pair. */
 static __global__ void merge_rows_kernel(struct array out, const float *lse, struct array block,
                                          const float *block_lse, int64_t heads, int64_t dim,
                                          struct cuda_row_pairs pairs)
@@ -77,15 +78,15 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
     const uint32_t groups = column_groups(dim);
     FOR_GROUPS(w, pairs.count, (uint32_t)heads * groups)
     {
-        const int64_t own = pair_at(pairs, w.row).own, head = w.column_group / groups;
-        const int64_t c = (int64_t)(w.column_group % groups) * EIGHT, at = own * heads + head;
+        const int64_t inner = pair_at(pairs, w.row).inner, head = w.column_group / groups;
+        const int64_t c = (int64_t)(w.column_group % groups) * EIGHT, at = inner * heads + head;
         const int n = at_most_eight(dim - c);
-        if (has_own_row(pairs, w.row - 1, own))
+        if (has_inner_row(pairs, w.row - 1, inner))
             continue;
         struct eight_floats o = load8(out, at * dim + c, n);
         float sum = lse[at];
-        for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
-            const int64_t from = pair_at(pairs, i).packed * heads + head;
+        for (int64_t i = w.row; has_inner_row(pairs, i, inner); i++) {
+            const int64_t from = pair_at(pairs, i).outer * heads + head;
             const float other = block_lse[from];
             if (other == -INFINITY)
                 continue;
@@ -96,28 +97,27 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
     }
 }
 
-/* Merges the log-sum-exps. It is a kernel of its own, because all threads of merge_rows_kernel() that share a row read
- * the value that it overwrites. */
+/* Merges the log-sum-exps of rows. This is a kernel of its own, for the reason that merge_lse_kernel() is one. */
 static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
                                              struct cuda_row_pairs pairs)
 {
     FOR_GROUPS(w, pairs.count, (uint32_t)heads)
     {
-        const int64_t own = pair_at(pairs, w.row).own;
-        if (has_own_row(pairs, w.row - 1, own))
+        const int64_t inner = pair_at(pairs, w.row).inner;
+        if (has_inner_row(pairs, w.row - 1, inner))
             continue;
-        float sum = lse[own * heads + w.column_group];
-        for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
-            const float other = block_lse[pair_at(pairs, i).packed * heads + w.column_group];
+        float sum = lse[inner * heads + w.column_group];
+        for (int64_t i = w.row; has_inner_row(pairs, i, inner); i++) {
+            const float other = block_lse[pair_at(pairs, i).outer * heads + w.column_group];
             if (other != -INFINITY)
                 sum = merged_lse(sum, other);
         }
-        lse[own * heads + w.column_group] = sum;
+        lse[inner * heads + w.column_group] = sum;
     }
 }
 
-/* Sets the running result to the earlier one, or, if there is none, to that of rows that see no key: output 0 and
- * log-sum-exp -INFINITY. */
+/* Sets the running result to the earlier one. If there is none, sets it to the result of rows that see no key: output 0
+ * and log-sum-exp -INFINITY. */
 static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
 {
     const int64_t rows = m->out_rows * m->heads;
@@ -151,7 +151,7 @@ int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cuda
                                 THREADS, stream, m.lse, m.block_lse, m.heads, pairs);
 }
 
-/* ---- softmax of a tile: a warp takes a row ---- */
+/* ---- the softmax of a tile, in which each warp computes a row ---- */
 
 struct seen_keys {
     int64_t low, high; /* the keys [low..high) */
@@ -287,8 +287,8 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
     }
 }
 
-/* Adds the sinks to the log-sum-exps. It is a kernel of its own, because lse_new may be lse, which all threads of a row
- * read in sink_kernel(). */
+/* Adds the sinks to the log-sum-exps. This is a kernel of its own: lse_new may be lse, and all threads of sink_kernel()
+ * that work on a row read its log-sum-exp. */
 static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct array sink,
                                        int64_t rows, uint32_t heads)
 {
@@ -327,10 +327,10 @@ int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream)
                         term, s.lse, array_of(s.sink), s.rows, (uint32_t)s.heads);
 }
 
-/* ---- small copies ---- */
+/* ---- copies and fills ---- */
 
-/* Transposes x. Blocks are counted along the grid's x only, since its y ends at 65535, and each side may be as long as
- * a sequence. */
+/* Transposes x. The tiles are counted along the grid's x only, because the grid's y has at most 65535 blocks, and each
+ * side of x may be as long as a sequence. */
 static __global__ void transpose_kernel(float *y, const float *x, int64_t rows, int64_t cols,
                                         uint32_t tiles_across)
 {

@@ -17,8 +17,9 @@ static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64
     return low;
 }
 
-/* Returns the expert of copy j of token t; if routing is even, it computes what work_row_group_of() of models/work.h
- * does. It divides in 32 bits, which is much faster: a device has room for far fewer than 2^32 copies. */
+/* Returns the expert that computes copy j of token t. If routing is even, it computes what work_row_group_of() of
+ * models/work.h does. It divides in 32 bits, which is much faster and suffices, since a device has room for far fewer
+ * than 2^32 copies. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {
     if (r.expert_begins != NULL)
@@ -29,8 +30,8 @@ static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-/* The largest logit of a token and the sum of its exponentials, from which all softmax scores of the token are
- * computed. A sigmoid uses neither. */
+/* The largest logit of a token, and the sum of the exponentials of logits minus the largest one. All softmax scores of
+ * the token are computed from them. For a sigmoid, which needs neither, they are -INFINITY and 0. */
 struct score_stats {
     float top, sum;
 };
@@ -94,7 +95,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
             through += dw[j] * score_of(r, s, logit[expert_of(r, t, j)]) / sum;
         for (int64_t j = 0; j < r.copies_per_token; j++)
             all += r.scale * (dw[j] - through) / sum * score_of(r, s, logit[expert_of(r, t, j)]);
-        /* an expert has at most one copy of a token: copies are in the order of experts */
+        /* an expert has at most one copy of a token, and a token's copies are in the order of experts */
         int64_t next = expert_of(r, t, 0);
         for (int64_t i = 0, j = 0; i < r.experts; i++) {
             float d = r.score == CUDA_SOFTMAX ? -all * score_of(r, s, logit[i]) : 0;
@@ -127,7 +128,7 @@ template <class UNIT> static __global__ void reorder_kernel(struct cuda_routed_r
     const uint32_t of_rank = (uint32_t)(r.expert_begins[r.experts] - r.expert_begins[0]);
     FOR_GROUPS(w, r.row_count, units)
     {
-        /* the row in the order of experts; every rank has sent each expert equally many copies */
+        /* row: the number in the order of experts. Every rank has sent the same number of copies to an expert. */
         const uint32_t row = (uint32_t)w.row;
         const int64_t e = expert_at(r.expert_begins, r.experts, r.expert_begins[0] + row / ranks);
         const uint32_t before = (uint32_t)(r.expert_begins[e] - r.expert_begins[0]);

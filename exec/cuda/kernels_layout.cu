@@ -5,9 +5,9 @@ enum { THREADS = 256 };
 
 /* ---- pack and unpack ---- */
 
-/* The operands of cuda_pack(), with widths counted in words: the widest words that divide every width and every
- * address. INDEX is the integer type of these sizes: 32 bits where they suffice, because division is then several times
- * as fast as in 64 bits. */
+/* The operands of cuda_pack(), with widths counted in words, the widest that divide every width and every address.
+ * INDEX is the integer type of these sizes. It has 32 bits if they suffice, since such a division is several times as
+ * fast as one in 64 bits. */
 template <class INDEX> struct pack_units {
     char *whole, *block[3];
     INDEX rows, parts, w[3], cols;
@@ -93,7 +93,7 @@ int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream)
     return pack_by_width<false>(pack, stream);
 }
 
-/* ---- rows that ranks need of each other ---- */
+/* ---- rows that context ranks exchange ---- */
 
 template <class UNIT>
 static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_pairs pairs)
@@ -102,8 +102,8 @@ static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_
     FOR_GROUPS(w, pairs.count, (uint32_t)units)
     {
         const struct cuda_row_pair pair = pair_at(pairs, w.row);
-        const int64_t to = r.to_packed ? pair.packed : pair.own,
-                      from = r.to_packed ? pair.own : pair.packed;
+        const int64_t to = r.to_outer ? pair.outer : pair.inner,
+                      from = r.to_outer ? pair.inner : pair.outer;
         for (int64_t p = 0; p < r.parts; p++)
             ((UNIT *)r.y)[(p * r.y_rows + to) * units + w.column_group] =
                 ((const UNIT *)r.x)[(p * r.x_rows + from) * units + w.column_group];
@@ -137,28 +137,28 @@ int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaS
     return take_rows_in_units<uint8_t>(copy, pairs, stream);
 }
 
-/* Adds rows of x to rows of y. The pairs with the same own row are added in their order, by the threads of the first of
- * them. */
+/* Adds rows of x to rows of y. The outer rows of pairs with the same inner row are added in the order of the pairs, by
+ * the threads of the first such pair. */
 static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, struct array x,
                                              int64_t x_rows, int64_t parts, int64_t width,
                                              struct cuda_row_pairs pairs)
 {
     FOR_GROUPS(w, pairs.count, column_groups(width))
     {
-        const int64_t own = pair_at(pairs, w.row).own, c = (int64_t)w.column_group * EIGHT;
+        const int64_t inner = pair_at(pairs, w.row).inner, c = (int64_t)w.column_group * EIGHT;
         const int n = at_most_eight(width - c);
-        if (has_own_row(pairs, w.row - 1, own))
+        if (has_inner_row(pairs, w.row - 1, inner))
             continue;
         for (int64_t p = 0; p < parts; p++) {
-            struct eight_floats sum = load8(y, (p * y_rows + own) * width + c, n);
-            for (int64_t i = w.row; has_own_row(pairs, i, own); i++) {
+            struct eight_floats sum = load8(y, (p * y_rows + inner) * width + c, n);
+            for (int64_t i = w.row; has_inner_row(pairs, i, inner); i++) {
                 struct eight_floats e =
-                    load8(x, (p * x_rows + pair_at(pairs, i).packed) * width + c, n);
+                    load8(x, (p * x_rows + pair_at(pairs, i).outer) * width + c, n);
 #pragma unroll
                 for (int j = 0; j < EIGHT; j++)
                     sum.x[j] += e.x[j];
             }
-            store8(y, (p * y_rows + own) * width + c, n, sum);
+            store8(y, (p * y_rows + inner) * width + c, n, sum);
         }
     }
 }
@@ -173,7 +173,7 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
                         to, y_rows, rows_of(x, width), x_rows, parts, width, pairs);
 }
 
-/* ---- copies of heads ---- */
+/* ---- copies of heads, and their sums ---- */
 
 /* Copies each row of x[groups, dim] to `copies` consecutive rows of y[groups, copies, dim]. */
 static __global__ void head_expand_kernel(struct array y, struct array x, int64_t groups,
@@ -255,8 +255,8 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* Makes k and v. Threads loop over the heads of all rows, and for each head over groups of eight columns: the plain
- * columns, then those of v, then the shared ones. */
+/* Makes k and v. A thread's column groups (FOR_GROUPS) are those of one head of a row: first the plain columns, then
+ * v's, and then the shared ones. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);
@@ -352,10 +352,11 @@ int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array 
                         vocab, first);
 }
 
-/* The gradient of the embedding: positions are sorted by token (counted, placed, put in ascending order), and each
- * row of the table sums its own positions in that order. So the result has the same bits in every run, however often
- * a token occurs. */
+/* ---- gradient of the embedding ---- */
 
+/* Counts how often each token occurs. This is the first of five kernels, which make the result independent of the order
+ * in which threads run: the positions in the batch are listed by token, each token's list is sorted, and a row of the
+ * table adds the gradients of its positions in that order. */
 static __global__ void count_tokens_kernel(int32_t *count, const int32_t *token, int64_t rows,
                                            int64_t vocab, int64_t first)
 {
@@ -367,8 +368,8 @@ static __global__ void count_tokens_kernel(int32_t *count, const int32_t *token,
     }
 }
 
-/* Makes prefix sums, in one block: begin[i] becomes the sum of count[j] over j < i, and begin[vocab] the sum of all;
- * then count becomes a copy of begin. */
+/* Makes prefix sums, in one block: begin[i] becomes the sum of count[j] over j < i, and begin[vocab] the sum of all
+ * counts. count becomes a copy of begin without begin[vocab]. */
 static __global__ void token_begins_kernel(int32_t *begin, int32_t *count, int64_t vocab)
 {
     __shared__ int32_t sum[BLOCK_MAX];
@@ -402,7 +403,7 @@ static __global__ void place_positions_kernel(int32_t *list, int32_t *next, cons
     }
 }
 
-/* Counts the elements of the ascending list[from..to) that are below x. */
+/* Returns how many elements of list[from..to), which is in ascending order, are below x. */
 static __device__ int64_t count_below(const int32_t *list, int64_t from, int64_t to, int32_t x)
 {
     int64_t first = from;
@@ -416,9 +417,9 @@ static __device__ int64_t count_below(const int32_t *list, int64_t from, int64_t
     return from - first;
 }
 
-/* Sorts the positions of one token in ascending order; each block sorts for one row of the table. Sorted runs of 1, 2,
- * 4, ... positions are merged: each position moves to the index that equals the number of smaller positions in both
- * runs. It takes n log^2 n steps for n positions, since one token may fill the batch (padding does). */
+/* Sorts the positions of each token in ascending order; a block sorts one token's at a time. It merges sorted runs of
+ * 1, 2, 4, ... positions: a position's index in the merged run is the number of smaller positions in both runs. For n
+ * positions this takes n log^2 n steps, and not n^2, because one token may fill the batch (padding does). */
 static __global__ void sort_positions_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
                                              int64_t vocab)
 {

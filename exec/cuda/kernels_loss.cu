@@ -1,15 +1,16 @@
-/* The loss: each block works on one row of logits. Exponentials are summed relative to a running maximum, so the
- * loss reads logits once, and again only to write their softmax. Gradients read the softmax, or logits whose
- * log-sum-exp is given, once, and other logits twice. */
+/* Kernels of the loss. Each block works on one row of logits at a time. It sums exponentials relative to a running
+ * maximum, so one pass over the logits gives the maximum and the sum. The loss makes a second pass only to write the
+ * softmax. A gradient makes one pass over the softmax, or over logits whose log-sum-exp is given; over other logits it
+ * makes two. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 1024, SUM_THREADS = 1024, IGNORED = -1 };
 
 struct row_stats {
-    float top, total; /* the largest logit, the sum of exponentials relative to it */
+    float top, total; /* the largest logit, and the sum of the exponentials of logits minus it */
 };
 
-/* Returns the statistics of a row to all threads of the block. */
+/* Computes the statistics of a row. Every thread of the block calls it and receives them. */
 static __device__ __forceinline__ struct row_stats row_stats_of(const struct array &x, int64_t at,
                                                                 int64_t vocab)
 {
@@ -69,7 +70,7 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
     }
 }
 
-/* Adds terms in one block, so that the order of the sum is fixed; in fp64, because losses are compared to many
+/* Adds terms in one block, so that the order of the sum is fixed. It adds in fp64, because losses are compared to many
  * digits. */
 static __global__ void add_terms_kernel(float *loss, const float *before, const float *term,
                                         int64_t rows, double count)
@@ -156,7 +157,7 @@ int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const
                   rows_of(x, vocab), label, softmax, rows, vocab, (float)(1 / count), fault, mark);
 }
 
-/* ---- a vocabulary cut over ranks ---- */
+/* ---- a vocabulary that is split over ranks ---- */
 
 static __global__ void cross_entropy_partial_kernel(float *stats, struct array x,
                                                     const int32_t *label, int64_t rows,
@@ -215,7 +216,8 @@ int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array 
                         (float)(1 / count));
 }
 
-/* Merges the statistics of all parts, stats (parts, rows, 3), in the order of the parts. */
+/* Merges the statistics of all parts, stats (parts, rows, 3), into each row's log-sum-exp and loss term. Parts are
+ * added in their order. */
 static __global__ void cross_entropy_finish_kernel(float *term, float *lse, const float *stats,
                                                    const int32_t *label, int64_t rows,
                                                    int64_t parts)
@@ -227,7 +229,7 @@ static __global__ void cross_entropy_finish_kernel(float *term, float *lse, cons
             top = fmaxf(top, stats[3 * (p * rows + i)]);
         for (int64_t p = 0; p < parts; p++) {
             const float *part = stats + 3 * (p * rows + i);
-            total += part[1] > 0 ? part[1] * __expf(part[0] - top) : 0; /* it may have no columns */
+            total += part[1] > 0 ? part[1] * __expf(part[0] - top) : 0; /* 0: only padding */
             target += part[2];
         }
         float l = top + logf(total);

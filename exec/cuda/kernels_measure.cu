@@ -11,7 +11,8 @@ int cuda_launch_empty_kernel(cudaStream_t stream)
     return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
 }
 
-/* SM_HOG_SHARED: with `stopped`, it is nearly the 48 KiB that need no cudaFuncSetAttribute(). */
+/* SM_HOG_SHARED: the dynamic shared memory of a block. Together with `stopped` it is nearly the 48 KiB for which no
+ * cudaFuncSetAttribute() is needed. */
 enum { SM_HOG_THREADS = 512, SM_HOG_SHARED = (48 << 10) - 16 };
 
 #ifdef CUDA_EMULATED
@@ -35,9 +36,9 @@ static __device__ __forceinline__ uint64_t now(void)
     return t;
 }
 
-/* Copies memory for at most `nanoseconds`, until *stop, which is in the host's memory, is not 0. Only one thread of a
- * block reads *stop: when all threads did, other kernels took up to thirteen times as long at the same time (on an
- * H200), which the communication of libraries does not cause. */
+/* Copies memory until *stop, which is in the host's memory, is not 0, and for at most `nanoseconds`. Only one thread of
+ * a block reads *stop. When all threads read it, other kernels took up to thirteen times as long at the same time
+ * (measured on an H200), which a library's communication does not cause. */
 static __global__ void __launch_bounds__(SM_HOG_THREADS)
     sm_hog_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
                   const volatile int32_t *stop)

@@ -1,25 +1,27 @@
 /* Norms, their gradients, and sums over rows.
  *
- * A block of a norm takes a row at a time. It reads the row once, by 16-byte loads that are all under way together, and
- * keeps it in registers, as it was stored, through the reductions: a thread has up to KEPT groups of eight columns
- * forward, and up to OWNED backward, where it has the same columns of all rows of its block, so that the sums over rows
- * for the gradients of weights stay in registers, too. Longer rows are read again for each reduction, and their sums
- * are made in shared memory, or in the block's partial row. A block that sums columns takes 256 of them, and its warps
- * share the rows. A second kernel adds the partial rows, in an order that does not depend on how threads run. */
+ * A block of a norm works on a row at a time. It reads the row once, with 16-byte loads that it issues together, and
+ * keeps it in registers, as it was stored, until its sums are known. In a forward kernel a thread keeps up to KEPT
+ * groups of eight columns. In a backward kernel it keeps up to OWNED; there it has the same columns of all rows of its
+ * block, so it also keeps the sums over rows, for the gradients of weights, in registers. A row that is too long for
+ * that is read again for each sum, and its sums over rows are kept in shared memory or in the block's partial row.
+ *
+ * A block that sums columns works on 256 of them, and its warps share the rows. A second kernel adds the partial rows
+ * of all blocks, in an order that does not depend on how threads run. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 512, PARTS_MAX = 264, KEPT = 4, OWNED = 2 };
 
-/* Returns the threads of a block that keeps a row in registers, up to `groups` groups of eight columns in each
- * thread; 0: the row is too long. */
+/* Returns the number of threads of a block that keeps a row of `cols` columns in registers, with up to `groups` groups
+ * of eight columns in each thread; 0: the row is too long. */
 static inline unsigned threads_that_keep(int64_t cols, int groups)
 {
     int64_t threads = ceil_div(ceil_div(cols, EIGHT * groups), WARP) * WARP;
     return threads > ROW_THREADS ? 0 : (unsigned)threads;
 }
 
-/* kept_column() returns the first column of group k of this thread, kept_column_count() how many columns of that group
- * are within the row. */
+/* kept_column() returns the first column of group k of this thread. kept_column_count() returns how many columns of
+ * that group are within the row. */
 static __device__ __forceinline__ int64_t kept_column(int k)
 {
     return ((int64_t)k * blockDim.x + threadIdx.x) * EIGHT;
@@ -30,7 +32,7 @@ static __device__ __forceinline__ int kept_column_count(int k, int64_t cols)
     return left <= 0 ? 0 : at_most_eight(left);
 }
 
-/* Tells the compiler that the elements of an array are bf16, so that eight of them take four registers instead of
+/* Tells the compiler that the elements of an array are bf16. Eight of them then take four registers instead of
  * eight. */
 template <bool BF16> static __device__ __forceinline__ void assume_bf16(struct array *a)
 {
@@ -44,7 +46,8 @@ static inline bool is_bf16(struct cuda_array a)
 
 /* ---- forward ---- */
 
-/* The statistics of a row: rstd, and for a layer norm (CENTRED) mean and rstd. */
+/* The statistics of a row: rstd, and for a layer norm (CENTRED) also the mean. In memory a row has one number, rstd, or
+ * two, the mean and rstd. */
 template <bool CENTRED> struct statistics {
     float mean, rstd;
     __device__ __forceinline__ static struct statistics of(const float *stats, int64_t row)
@@ -77,7 +80,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
             mean = block_sum(sum) / (float)cols;
         }
         FOR_COLUMNS(c, n, cols)
-        { /* about the mean: no cancellation */
+        { /* squares of differences from the mean: sums of x and of x^2 would cancel */
             struct eight_floats e = load8(x, row * cols + c, (int)n);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++)
@@ -108,7 +111,7 @@ static __device__ __forceinline__ uint32_t pack_bf16_pair(float low, float high)
     return to_bf16(low) | (uint32_t)to_bf16(high) << 16;
 }
 
-/* Stores the sums of eight elements of a and of b in bf16, and returns the sums as they are stored. */
+/* Adds eight elements of a and of b, stores the sums in bf16, and returns them as they are stored. */
 static __device__ __forceinline__ struct stored8 store_bf16_sum(const struct array &sum, int64_t i,
                                                                 int n, const struct stored8 &a,
                                                                 const struct stored8 &b)
@@ -124,8 +127,8 @@ static __device__ __forceinline__ struct stored8 store_bf16_sum(const struct arr
             {0, 0, 0, 0}};
 }
 
-/* Computes the norm of x. With ADDS (bf16 only) it first computes and stores total = x + added, and then the norm of
- * `total`. */
+/* Computes the norm of x. With ADDS, which is for bf16 only, it first computes and stores total = x + added, and then
+ * computes the norm of `total`. */
 template <bool CENTRED, bool BF16, bool ADDS>
 static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED && !ADDS ? 2 : 1)
     norm_kept_kernel(struct array y, float *stats, struct array x, struct array weight,
@@ -261,8 +264,8 @@ size_t cuda_column_scratch_bytes(int64_t rows, int64_t cols, int sums)
 
 enum { ADDERS = 16 }; /* warps that share the parts of a column */
 
-/* Sets y[c] = before[c] + the sum of part[c] over all parts, which are `step` floats apart. A block takes as many
- * columns as a warp has lanes; warp w adds the parts w, w + ADDERS, ..., and the first warp adds these sums. */
+/* Sets y[c] = before[c] + the sum of part[c] over all parts, which begin `step` floats apart. A block works on WARP
+ * columns. Warp w adds the parts w, w + ADDERS, ..., and the first warp then adds the sums of all warps. */
 static __global__ void add_partial_rows_kernel(struct array y, struct array before,
                                                const float *part, int64_t parts, int64_t step,
                                                int64_t cols)
@@ -291,8 +294,8 @@ static int add_partial_rows(struct cuda_array y, struct cuda_array before, const
                   array_of(y), array_of(before), part, parts, step, cols);
 }
 
-/* Returns how many bytes of shared memory the sums of a block need besides those of block_sum(). For very long rows it
- * is 0: their sums are made in the partial row itself. */
+/* Returns the bytes of shared memory in which a block keeps `floats` sums, besides the memory of block_sum(). Returns 0
+ * if that is too much: the block then keeps its sums in its partial row in device memory. */
 static size_t shared_bytes_for(int64_t floats)
 {
     size_t bytes = (size_t)floats * sizeof(float);
@@ -306,7 +309,7 @@ static __device__ __forceinline__ void zero_columns(float *sum, int64_t cols)
         sum[c + j] = 0;
 }
 
-/* Copies columns; each thread copies those that it has written, so no synchronisation is needed. */
+/* Copies columns. A thread copies those that it has written itself, so threads need not synchronise. */
 static __device__ __forceinline__ void copy_columns(float *to, const float *from, int64_t cols)
 {
     FOR_COLUMNS(c, n, cols)
@@ -316,8 +319,8 @@ static __device__ __forceinline__ void copy_columns(float *to, const float *from
 
 /* ---- gradients of norms ---- */
 
-/* Computes the gradient of a norm. part: for each block, its sums for the gradient of the weight and, if CENTRED, of
- * the bias. */
+/* Computes the gradient of a norm. part: a row for each block, with the sums over the block's rows for the gradient of
+ * the weight and, if CENTRED, then of the bias. in_shared: the block makes these sums in shared memory. */
 template <bool CENTRED>
 static __global__ void norm_backward_kernel(struct array dx, float *part, struct array dy,
                                             struct array x, struct array weight, const float *stats,
@@ -372,8 +375,8 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
-/* Does what norm_backward_kernel() does, in bf16, for rows of which a thread has at most OWNED groups of columns (in
- * fp32 there would be too few registers). It fetches the next row while the present one waits for its reductions. */
+/* Does what norm_backward_kernel() does, in bf16, for rows that OWNED groups of columns in each thread suffice for
+ * (fp32 would need too many registers). It fetches the next row while the present one waits for its sums. */
 template <bool CENTRED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     norm_backward_owned_kernel(struct array dx, float *part, struct array dy, struct array x,
@@ -450,7 +453,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     }
 }
 
-/* Launches `parts` blocks, each of which writes partial sums. */
+/* Launches one of the two kernels with `parts` blocks, each of which writes a partial row. */
 template <bool CENTRED>
 static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struct cuda_array dy,
                          struct cuda_array x, struct cuda_array weight, const float *stats,
@@ -503,8 +506,9 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
 
 enum { TILE_ROWS = 8 };
 
-/* Sums columns: a block sums 32 x 8 columns. The rows are cut into tiles of TILE_ROWS; of the tiles part, part + parts,
- * ..., where `part` is the block's number, each warp adds one row. */
+/* Adds the columns of x into partial rows. A block adds WARP * EIGHT columns of the rows that belong to its partial
+ * row. The rows are cut into tiles of TILE_ROWS. Tiles p, p + parts, ... belong to partial row p, which is blockIdx.y,
+ * and each warp adds one row of each tile. */
 static __global__ void column_sum_kernel(float *part, struct array x, int64_t rows, int64_t cols)
 {
     __shared__ float sum[TILE_ROWS][WARP * EIGHT];

@@ -1,10 +1,11 @@
-/* Kernels that treat elements one by one. Each thread takes eight elements at a time. */
+/* Kernels that compute elements independently of each other, and sums of all elements. Each thread computes eight
+ * elements at a time. */
 #include "exec/cuda/device.cuh"
 #include "exec/draw.h"
 
 enum { THREADS = 256 };
 
-/* ---- element by element ---- */
+/* ---- additions and casts ---- */
 
 static __global__ void add_kernel(struct array y, struct array a, struct array b, int64_t count)
 {
@@ -89,7 +90,8 @@ static __device__ __forceinline__ float scale_of(const struct cuda_stored &w, ui
 
 enum { TOO_MANY_ELEMENTS = 1 }; /* cudaErrorInvalidValue */
 
-/* Divides in 32 bits, which is several times as fast: cuda_dequantise() refuses weights of more elements. */
+/* Computes the elements from their codes and scales. It divides in 32 bits, which is several times as fast as in 64;
+ * cuda_dequantise() refuses weights for which 32 bits do not suffice. */
 static __global__ void dequantise_kernel(struct array y, struct cuda_stored w)
 {
     const uint32_t scale_elements = (uint32_t)w.scale_elements;
@@ -134,7 +136,8 @@ static __device__ __forceinline__ float sigmoid(float x)
 #define GELU_SCALE 0.79788456f /* sqrt(2 / pi) */
 #define GELU_CUBE 0.044715f
 
-/* Returns f(x) of an activation's function, and *slope = f'(x). own: the function that the kind has by itself. */
+/* Returns f(x) of an activation's function, and sets *slope = f'(x). own: CUDA_OWN if the activation's default function
+ * is silu, CUDA_GELU if it is GELU. */
 static __device__ __forceinline__ float
 apply_activation(enum cuda_function function, enum cuda_function own, float x, float *slope)
 {
@@ -156,7 +159,8 @@ apply_activation(enum cuda_function function, enum cuda_function own, float x, f
 #define CLAMP 7.f
 #define CLAMPED_SLOPE 1.702f
 
-/* Returns (up + 1) gate sigmoid(1.702 gate) of the clamped gate and up, and the slopes by both. */
+/* Clamps the gate to at most CLAMP, and `up` from -CLAMP to CLAMP. Returns (up + 1) gate sigmoid(1.702 gate) of the
+ * clamped numbers, and sets *by_gate and *by_up to its derivatives by the numbers before they were clamped. */
 static __device__ __forceinline__ float clamped_swiglu(float gate, float up, float *by_gate,
                                                        float *by_up)
 {
@@ -167,7 +171,8 @@ static __device__ __forceinline__ float clamped_swiglu(float gate, float up, flo
     return (u + 1) * x * s;
 }
 
-/* Returns the result of a gated activation for gate and up, and the derivatives by both. */
+/* Returns the result of a gated activation for `gate` and `up`, and sets *by_gate and *by_up to its derivatives by
+ * them. */
 static __device__ __forceinline__ float apply_gated(enum cuda_function function, float gate,
                                                     float up, float *by_gate, float *by_up)
 {
@@ -239,7 +244,7 @@ int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda
                         rows, cols, function);
 }
 
-/* A block for each row. */
+/* Computes the gradients of a weighted activation. Each block works on one row at a time. */
 static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d_weights,
                                                        struct array dy, struct array x,
                                                        const float *weights, int64_t rows,
@@ -256,7 +261,7 @@ static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d
             for (int j = 0; j < EIGHT; j++) {
                 float by_gate, by_up;
                 float y = apply_gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
-                if (j < n) /* the function need not be 0 behind the row */
+                if (j < n) /* y of a missing element need not be 0 */
                     dot += d.x[j] * y;
                 gate.x[j] = weight * d.x[j] * by_gate;
                 up.x[j] = weight * d.x[j] * by_up;
@@ -327,7 +332,7 @@ int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_a
                         stream, array_of(dx), array_of(dy), array_of(x), count, function);
 }
 
-/* ---- clipping ---- */
+/* ---- clipping of gradients, and sums of squares ---- */
 
 static __device__ __forceinline__ float clip_factor(const float *squares, float max_norm)
 {
@@ -433,7 +438,7 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
                         constants);
 }
 
-/* ---- seeded numbers ---- */
+/* ---- drawn numbers ---- */
 
 static __global__ void draw_kernel(struct array to, struct draw draw)
 {
@@ -461,7 +466,7 @@ int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream
     return LAUNCH_APART(draw_kernel, dim3(x, y), THREADS, stream, array, numbers);
 }
 
-/* ---- sums of several arrays, for ranks that share a device ---- */
+/* ---- reductions over arrays, for ranks that share a device ---- */
 
 struct reduce_operands {
     const void *from[CUDA_REDUCE_MEMBERS];

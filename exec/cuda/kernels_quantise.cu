@@ -1,5 +1,5 @@
-/* 8-bit copies of matrices with one scale for the tensor, or for each block of it: the largest magnitude, and numbers
- * divided by the scale. */
+/* 8-bit copies of matrices, which have one scale for the tensor, or one for each block of numbers. The scale follows
+ * from the largest magnitude of its numbers, and the copy has the numbers divided by the scale. */
 #include "exec/cuda/device.cuh"
 
 enum { THREADS = 256 };
@@ -41,7 +41,8 @@ int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, v
                           (int64_t)blocks);
 }
 
-/* Rounds to nearest, ties to even; what exceeds the largest number becomes that number (exec/number.c). */
+/* Rounds a number to nearest, ties to even. A magnitude above the largest number becomes the largest number
+ * (exec/number.c). */
 static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits type, float x)
 {
     const uint32_t bits = __float_as_uint(x);
@@ -55,12 +56,12 @@ static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits t
     return (uint8_t)(sign | (uint32_t)(((exponent + type.bias - 1) << type.mantissa_bits) + steps));
 }
 
-/* Writes the copy, (rows, cols), and its scale. turned: x is (cols, rows). */
+/* Writes the copy, (rows, cols), and its scale. turned: x is (cols, rows), the transpose of the copy. */
 static __global__ void quantise_kernel(uint8_t *copy, float *scale, struct array x, int64_t rows,
                                        int64_t cols, int turned, const float *largest,
                                        struct cuda_eight_bits type)
 {
-    const float least = 1e-12f; /* exec/cpu/quantise.c */
+    const float least = 1e-12f; /* the same as in exec/cpu/quantise.c */
     const float factor = type.largest / fmaxf(*largest, least);
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *scale = 1 / factor;
@@ -89,14 +90,15 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
                         largest, type);
 }
 
-/* Writes the copy, (rows, cols), and a scale for each block of block_rows x CUDA_SCALE_BLOCK, block after block. A
- * block of threads works on one at a time. turned: x is (cols, rows). */
+/* Writes the copy, (rows, cols), and a scale for each block of block_rows x CUDA_SCALE_BLOCK numbers, in the order of
+ * rows of blocks. A block of threads works on one block of numbers at a time. turned: x is (cols, rows), the transpose
+ * of the copy. */
 static __global__ void quantise_blocks_kernel(uint8_t *copy, float *scale, struct array x,
                                               int64_t rows, int64_t cols, int turned,
                                               int block_rows, uint32_t blocks,
                                               struct cuda_eight_bits type)
 {
-    const float least = 1e-12f; /* exec/cpu/quantise.c */
+    const float least = 1e-12f; /* the same as in exec/cpu/quantise.c */
     const uint32_t along = (uint32_t)((cols + CUDA_SCALE_BLOCK - 1) / CUDA_SCALE_BLOCK);
     const int count = block_rows * CUDA_SCALE_BLOCK;
     for (uint32_t b = blockIdx.x; b < blocks; b += gridDim.x) {
@@ -132,8 +134,8 @@ int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t
                   (uint32_t)blocks, type);
 }
 
-/* Writes `outer` lines of `padded` scales; those from `inner` on are 0. outer_step, inner_step: the distances in `from`
- * between lines, and between the scales of a line. */
+/* Writes `outer` lines of `padded` scales each. The first `inner` scales of a line are copied from `from`, where lines
+ * begin outer_step scales apart and the scales of a line are inner_step apart. The others are 0. */
 static __global__ void lay_out_scales_kernel(float *to, const float *from, uint32_t outer,
                                              uint32_t inner, uint32_t padded, uint32_t outer_step,
                                              uint32_t inner_step)

@@ -1,12 +1,12 @@
-/* RoPE, and RoPE together with the pack or unpack beside it, which then needs no pass over memory of its own. */
+/* RoPE, and RoPE together with the pack or the unpack beside it, which then needs no pass over memory of its own. */
 #include "exec/cuda/device.cuh"
 
 /* PAIRS_MAX: the most pairs of columns of a head whose angles a block keeps at once. */
 enum { THREADS = 256, PAIRS_MAX = CUDA_ROTATED_PAIRS };
 
-/* Computes, for a row, the angles of the pairs of columns [begin..begin + pairs), once for all heads. Angles are
- * computed in fp64, since positions reach millions and fp32 has only seven digits. The threads of the block synchronise
- * before and after. */
+/* Computes the cosines and sines of a row's angles, for the pairs of columns [begin..begin + pairs) of every head. It
+ * computes angles in fp64, since positions reach millions and fp32 has only seven digits. The threads of the block
+ * synchronise before and after. */
 static __device__ __forceinline__ void compute_angles(float *cosine, float *sine, int32_t position,
                                                       int begin, int pairs, int rotated,
                                                       double log2_theta, float direction)
@@ -24,8 +24,8 @@ static __device__ __forceinline__ void compute_angles(float *cosine, float *sine
 
 /* ---- RoPE ---- */
 
-/* Rotates rows, one per block at a time: each angle is computed once, and rotates the pair of columns to which it
- * belongs in every head. */
+/* Rotates rows; a block works on one row at a time. It computes each angle once, and uses it for one pair of columns in
+ * every head. */
 static __global__ void rope_kernel(struct array y, struct array x, const int32_t *position,
                                    int64_t rows, int heads, int dim, int rotated, int64_t stride,
                                    double log2_theta, float direction)
@@ -82,9 +82,9 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
                   turn.stride, log2(turn.theta), (float)turn.direction);
 }
 
-/* ---- RoPE and a pack ---- */
+/* ---- RoPE together with a pack ---- */
 
-/* The arrays of cuda_rotated_pack(). All blocks have one type and one alignment, those of `blocks`, whose data is not
+/* The operands of cuda_rotated_pack(). All blocks have the type and the alignment of `blocks`, whose data is not
  * used. */
 struct rotated_pack {
     struct array whole, blocks;
@@ -97,7 +97,7 @@ struct rotated_pack {
     float direction;
 };
 
-/* The place of a group of columns: an array, and the index of the group's first element there. */
+/* The place of a group of columns: an array, and the index of the group's first element in it. */
 struct column_place {
     struct array in;
     int64_t at;
@@ -139,8 +139,9 @@ static __device__ __forceinline__ void move8(const struct rotated_pack &p, int64
     store8(to.in, to.at, EIGHT, load8(from.in, from.at, EIGHT));
 }
 
-/* Rotates rows as rope_kernel() does, and then packs them (PACK), or unpacks them first. A head lies within one part of
- * a block of the pack, so one division gives the places of both columns of a pair. */
+/* Rotates rows as rope_kernel() does. With PACK it then packs them, else it unpacks them first. The whole head lies in
+ * one part of a block, so the place of a pair's second column follows from that of the first without another
+ * division. */
 template <bool PACK> static __global__ void rotated_pack_kernel(struct rotated_pack p)
 {
     __shared__ float cosine[PAIRS_MAX], sine[PAIRS_MAX];

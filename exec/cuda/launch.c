@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At least one of as many consecutive ops of a stream has an event, so that the watcher sees progress. */
+/* Of this many consecutive ops of a stream at least one has an event, so that the watcher sees progress. */
 enum { MARK_EVERY = 16 };
 
-/* ---- lists and events ---- */
+/* ---- lists of ops, events and streams ---- */
 
 void cuda_list_ops(struct cuda_rank *rank)
 {
@@ -20,9 +20,9 @@ void cuda_list_ops(struct cuda_rank *rank)
         rank->streams[s].op_list = list[s];
 }
 
-/* Returns, for each op, whether an event marks its end. If events time ops, all have one. Else only these have: ops for
- * which another stream or the host waits, the last op of a stream, communication, and every MARK_EVERY-th op, so that
- * the watcher sees progress. */
+/* Returns, for each op, whether an event marks its end. If events time ops, they mark all. Else they mark these: ops
+ * for which another op or the host waits, the last op of a stream and the last before a SYNC op, communication, and
+ * every MARK_EVERY-th op. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
@@ -105,8 +105,8 @@ static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream
     return false;
 }
 
-/* Makes a stream. Among blocks that wait for a multiprocessor, those of NCCL's kernels have priority, because they are
- * few and other GPUs wait for them. */
+/* Makes a stream. If it is for NCCL's kernels, it has the highest priority among the streams whose blocks wait for a
+ * multiprocessor: NCCL's blocks are few, and other GPUs wait for them. */
 static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream, struct diag *diag)
 {
     const char *call = "cudaStreamCreateWithFlags";
@@ -177,10 +177,10 @@ void cuda_close_streams(struct cuda_rank *rank)
     free(rank->list_position);
 }
 
-/* ---- launching ---- */
+/* ---- launches of ops ---- */
 
-/* True if all ops for which an op waits have been launched. An op that waits for a later op of its own stream is
- * never launched. */
+/* True if all ops for which an op waits have been launched. It never becomes true for an op that waits for a later op
+ * of its own stream. */
 static bool dependencies_are_launched(const struct cuda_rank *rank, uint32_t op)
 {
     const struct ir *ir = rank->run->ir;
@@ -207,7 +207,7 @@ static bool wait_for_dependencies(struct cuda_stream *stream, uint32_t op)
     return true;
 }
 
-/* Puts an op's work on its CUDA stream; false: the run has failed. */
+/* Puts an op's work on its CUDA stream. Returns false if the run has failed. */
 static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
 {
     struct cuda_rank *rank = stream->rank;
@@ -230,7 +230,8 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     return done;
 }
 
-/* Launches the op at the head of a queue; false: it cannot be, or the run has failed. */
+/* Launches the next op of a stream. Returns false if the op cannot be launched now, there is none, or the run has
+ * failed. */
 static bool launch_head(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;

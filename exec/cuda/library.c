@@ -24,7 +24,7 @@ static void *open_in_folder(const char *folder, const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Opens a library in the folders of the CUDA toolkit. */
+/* Opens a library in the folders of the CUDA toolkit. Returns NULL if none has it. */
 static void *open_in_toolkit(const char *name)
 {
     static const char *const places[] = {"lib64", "lib"};
@@ -169,9 +169,9 @@ void cudnn_use_table(const struct cudnn *table)
     cudnn_given = table;
 }
 
-/* The state of loading NVRTC, which is opened before cuDNN needs it. cuDNN opens NVRTC by its name when it first
- * compiles a kernel. The loader often does not look in the folder of the CUDA toolkit, but it finds a library that is
- * already open. */
+/* The state of loading NVRTC. cuDNN opens NVRTC by its name when it first compiles a kernel. The loader often does not
+ * look in the folder of the CUDA toolkit, but it finds a library that is already open; so cudnn_open() opens NVRTC
+ * before. */
 static struct {
     bool was_tried;
     char load_error[512]; /* the loader's message */

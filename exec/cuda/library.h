@@ -1,10 +1,13 @@
-/* exec/cuda/library.h: NVIDIA's libraries, opened when the backend is opened.
+/* exec/cuda/library.h: NVIDIA's libraries, which the program opens together with the CUDA backend.
  *
- * The program does not link them, so it starts fast and also without them. A missing library becomes a message with
- * the loader's text, and one whose version is known to be wrong (versions.h) is refused. A library is looked for by
- * its name (LD_LIBRARY_PATH, the system's folders), then where it was when the program was built, then in the
- * toolkit's folders: those of $CUDA_HOME, $CUDA_PATH and /usr/local/cuda, then among the wheels of the python3 in PATH
- * (wheels.h). Functions are called through a table of their own names: cublaslt->cublasLtMatmul(...). */
+ * The program does not link them, so it starts fast, and also where they are missing. If a library is missing, the
+ * backend reports the loader's message; if its version is known to be wrong (versions.h), it refuses the library. A
+ * library is looked for in this order:
+ * 1. by its name, in LD_LIBRARY_PATH and the system's folders;
+ * 2. in the folder that it was in when the program was built;
+ * 3. in the folders of the toolkit: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda;
+ * 4. among the wheels of the python3 in PATH (wheels.h).
+ * Functions are called through a table that has members of the same names: cublaslt->cublasLtMatmul(...). */
 #ifndef EXEC_CUDA_LIBRARY_H
 #define EXEC_CUDA_LIBRARY_H
 
@@ -22,8 +25,8 @@
 #include <cupti.h>
 #endif
 
-/* Names of cuBLAS 12.9 for scales of blocks of 128, by their numbers, since older headers lack them: two attributes of
- * a product, and the values of these. */
+/* Values of cuBLAS 12.9 for scales of blocks of 128, as numbers, since older headers lack their names: the version that
+ * first has them, two attributes of a product, and two values of these attributes. */
 enum {
     CUBLASLT_BLOCKS_SINCE = 120900,
     CUBLASLT_SCALE_MODE_A = 31,
@@ -83,7 +86,7 @@ enum {
     F(ncclSend)                                                                                    \
     F(ncclRecv)
 
-/* Functions for registered memory, which NCCL has since 2.19. */
+/* Functions for registered memory, which NCCL has since version 2.19. */
 #define NCCL_REGISTRATION_FUNCTIONS(F)                                                             \
     F(ncclMemAlloc)                                                                                \
     F(ncclMemFree)                                                                                 \
@@ -129,22 +132,24 @@ struct cupti {
 };
 #endif
 
-/* Each function NAME_open(), and cupti_library(), returns a library's table of functions, which the first call makes
- * and which stays until the program ends. It returns NULL after a message (STATUS_SYSTEM) if the library cannot be
- * opened, lacks a function, or has a version that is refused. Any thread may call it. */
+/* cublaslt_open(), cudnn_open(), nccl_open(), nccl_registration_open() and cupti_library() return a library's table of
+ * functions. The first call makes the table, which stays until the program ends. They return NULL after a message
+ * (STATUS_SYSTEM) if the library cannot be opened, lacks a function, or has a version that is refused. Any thread may
+ * call them. */
 const struct cublaslt *cublaslt_open(struct diag *diag);
-/* Makes cublaslt_open() return this table from now on; for tests that emulate a device. */
+/* Makes cublaslt_open() return this table from now on, for tests that emulate a device. The other functions
+ * *_use_table() do the same for their libraries. */
 void cublaslt_use_table(const struct cublaslt *table);
 #ifdef HAVE_CUDNN
 const struct cudnn *cudnn_open(struct diag *diag);
-void cudnn_use_table(const struct cudnn *table); /* as cublaslt_use_table() */
-/* Returns why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it can. Call after
+void cudnn_use_table(const struct cudnn *table);
+/* Returns why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it is open. Must be called after
  * cudnn_open(). */
 const char *cudnn_why_no_compiler(void);
 #endif
 #ifdef HAVE_NCCL
 const struct nccl *nccl_open(struct diag *diag);
-void nccl_use_table(const struct nccl *table); /* as cublaslt_use_table() */
+void nccl_use_table(const struct nccl *table);
 #ifdef HAVE_NCCL_REGISTRATION
 const struct nccl_registration *nccl_registration_open(struct diag *diag);
 void nccl_registration_use_table(const struct nccl_registration *table);
@@ -152,16 +157,17 @@ void nccl_registration_use_table(const struct nccl_registration *table);
 #endif
 #ifdef HAVE_CUPTI
 const struct cupti *cupti_library(struct diag *diag);
-void cupti_use_table(const struct cupti *table); /* as cublaslt_use_table() */
+void cupti_use_table(const struct cupti *table);
 #endif
 
-/* Opens any other library by the first of its possible names that works ("libx.so.13", ...). On failure returns NULL,
- * with the loader's text in *diag. folder: where the library was when the program was built. */
+/* Opens a library that has no table, by the first of its possible names that works ("libx.so.13", ...). folder: the one
+ * that the library was in when the program was built. Returns NULL on failure, after a message with the loader's
+ * text. */
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
-/* Opens a library that was installed together with another one, to which the function `near` belongs: it looks in that
- * library's folder, and in the neighbouring folders that pip's wheels use. Returns NULL if it is not there. */
+/* Opens a library that was installed together with another one, to which the function `near` belongs. It looks in that
+ * library's folder, and in the folders beside it that pip's wheels use. Returns NULL if the library is not there. */
 void *library_open_near(const char *name, const void *near);
-/* Returns a function of an opened library, or NULL and a message. */
+/* Returns a function of an opened library. Returns NULL after a message if the library has none of that name. */
 void *library_function(void *library, const char *library_name, const char *function,
                        struct diag *diag);
 

@@ -1,6 +1,6 @@
-/* Launches every operation once before the first step. CUDA loads a kernel at its first launch, and may wait there
- * until the device is idle (CUDA C++ Programming Guide, "Lazy Loading"). In a step the device may not become idle: it
- * may be waiting, in a collective or for an event, for what this host has yet to launch. */
+/* Launches each operation once before the first step. CUDA loads a kernel at its first launch, and may then wait until
+ * the device is idle (CUDA C++ Programming Guide, "Lazy Loading"). In a step this could deadlock: the device may wait,
+ * in a collective or for an event, for work that this host has yet to launch. */
 #include "exec/cuda/cuda.h"
 
 #include "base/arena.h"
@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* The operations that were launched so far, by a key of everything on which the choice of their kernels depends: the
- * shape, and types and alignment of all operands. */
+/* The operations that were launched so far. Each has a key: a hash of everything on which the choice of its kernels
+ * depends, such as its shape and the types and alignments of all operands. */
 struct launched_operations {
     struct id_map map;
     uint64_t *keys;
@@ -34,7 +34,7 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
     return key;
 }
 
-/* Returns true the first time that it is called with a key. */
+/* Adds a key to the map. Returns false if it was there already. */
 static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
 {
     for (struct id_probe p = id_map_probe(&loaded->map, key); id_map_next(&loaded->map, &p);)
@@ -49,8 +49,8 @@ static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
     return true;
 }
 
-/* Zeroes operands that hold indices (tokens, labels, positions), since earlier launches may have left invalid
- * indices there. */
+/* Zeroes operands that hold indices (tokens, labels, positions), since earlier launches may have left invalid indices
+ * in their memory. */
 static bool clear_indices(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaSuccess;
@@ -63,7 +63,8 @@ static bool clear_indices(struct cuda_stream *stream, const struct call *call)
            cuda_record_failure(stream->rank, call->op, "cudaMemsetAsync", error);
 }
 
-/* Launches the kernel by which ranks that share a GPU reduce; NCCL's own kernels are loaded when it connects. */
+/* Launches the kernel with which ranks that share a GPU reduce. Does nothing for other communication, nor if NCCL is
+ * used, whose kernels are loaded when it connects the ranks. */
 static bool launch_reduction(struct cuda_stream *stream, const struct call *call)
 {
     const void *from[CUDA_REDUCE_MEMBERS];
@@ -82,8 +83,8 @@ static bool launch_reduction(struct cuda_stream *stream, const struct call *call
            cuda_record_failure(stream->rank, call->op, "launching a reduction", error);
 }
 
-/* Waits until an op has ended. The next op may be on another stream and read what this one writes, since ops share the
- * arena and their waits do not apply here. */
+/* Waits until an op has ended. Ops share the arena and their waits do not apply here, so the next op, on another
+ * stream, could else write what this one reads. */
 static bool wait_until_ended(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaDeviceSynchronize();
@@ -114,8 +115,8 @@ static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank 
     }
 }
 
-/* Makes the arenas of all ranks zero, and waits until they are, because streams of the ranks do not wait for the legacy
- * stream. */
+/* Makes the arenas of all ranks zero, and waits until they are. The ranks' streams do not wait for the legacy stream,
+ * on which cudaMemset() runs. */
 static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;

@@ -1,10 +1,10 @@
 /* Communication of ranks that share a GPU: copies on the device, ordered by events.
  *
- * An op that has reached the head of its stream records its `begin` and waits here. The last member to arrive
- * launches the communication for all. Each member's stream waits for the `begin` of its peers, fetches its own part
- * from their buffers, and records `copies_ended`; before it continues it waits for the `copies_ended` of its peers,
- * so that no buffer is reused while another member reads it. Streams wait only for events that have been recorded.
- * Sums run over members in their order: the same bits on every rank and in every run. */
+ * An op that has reached the head of its stream records its `begin` and waits here. The last member to arrive launches
+ * the communication for all. Each member's stream waits for the `begin` of its peers, fetches its own part from their
+ * buffers, and records `copies_ended`. Before it continues it waits for the `copies_ended` of its peers, so that no
+ * buffer is reused while another member reads it. Streams wait only for events that have been recorded. Members are
+ * added in their order, so a sum has the same bits on every rank and in every run. */
 #include "exec/cuda/cuda.h"
 
 #include "base/arena.h"
@@ -13,28 +13,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One member's part in a rendezvous: its op and stream. */
+/* The part of one member in a rendezvous: its stream, its op and its operands. */
 struct collective_part {
-    struct cuda_stream *stream; /* NULL: has not arrived */
+    struct cuda_stream *stream; /* NULL: the member has not arrived */
     uint32_t op;
     struct call call;
 };
 
-/* A collective of a group instance, or a message between two ranks. */
+/* A rendezvous: one collective of a group instance, or one message between two ranks, for which its members arrive. */
 struct rendezvous {
     struct collective_part *parts; /* (member_count) */
     uint32_t member_count, arrived_members;
 };
 
-/* The rendezvous of all collectives are ordered by group, then by instance, then by call. */
+/* All rendezvous of a step. Those of collectives are ordered by group, then by instance, then by the collective's
+ * number. */
 struct loopback_meetings {
     struct arena arena;
-    uint32_t *first_rendezvous; /* (groups) the row of the group's first rendezvous */
+    uint32_t *first_rendezvous; /* (groups) the index in rendezvous[] of the group's first one */
     struct rendezvous *rendezvous;
     uint32_t rendezvous_count;
-    /* (assignment.message_count) rendezvous of a sender and a receiver */
+    /* (assignment.message_count) the rendezvous of messages, each of its sender and its receiver */
     struct rendezvous *message_rendezvous;
-    /* (CUDA_REDUCE_MEMBERS) scratch for the addresses of send buffers */
+    /* (CUDA_REDUCE_MEMBERS) the addresses of the members' send buffers, while a reduction is launched */
     const void **send_addresses;
 };
 
@@ -98,7 +99,7 @@ void loopback_begin_step(struct cuda *cuda)
     clear_parts(cuda->loopback->message_rendezvous, cuda->run->assignment.message_count);
 }
 
-/* ---- one rendezvous: the members of a collective, or of a message, that have arrived ---- */
+/* ---- the members of a rendezvous, and their copies ---- */
 
 static cudaEvent_t begin_event(const struct collective_part *part)
 {
@@ -110,7 +111,7 @@ static cudaEvent_t copies_ended_event(const struct collective_part *part)
     return cuda_events_of(part->stream->rank, part->op)->copies_ended;
 }
 
-/* Makes a member's stream wait for an event of every other member. */
+/* Makes a member's stream wait for an event of every other member. Returns false if the run has failed. */
 static bool wait_for_peers_event(const struct rendezvous *m, uint32_t own,
                                  cudaEvent_t (*event)(const struct collective_part *part))
 {
@@ -131,7 +132,7 @@ static void *element_address(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
 
-/* Enqueues a copy of elements; does nothing if the two addresses are equal, as for collectives in place. */
+/* Enqueues a copy of elements. Does nothing if the two addresses are equal, as they are for a collective in place. */
 static bool copy_elements(const struct collective_part *part, void *to, const void *from,
                           uint64_t count)
 {
@@ -147,8 +148,8 @@ static bool copy_elements(const struct collective_part *part, void *to, const vo
            cuda_record_failure(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
 
-/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`. In a
- * relative reduce-scatter it depends on k, since slice j of a member is for the member j ranks before it. */
+/* Returns where, in the send buffer of member k, the slice of `count` elements for this member begins. It is `begin`,
+ * but in a relative reduce-scatter it depends on k: there slice j of a member is for the member j ranks before it. */
 static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
                             uint32_t k, uint64_t begin, uint64_t count)
 {
@@ -158,8 +159,8 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
     return relative ? (k + m->member_count - own) % m->member_count * count : begin;
 }
 
-/* Enqueues a kernel that sets `count` elements of `to` to the sum or the maximum, over all members, of the elements
- * that their send buffers have from slice_begin() on. */
+/* Enqueues a kernel that sets `count` elements of `to` to the sum or the maximum, over all members, of their slices for
+ * this member (slice_begin()). */
 static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m,
                          const struct collective_part *part, void *to, uint64_t begin,
                          uint64_t count, enum reduce_op reduction)
@@ -179,8 +180,8 @@ static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m
            cuda_record_failure(part->stream->rank, part->op, "launching a reduction", error);
 }
 
-/* Fetches the rows of an EXCHANGE: the rows that this member needs of each other or, in the direction back, the rows
- * that it sent to each. The rest of the result is zeroed. */
+/* Fetches rows of an EXCHANGE from each member: the rows that this member needs of it or, with exchange.back, what it
+ * has made of the rows that this member had sent. The rest of the result becomes zero. */
 static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->parts[own];
@@ -212,8 +213,8 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
     return true;
 }
 
-/* Fetches rows of experts: ahead, the rows that each member sends to this member's experts; back, the results for the
- * rows that this member had sent. */
+/* Fetches rows of experts in an all-to-all: with all_to_all.ahead, the rows that each member sends to this member's
+ * experts; else the results for the rows that this member had sent. */
 static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->parts[own];
@@ -264,7 +265,7 @@ static bool compute_member_result(struct loopback_meetings *l, const struct rend
     case WORK_REDUCE_SCATTER:
         return reduce_parts(l, m, part, to.data, own * to.element_count, to.element_count,
                             REDUCE_SUM);
-    case WORK_REDUCE: /* the root has the result, and does all of it */
+    case WORK_REDUCE: /* only the root computes the result */
         return own != (uint32_t)work->broadcast.root ||
                reduce_parts(l, m, part, to.data, 0, to.element_count, REDUCE_SUM);
     case WORK_BROADCAST:
@@ -286,8 +287,8 @@ static bool compute_member_result(struct loopback_meetings *l, const struct rend
     }
 }
 
-/* Computes an all-reduce: each member reduces its own slice into its result, and then all fetch the other slices. It
- * may run in place, since until all members have read their slices only its own member writes a slice. */
+/* Launches an all-reduce. Each member reduces its own slice into its result, and after that all fetch the other slices.
+ * It may run in place: until all slices are reduced, a slice is read and written only for its own member. */
 static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
 {
     uint64_t count = m->parts[0].call.write[0].element_count,
@@ -314,8 +315,8 @@ static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
                                   element_address(m->parts[k].call.write[0], begin), end - begin);
         }
     }
-    /* each event copies_ended is recorded again, after the second phase, since peers wait for it before their buffers
-     * are reused */
+    /* copies_ended is recorded once more after the slices have been fetched, since peers wait for it before their
+     * buffers are reused */
     for (uint32_t i = 0; i < m->member_count && going; i++)
         going = record_copies_ended(&m->parts[i]);
     return going;
@@ -357,8 +358,8 @@ static bool exchange_message(const struct rendezvous *m)
            cuda_record_end(sender->stream, sender->op);
 }
 
-/* True if all members call the same kind of collective with elements of the same type, and equally many of them, unless
- * they are rows of experts; else it records a failure of the run. */
+/* True if all members call the same kind of collective with the same dtype and, unless it moves rows of experts, with
+ * equally many elements. If they do not, it records a failure of the run. */
 static bool members_agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->member_count; k++) {

@@ -127,7 +127,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     const cublasOperation_t op_a = s->form == MATMUL_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s->form == MATMUL_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     static const cublasLtEpilogue_t epilogues[PRODUCT_EPILOGUE_COUNT][2] = {
-        /* by epilogue: cuBLASLt's name for it without a bias, and with one */
+        /* [epilogue] cuBLASLt's names for it, without and with a bias */
         [PRODUCT_ALONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
         [PRODUCT_GELU] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
         [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
@@ -135,7 +135,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     static const int32_t vector_mode = CUBLASLT_SCALES_VECTOR, block_mode = CUBLASLT_SCALES_BLOCK;
     const bool has_blocks = s->scaling == SCALING_VECTOR || s->scaling == SCALING_BLOCK;
     const bool keeps = s->epilogue == PRODUCT_GELU, sums = s->epilogue == PRODUCT_COLUMN_SUM;
-    /* addresses with the alignment that the heuristics are to assume */
+    /* addresses with the alignments that the library may assume when it chooses an algorithm */
     const void *somewhere = (const void *)(uintptr_t)256, *beside = (const void *)(uintptr_t)16;
     const struct {
         cublasLtMatmulDescAttributes_t name;
@@ -170,7 +170,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     return status;
 }
 
-/* True if the library may compute parts of k apart and add them up. */
+/* True if the library may split k into parts, whose products it computes separately and adds. */
 static bool may_split(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return shape->k % VERSION_SPLIT == 0 ||
@@ -178,9 +178,8 @@ static bool may_split(const struct cublaslt *lt, const struct product_shape *sha
                              (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* Returns the split-k schemes that are allowed; none if the library splits this k wrongly (may_split()). For 16-bit
- * types, schemes that sum in the result's type, or in the result itself, are not allowed, since they would round once
- * for each part. */
+/* Returns the schemes by which the library may add the parts of k; none if it may not split k (may_split()). For 16-bit
+ * results, it excludes the schemes that add in the result's type, since these would round once for each part. */
 static uint32_t allowed_split_schemes(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE

@@ -1,9 +1,9 @@
-/* exec/cuda/matmul.h: matrix products by cuBLASLt, planned before the step.
+/* exec/cuda/matmul.h: matrix products with cuBLASLt, planned before the step.
  *
- * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B, and no matrix is
- * transposed (its bias and epilogues are defined for columns, which are our rows). Products accumulate in fp32, also
- * where the library splits them; fp32 operands are multiplied in fp32, not in TF32. A plan is valid for given sizes,
- * forms, types and alignments: ops that agree in these share it. */
+ * cuBLASLt's matrices are column-major and ours row-major: our y (m, n) is its (n, m). So it gets our b as its A and
+ * our a as its B, and no matrix is transposed. Its biases and epilogues, which are defined for columns, apply to our
+ * rows. Products accumulate in fp32, also where the library splits them; fp32 operands are multiplied in fp32, not in
+ * TF32. A plan holds for given sizes, forms, types and alignments; ops in which these are equal share a plan. */
 #ifndef EXEC_CUDA_MATMUL_H
 #define EXEC_CUDA_MATMUL_H
 
@@ -15,15 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    PRODUCT_WORKSPACE = 32 << 20
-}; /* bytes per stream; the size that NVIDIA recommends for Hopper */
+/* The bytes of a stream's workspace for the library, as many as NVIDIA recommends for Hopper. */
+enum { PRODUCT_WORKSPACE = 32 << 20 };
 
-/* The computation that the call of a product adds to that of y (exec/cuda/epilogues.h). */
+/* The computation that one call of the library does together with a product (exec/cuda/epilogues.h). `beside` is its
+ * second result. */
 enum product_epilogue {
     PRODUCT_ALONE,
-    PRODUCT_GELU, /* y becomes its GELU in the tanh form; what it was before goes to `beside` */
-    PRODUCT_COLUMN_SUM, /* of form tn: the sums over the rows of a, (m), go to `beside` */
+    PRODUCT_GELU, /* y is the GELU, in the tanh form, of the product, which goes to `beside` */
+    PRODUCT_COLUMN_SUM, /* for form tn: the sums over the rows of a, (m), go to `beside` */
     PRODUCT_EPILOGUE_COUNT
 };
 
@@ -64,15 +64,15 @@ const char *products_why_no_blocks(const struct products *products);
 int product_set_scales(const struct products *products, const struct product *product,
                        const void *a, const void *b);
 
-/* Enqueues the product. c: the matrix that is added if the product accumulates, usually y. beside: what an epilogue
- * writes, of y's type, at a multiple of 16 bytes; GELU's has y's shape and row stride. Several threads may call this,
- * but for a plan with a bias, scales or an epilogue only one at a time (ranks launch with a lock held). Returns a
- * cublasStatus_t. */
+/* Enqueues the product. c: the matrix that is added if the product accumulates, usually y. beside: the address of an
+ * epilogue's second result, a multiple of 16, in y's type; for GELU it has y's shape and row stride. Several threads
+ * may call this; but for a plan with a bias, scales or an epilogue only one at a time may (ranks launch with a lock
+ * held). Returns a cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *beside, void *workspace, cudaStream_t stream);
 
-/* Returns log2 of an address's alignment in bytes, at most 8. */
+/* Returns log2 of the largest power of two, at most 256, that divides an address. */
 uint8_t product_alignment(const void *address);
 const char *product_error_text(const struct products *products, int status);
 

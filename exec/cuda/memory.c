@@ -1,4 +1,4 @@
-/* Device memory in one block; pinned memory near the GPU. */
+/* Memory of the ranks: one block of device memory, and host memory that is pinned and near the GPU. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/nccl.h"
 
@@ -58,8 +58,8 @@ static enum status report_no_device_memory(const struct cuda_rank *rank, size_t 
     return status;
 }
 
-/* Returns the index at which the key ranges of a shape begin in the array of all shapes with documents; for
- * shape_count, the length of that array. */
+/* Returns the index at which the key ranges of a shape begin in visible_keys, which has two numbers for each row of
+ * each attention over documents. shape equal to shape_count: returns how many numbers visible_keys has. */
 static size_t visible_offset(const struct exec_run *run, uint32_t shape)
 {
     size_t count = 0;
@@ -77,7 +77,7 @@ const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op)
                : rank->visible_keys + visible_offset(rank->run, shape);
 }
 
-/* Copies to the device, for each attention over documents, the keys that each row of the rank sees. */
+/* Copies to the device, for each shape of attention over documents, the keys that each row of the rank sees. */
 static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
@@ -107,7 +107,7 @@ static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, str
                : cuda_report_error(diag, "cudaMemcpy (of the keys that rows see)", error);
 }
 
-/* ---- rows that ranks need of each other ---- */
+/* ---- rows that context ranks exchange ---- */
 
 static struct moved_rows moved_rows_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
                                        enum moved_list which)
@@ -136,14 +136,15 @@ const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, 
     return row == IR_NONE ? NULL : &rank->row_pairs[(size_t)row * MOVED_LIST_COUNT];
 }
 
-static int compare_by_own_row(const void *a, const void *b)
+static int compare_by_inner_row(const void *a, const void *b)
 {
     const struct cuda_row_pair *x = a, *y = b;
-    const int order = (x->own > y->own) - (x->own < y->own);
-    return order != 0 ? order : (x->packed > y->packed) - (x->packed < y->packed);
+    const int order = (x->inner > y->inner) - (x->inner < y->inner);
+    return order != 0 ? order : (x->outer > y->outer) - (x->outer < y->outer);
 }
 
-/* Copies to the device, at `at`, the pairs of rows that the rank moves in each shape. */
+/* Copies the pairs of rows that the rank moves, of all shapes and lists, to the device memory at `at`, and sets
+ * rank->row_pairs to the lists there. */
 static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, size_t count,
                                     struct diag *diag)
 {
@@ -159,7 +160,7 @@ static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair
                 next[i] =
                     (struct cuda_row_pair){moved_outer_row(&moved, i), moved_inner_row(&moved, i)};
             if (moved.count > 0)
-                qsort(next, (size_t)moved.count, sizeof *next, compare_by_own_row);
+                qsort(next, (size_t)moved.count, sizeof *next, compare_by_inner_row);
             rank->row_pairs[(size_t)run->assignment.needed_row_of_shape[s] * MOVED_LIST_COUNT +
                             (size_t)k] = (struct cuda_row_pairs){at + (next - pair), moved.count};
             next += moved.count;
@@ -175,7 +176,7 @@ static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair
 
 /* ---- rows of experts ---- */
 
-/* Returns how many numbers the tables of all shapes with a route have. */
+/* Returns how many numbers expert_begins has: a table for each shape whose rows a route deals to experts. */
 static size_t expert_begin_count(const struct exec_run *run)
 {
     size_t tables = 0;
@@ -192,7 +193,7 @@ const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
                : rank->expert_begins + (size_t)row * (rank->run->ir->routing.expert_count + 1u);
 }
 
-/* Copies to the device the first copy of each expert, for each shape with a route. */
+/* Copies to the device, for each such shape, where the copies of each expert begin. */
 static enum status upload_expert_begins(const struct cuda_rank *rank, size_t count,
                                         struct diag *diag)
 {
@@ -337,7 +338,7 @@ void cuda_close_memory(struct cuda_rank *rank)
         cudaFreeHost(rank->fault_mark_address);
 }
 
-/* ---- poison ---- */
+/* ---- fill of unbound memory with NaNs ---- */
 
 struct device_range {
     uint64_t begin, end;
@@ -369,7 +370,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
 
 cudaError_t cuda_poison(const struct cuda_rank *rank)
 {
-    enum { NOT_A_NUMBER = 0xff }; /* in every byte: a NaN in all types, and no index */
+    enum { NOT_A_NUMBER = 0xff }; /* the bytes of a NaN in every float type, and of the index -1 */
     struct device_range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
     cudaError_t error = cudaSuccess;
     for (int m = 0; m < MEMORY_COUNT; m++) {

@@ -1,4 +1,4 @@
-/* The communicators of a run, which of them a call is on, and memory that NCCL registers. */
+/* The list of a run's communicators, the guard of calls on them, and memory that NCCL allocates for registration. */
 #include "exec/cuda/nccl_links.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #ifdef HAVE_NCCL
 enum { LEAVE_S = 1 };
 
-/* ---- which there are ---- */
+/* ---- the list of links ---- */
 
 static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_t channel,
                                    int64_t flow)
@@ -20,7 +20,8 @@ static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_
     return NULL;
 }
 
-/* Returns by how many ranks along the group an op sends its message; negative: towards lower ranks. */
+/* Returns by how many ranks along the group an op sends its message. It is negative towards lower ranks, and 0 for
+ * other ops. */
 static int64_t rank_shift_of(const struct work *work)
 {
     return work->kind == WORK_SEND ? work->p2p.by : work->kind == WORK_RECV ? -work->p2p.by : 0;
@@ -65,7 +66,7 @@ void nccl_list_links(struct nccl_links *l, const struct exec_run *run)
     }
 }
 
-/* ---- which thread is in a call ---- */
+/* ---- calls in progress ---- */
 
 bool nccl_enter_call(struct nccl_links *l, struct nccl_link *link)
 {
@@ -81,7 +82,7 @@ void nccl_leave_call(struct nccl_links *l)
     atomic_store(&l->link_in_call, NULL);
 }
 
-/* Waits until no thread is in a call; false: one still is after LEAVE_S seconds. */
+/* Waits until no thread is in a call. Returns false if one still is after LEAVE_S seconds. */
 static bool wait_until_no_call(const struct nccl_links *l)
 {
     static const struct timespec nap = {0, 1000000};
@@ -91,9 +92,6 @@ static bool wait_until_no_call(const struct nccl_links *l)
     return atomic_load(&l->link_in_call) == NULL;
 }
 
-/* Aborts and frees all communicators, which releases the threads and kernels that wait in them. A communicator in which
- * a thread is stuck is aborted first. If the thread returns within LEAVE_S seconds, the others follow; else
- * has_lost_call is set, and the others stay as they are. */
 void nccl_abort(struct nccl_links *l)
 {
     if (atomic_exchange(&l->is_aborted, true))

@@ -25,7 +25,7 @@ void nccl_links_poll(struct cuda *cuda)
     for (; at < l->link_count && !l->is_aborted && result == ncclSuccess; at++)
         if (l->links[at].comm != NULL &&
             l->nccl->ncclCommGetAsyncError(l->links[at].comm, &result) != ncclSuccess)
-            result = ncclSuccess; /* the call itself failed: nothing is known */
+            result = ncclSuccess; /* the call failed, so the communicator's state is unknown */
     pthread_mutex_unlock(&l->poll_lock);
     if (result != ncclSuccess && result != ncclInProgress)
         run_record_failure(cuda->run, cuda->run->first_rank, IR_NONE, "NCCL, in group %s: %s: %s",
@@ -33,7 +33,7 @@ void nccl_links_poll(struct cuda *cuda)
                            l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing of links ---- */
 
 static enum status open_stream(struct nccl_links *l, struct diag *diag)
 {
@@ -54,7 +54,7 @@ static enum status open_stream(struct nccl_links *l, struct diag *diag)
     return error == cudaSuccess ? STATUS_OK : cuda_report_error(diag, call, error);
 }
 
-/* Makes the id on rank 0 and sends it to all ranks. */
+/* Makes NCCL's id on rank 0 and sends it to all ranks. */
 static enum status broadcast_id(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
                                 struct diag *diag)
 {
@@ -132,7 +132,7 @@ int nccl_version(const struct cuda *cuda)
     return version;
 }
 
-/* ---- a step ---- */
+/* ---- communication in a step ---- */
 
 static bool record_link_failure(const struct nccl_links *l, const struct cuda_rank *rank,
                                 uint32_t op, ncclResult_t result)

@@ -1,5 +1,6 @@
-/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl_links.c keeps, exec/cuda/nccl_calls.c guards
- * and exec/cuda/nccl_open.c connects, and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
+/* exec/cuda/nccl_links.h: the communicators of a run, and one communication op on one of them. nccl_links.c opens, uses
+ * and closes the communicators, nccl_calls.c finds them and guards calls on them, nccl_open.c connects them, and
+ * nccl_op.c makes the op. */
 #ifndef EXEC_CUDA_NCCL_LINKS_H
 #define EXEC_CUDA_NCCL_LINKS_H
 
@@ -8,8 +9,8 @@
 #ifdef HAVE_NCCL
 #include <stdatomic.h>
 
-/* A communicator of the group's instance that has this process's rank: for collectives, or for messages on one channel
- * to the rank `rank_shift` further in the group. */
+/* A communicator of that instance of a group to which this process's rank belongs. It is for the group's collectives,
+ * for its barriers, or for messages on one channel from each rank to the rank `rank_shift` further in the group. */
 struct nccl_link {
     uint32_t group, channel;
     int64_t rank_shift; /* 0: for collectives; NCCL_BARRIERS: for barriers */
@@ -20,43 +21,44 @@ struct nccl_link {
 #define NCCL_BARRIERS INT64_MAX
 
 /* The communicators of this process. They are blocking: a call returns when it is done, and the calling thread makes
- * all launches, as CUPTI's records require. One thread at a time calls NCCL. */
+ * all launches, as CUPTI's records require. Only one thread at a time calls NCCL. */
 struct nccl_links {
     const struct nccl *nccl;
-    /* the communicator of all ranks, from which the links are split; it is not used otherwise */
+    /* the communicator of all ranks, from which the links are split; it has no other use */
     struct nccl_link world;
     struct nccl_link *links;
     uint32_t link_count, capacity;
-    /* the link whose NCCL call is in progress, NULL if there is none: a thread that ends the run does not abort that
-     * link's communicator during the call */
+    /* the link whose NCCL call is in progress; NULL: there is none. A thread that ends the run aborts that link's
+     * communicator only if the call does not return. */
     _Atomic(struct nccl_link *) link_in_call;
     atomic_bool is_aborted; /* no communicator may be used any more */
     /* held while communicators are polled or aborted. It is the last of the backend's locks (exec/cuda/cuda.h): a
-     * thread that holds it takes no other lock */
+     * thread that holds it takes no other lock. */
     pthread_mutex_t poll_lock;
     bool has_lost_call; /* a thread is still in a call that cannot be ended */
-    /* to connect links and for barriers: a stream, an event, and the number that is summed */
+    /* for barriers, and to connect links: a stream, an event, and the number that is summed */
     cudaStream_t stream;
     cudaEvent_t event;
     float *barrier_number;
 };
 
-/* Records that the calling thread is in a call of NCCL on a link, until nccl_leave_call(). False: communicators are
- * being aborted, and none may be used. */
+/* nccl_enter_call() records that the calling thread is in a call of NCCL on a link, until nccl_leave_call(). It returns
+ * false if communicators are being aborted; the thread must then use none. */
 bool nccl_enter_call(struct nccl_links *links, struct nccl_link *link);
 void nccl_leave_call(struct nccl_links *links);
 
-/* Aborts every communicator, once, even if a thread waits in a call on one. If that thread does not return,
- * has_lost_call is set. */
+/* Aborts and frees all communicators, which releases the threads and kernels that wait in them. Only the first call
+ * does it. If a thread stays in a call, it aborts that call's communicator first; if the thread still does not return,
+ * it sets has_lost_call and leaves the other communicators as they are. */
 void nccl_abort(struct nccl_links *links);
 
-/* Makes the communicator of all ranks from the id, splits all links from it and connects them. Must be called by all
- * processes, with links in the same order. */
+/* Makes the communicator of all ranks from the id, splits all links from it and connects them. All processes must call
+ * this, with their links in the same order. */
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag);
 
 /* Lists the links that any rank needs, in the order of ops, so that every process has the same list. */
 void nccl_list_links(struct nccl_links *links, const struct exec_run *run);
-/* Undoes the registration of a link's memory, if it has one. */
+/* Undoes the registration of the rank's memory with a link; does nothing if there is none. */
 void nccl_deregister(struct nccl_link *link);
 
 /* Returns the link on which a communication op runs. */
@@ -75,13 +77,13 @@ struct nccl_part {
     size_t element_bytes;
 };
 
-/* Returns the part in a call of the rank with index `index` among the `size` ranks of the link's group. */
+/* Returns an op's part for the member with index `index` among the `size` members of the link's group. */
 struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_link *link,
                               uint32_t size, uint32_t index, const struct call *call,
                               cudaStream_t stream);
 
-/* Puts the part on its stream, between ncclGroupStart() and ncclGroupEnd(). scratch holds nccl_scratch_bytes()
- * bytes. */
+/* Puts the part on its stream. Must be called between ncclGroupStart() and ncclGroupEnd(). scratch has
+ * nccl_scratch_bytes() bytes. */
 ncclResult_t nccl_enqueue_part(const struct nccl_part *part, void *scratch);
 #endif
 

@@ -47,7 +47,7 @@ static int64_t member_rank(const struct nccl_part *p, int64_t index)
 }
 
 /* Exchanges pieces between all members. In an all-to-all, piece k goes to member k, and piece k of the result comes
- * from member k. In a relative all-gather all members get the same piece, and piece k of the result comes from the
+ * from member k. In a relative all-gather, all members get the same piece, and piece k of the result comes from the
  * member k ranks before this one. */
 static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
 {
@@ -64,8 +64,9 @@ static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
     return result;
 }
 
-/* Sends each member the rows that it needs and receives this rank's, part by part; in the direction back, it sends back
- * the rows that each member sent. Two members without rows for each other exchange nothing. The rest of the result
+/* Exchanges rows of an EXCHANGE: sends each member the rows that it needs of this rank and receives those that this
+ * rank needs of it; with exchange.back, sends back what this rank has made of each member's rows and receives what the
+ * member has made of this rank's. Two members without rows for each other exchange nothing. The rest of the result
  * becomes zero. */
 static ncclResult_t exchange_rows(const struct nccl_part *p)
 {
@@ -95,8 +96,9 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     return result;
 }
 
-/* Exchanges rows of experts. Ahead: this rank sends each member the rows for that member's experts. Back: it sends each
- * member the results of the rows that came from there. Two members without rows for each other exchange nothing. */
+/* Exchanges rows of experts. With all_to_all.ahead, this rank sends each member the rows for that member's experts;
+ * else it sends each member the results for the rows that came from there. Two members without rows for each other
+ * exchange nothing. */
 static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
@@ -118,7 +120,7 @@ static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
     return result;
 }
 
-/* Sends the root's piece k to member k, also to the root itself. */
+/* Sends piece k of the root's operand to member k, also to the root itself, and receives this member's piece. */
 static ncclResult_t scatter(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
@@ -130,8 +132,8 @@ static ncclResult_t scatter(const struct nccl_part *p)
     return result == ncclSuccess ? recv_from(p, y.data, y.element_count, root) : result;
 }
 
-/* Puts the pieces of a relative reduce-scatter into index order first: piece j is for the member j places before this
- * rank. */
+/* Copies the pieces of a relative reduce-scatter to scratch, where piece m is for member m. In the operand, piece j is
+ * for the member j ranks before this one. Sets *error, and returns scratch. */
 static const void *reorder_to_index_order(const struct nccl_part *p, void *scratch,
                                           cudaError_t *error)
 {

@@ -11,8 +11,8 @@
 #ifdef HAVE_NCCL
 enum { CONNECT_S = 60 };
 
-/* The state of opening NCCL: one thread opens the communicators and makes a first exchange on each, while another
- * watches the time. */
+/* The state of opening NCCL. One thread opens the communicators and makes a first exchange on each; another watches the
+ * time. */
 struct nccl_opening {
     struct nccl_links *links;
     struct exec_run *run;
@@ -48,7 +48,8 @@ static bool cuda_succeeded(struct nccl_opening *o, const char *call, cudaError_t
     return error == cudaSuccess || record_refused_call(o, call, cudaGetErrorString(error), "");
 }
 
-/* Waits until everything on the links' stream has ended. */
+/* Waits until everything on the links' stream has ended. Returns false if that failed or communicators are being
+ * aborted. */
 static bool await_exchange(struct nccl_opening *o, struct nccl_link *link)
 {
     static const struct timespec nap = {0, 200000};
@@ -104,9 +105,9 @@ static size_t operand_bytes(const struct operand *operand)
            CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* Runs one of the link's collectives on temporary memory, so that NCCL connects the members. If it consists of
- * messages, one element of each piece is enough. If NCCL has algorithms for it, it has its real size: NCCL chooses the
- * algorithm by size, and connects for that algorithm. */
+/* Runs one of the link's collectives on temporary memory, so that NCCL connects the members for it. If NCCL chooses
+ * among algorithms for the collective, it runs with its real size, since NCCL chooses by size and connects only for the
+ * chosen one. If the collective consists of messages, each has one element. */
 static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
@@ -162,8 +163,8 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
     return done;
 }
 
-/* Runs each shape of the link's collectives once. All members use the list of the link's first member, so they agree
- * even if their own lists are faulty. */
+/* Runs each shape of the link's collectives once. All members go through the ops of the link's first member, so they
+ * agree even if their own ops are faulty. */
 static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
@@ -200,8 +201,8 @@ static bool try_barrier(struct nccl_opening *o, struct nccl_link *link)
     return nccl_succeeded(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
 }
 
-/* Makes the communicator of all ranks. It is stored in the links only when it is complete, because it cannot be
- * aborted before. */
+/* Makes the communicator of all ranks. It is stored in the links only after it is complete, because NCCL cannot abort
+ * an incomplete one. */
 static bool open_world(struct nccl_opening *o)
 {
     struct nccl_links *l = o->links;
@@ -221,7 +222,8 @@ static bool open_world(struct nccl_opening *o)
 }
 
 /* Splits the link from the communicator of all ranks, in one call for all instances of its group, and connects its
- * members. A link has NCCL's resources to itself (config.splitShare is 0), since links are in use at the same time. */
+ * members. A link shares no resources of NCCL with others (config.splitShare is 0), since links are in use at the same
+ * time. */
 static bool open_link(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
@@ -294,9 +296,9 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 #endif
 }
 
-/* Opens the links. All processes go through the links in the same order, and each finishes its exchange on one link
- * before the next. This cannot deadlock: of the links that are not yet open, all members of the first one reach
- * it. */
+/* Opens the links, as a thread's function. All processes go through the links in the same order, and finish their
+ * exchange on one link before the next. This cannot deadlock: all members of the first link that is not open have no
+ * link before it to wait on, so they all reach it. */
 static void *open_in_order(void *argument)
 {
     struct nccl_opening *o = argument;
@@ -317,7 +319,7 @@ static void *open_in_order(void *argument)
     return NULL;
 }
 
-/* Waits for the thread that connects links. Returns false if for `seconds` it has neither ended nor gone on to another
+/* Waits for the thread that opens links. Returns false if for `seconds` it has neither ended nor gone on to another
  * link. */
 static bool await_opening(struct nccl_opening *o, double seconds)
 {

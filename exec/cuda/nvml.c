@@ -110,7 +110,7 @@ bool nvml_driver_version(char *text, unsigned size)
     return nvml != NULL && nvml->driver(text, size) == 0;
 }
 
-/* ---- samples ---- */
+/* ---- samples of a device's state ---- */
 
 struct sampler {
     const struct nvml *nvml;

@@ -1,4 +1,4 @@
-/* The events that mark the ends of ops, and which ops have ended. */
+/* The events that mark the ends of ops, and the search for ops that have ended. */
 #include "exec/cuda/cuda.h"
 
 #include <sched.h>
@@ -23,8 +23,8 @@ bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
     return cuda_record_event(stream, op, cuda_events_of(stream->rank, op)->end);
 }
 
-/* Returns the index, in the stream's list, of the first op with an event among those launched and not known to have
- * ended; IR_NONE: there is none. */
+/* Returns where, in the stream's list, the first op is that has an event, is launched and is not known to have ended;
+ * IR_NONE: there is none. */
 static uint32_t next_event_mark(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)
@@ -33,7 +33,7 @@ static uint32_t next_event_mark(const struct cuda_stream *stream)
     return IR_NONE;
 }
 
-/* Finds out whether launched ops without an event have ended: the last op launched on a stream may have none. */
+/* Finds out whether launched ops without events have ended. The last op launched on a stream may have none. */
 static void poll_unmarked_ops(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched_ops;
@@ -81,9 +81,9 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* True if a stream certainly computes: of its launched ops, those up to the next one with an event (whose end is seen
- * first) wait for nothing. Some of these ops may have ended already, so it is false if any of them waits for something.
- * It is false for communication with other GPUs, too, which may be waiting for them. */
+/* True if a stream certainly computes. Its launched ops are then not known to have ended, and those up to the first one
+ * with an event, whose end is noticed first, wait for nothing. Some of them may have ended, so one that waits makes the
+ * answer false. So does communication with other GPUs, which may wait for them. */
 static bool is_at_work(const struct cuda_stream *stream)
 {
     const struct cuda_rank *rank = stream->rank;
@@ -124,7 +124,8 @@ void cuda_poll_ended_ops(struct cuda_rank *rank)
                            cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));
 }
 
-/* Shortens the timer slack, by which Linux wakes a sleeping thread later than asked, 50 us as a rule. */
+/* Shortens the calling thread's timer slack: the time, usually 50 us, by which Linux may wake a sleeping thread
+ * late. */
 static void shorten_timer_slack(void)
 {
 #ifdef PR_SET_TIMERSLACK

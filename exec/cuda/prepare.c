@@ -1,4 +1,4 @@
-/* Prepares what ops need besides their operands before the first step: plans and scratch memory. */
+/* Prepares, before the first step, what ops need besides their operands: plans and scratch memory. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cuda/epilogues.h"
@@ -7,8 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Returns the run's first rank of a role, which represents the others: they differ only in the addresses of blocks of
- * memory, which are aligned alike, and in the sizes of work on rows of experts. IR_NONE: the run has none. */
+/* Returns the run's first rank of a role; IR_NONE: it has none. This rank stands for the others of its role. They
+ * differ only in the addresses of their memory, which is aligned in the same way, and in the numbers of rows that work
+ * on rows of experts has. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first_rank; r < cuda->run->first_rank + cuda->run->rank_count; r++)
@@ -25,7 +26,7 @@ static enum scaling scaling_of(const struct work *work)
                                        : SCALING_NONE;
 }
 
-/* Returns which work this backend has no kernel for, in words; NULL: it has a kernel. */
+/* Returns the words that name work for which this backend has no kernel; NULL: it has one. */
 static const char *missing_kernel_text(const struct work *work)
 {
     return (work->kind == WORK_RMSNORM && work->rmsnorm.bare) ||
@@ -34,7 +35,7 @@ static const char *missing_kernel_text(const struct work *work)
                : NULL;
 }
 
-/* Refuses an op whose scaling, kind of work or dtype (fp64) this backend does not compute. */
+/* Refuses an op with a scaling, a kind of work or a dtype (fp64) that this backend does not compute. */
 static enum status check_types(const struct cuda *cuda, const struct call *call, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;
@@ -102,8 +103,8 @@ static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_pre
     cuda->joined_rope_count += found.rope_count;
 }
 
-/* Plans an op for a rank of its role. `first` is the first such rank, whose plan does for the others where sizes do not
- * depend on the rank. */
+/* Plans an op for a rank. `first` is the first rank of its role. Its plan holds for the others, too, unless the op's
+ * sizes depend on the rank. */
 static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
                               struct diag *diag)
 {

@@ -1,5 +1,5 @@
-/* Plans the products of a schedule by cuBLASLt (matmul.h), and puts them on a stream. A product has a plan for each
- * number of rows that a group has; if its call also computes the next op, the plan includes that op. */
+/* Plans of a schedule's products, which run with cuBLASLt (matmul.h), and their launches. A product has one plan for
+ * each number of rows that its groups have. If its call also computes the next op, the plan includes that op. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cuda/epilogues.h"
@@ -8,22 +8,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- planning ---- */
+/* ---- plans of products ---- */
 
 static uint8_t flag_from_parameter(int64_t parameter)
 {
     return parameter != 0;
 }
 
-/* Returns the alignment of an operand's elements 0, step, 2 step, ... */
+/* Returns log2 of the alignment, in bytes, that the elements 0, step, 2 step, ... of an operand have in common. */
 static uint8_t group_alignment(const struct operand *operand, int64_t step)
 {
     const uintptr_t bytes = (uintptr_t)step * dtype_bytes((enum dtype)operand->dtype);
     return product_alignment((const void *)((uintptr_t)operand->data | bytes));
 }
 
-/* Returns the product of one group with `rows` rows of a or, for the gradient of a weight, `rows` rows of both a and
- * b. */
+/* Returns the product of one group. It has `rows` rows of a; for the gradient of a weight, it has `rows` rows of a and
+ * of b. */
 static struct product_shape product_shape_of(const struct call *call, int64_t rows)
 {
     const struct work *w = call->work;
@@ -49,7 +49,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .y_align = product_alignment(call->write[0].data),
     };
     if (work_row_groups(w) > 1 || w->matmul.part > 0) {
-        /* a group may begin at any row, and its matrix of weights follows whole matrices */
+        /* a group may begin at any row, and whole matrices precede its matrix of weights */
         shape.a_align = group_alignment(&call->read[0], shape.a_stride);
         shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
         shape.y_align = group_alignment(&call->write[0], turned ? m * n : n);
@@ -59,7 +59,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
     return shape;
 }
 
-/* Returns the number of rows that a product's groups share out: k for the gradient of weights, otherwise m. */
+/* Returns the number of rows that a product's groups share out: k for the gradient of a weight, else m. */
 static int64_t rows_to_share_out(const struct work *work)
 {
     return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
@@ -73,17 +73,16 @@ static enum status report_types(const struct exec_run *run, const struct call *c
                       work_kind_info((enum work_kind)call->work->kind)->name, what);
 }
 
-/* Returns how many rows group g has. *first: on entry the end of the group before, where the rows begin; on return
- * their end. */
-static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
+/* Returns how many rows group g has, and moves *end, where the group before it ends, to where this one ends. */
+static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *end)
 {
-    const int64_t begin = *first;
-    *first = assignment_group_rows_end(call->routed_rows, rows_to_share_out(call->work),
-                                       work_row_groups(call->work), g, begin);
-    return *first - begin;
+    const int64_t begin = *end;
+    *end = assignment_group_rows_end(call->routed_rows, rows_to_share_out(call->work),
+                                     work_row_groups(call->work), g, begin);
+    return *end - begin;
 }
 
-/* Returns the index of the first plan that is for `rows` rows or more; the number of plans if there is none. */
+/* Returns the index of the first plan for at least `rows` rows; plan_count: there is none. */
 static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
 {
     uint32_t low = 0, high = prepared->plan_count;
@@ -116,16 +115,16 @@ static enum status plan_group(const struct cuda *cuda, const struct call *call, 
     return STATUS_OK;
 }
 
-/* True if the bias has another type than the result; a router's has, since its logits are fp32. Such a bias is cast to
- * the result's type, in the scratch memory after the library's workspace. */
+/* True if the bias has another type than the result. A router's has, since its logits are fp32. The product then reads
+ * a copy of the bias in the result's type, in the scratch memory after the library's workspace. */
 static bool casts_bias(const struct call *call)
 {
     return call->work->matmul.epilogue == EPILOGUE_BIAS &&
            call->read[2].dtype != call->write[0].dtype;
 }
 
-/* Returns where an epilogue writes its sums: to the result of the next op; or, if they must be added there, or if that
- * does not begin at a multiple of 16 bytes, to the scratch memory after the library's workspace. */
+/* Returns where an epilogue writes its sums: the result of the next op, or the scratch memory after the library's
+ * workspace, if the sums are to be added to the result, or its address is no multiple of 16. */
 static void *epilogue_sums_address(const struct call *next, void *scratch)
 {
     const struct operand *y = &next->write[0];
@@ -133,7 +132,7 @@ static void *epilogue_sums_address(const struct call *next, void *scratch)
     return own ? y->data : (char *)scratch + PRODUCT_WORKSPACE;
 }
 
-/* Plans a product whose call also computes the next op. Returns false if the library has no algorithm for it, or does
+/* Plans a product whose call also computes the next op. Returns false if the library has no algorithm for it or does
  * not support the addresses. */
 static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
                                enum product_epilogue epilogue, struct cuda_prepared *prepared)
@@ -144,7 +143,7 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
     struct product_shape shape = product_shape_of(call, rows);
     shape.epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_GELU) {
-        if (shape.y_align < 4) /* 16 bytes, which the library asks of what it keeps */
+        if (shape.y_align < 4) /* the library wants 16 bytes for the second result */
             return false;
         shape.y_align = product_alignment(next.write[0].data);
     }
@@ -160,8 +159,7 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
     return true;
 }
 
-/* Plans a product and the op after it as one call and returns true, if both the options and the library allow this;
- * else returns false. */
+/* Plans a product and the op after it as one call. Returns false if the options or the library do not allow it. */
 static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
                               struct cuda_prepared *prepared)
 {
@@ -178,16 +176,16 @@ static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
     return true;
 }
 
-/* Returns the rows of a block of numbers that share a scale in a factor of a product; 0: it has no such blocks. */
+/* Returns how many rows the blocks of a product's factor have, in which numbers share a scale; 0: the factor has no
+ * such blocks. */
 static int block_rows_of_factor(const struct work *work, int which)
 {
     const enum scaling scaling = work_scale_layout(work, which).scaling;
     return scaling == SCALING_BLOCK ? CUDA_SCALE_BLOCK : scaling == SCALING_VECTOR ? 1 : 0;
 }
 
-/* Returns the offset, in a product's scratch memory, of the scales of factor `which` (0 or 1) in the order that the
- * library wants; which 2: the offset at which the scales end. They follow the workspace and, if there is one, the bias
- * that is cast. */
+/* Returns the offset, in a product's scratch memory, of the scales of factor `which` (0 or 1) in the library's order;
+ * for 2, where all scales end. Scales follow the workspace and the copy of the bias (casts_bias()). */
 static size_t scales_offset(const struct call *call, int which)
 {
     const struct work *w = call->work;
@@ -222,7 +220,7 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
     return status;
 }
 
-/* ---- putting products on a stream ---- */
+/* ---- launches of products ---- */
 
 /* Returns the address of an operand's element. */
 static void *element_address(const struct operand *operand, int64_t index)
@@ -230,8 +228,8 @@ static void *element_address(const struct operand *operand, int64_t index)
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Sets the `count` elements from `first` on of a gradient for which there are no rows: to the elements of c if the
- * gradient accumulates onto c, else to zero. */
+/* Sets the `count` elements from `first` on of a gradient to which no rows contribute. They become the elements of c if
+ * the gradient accumulates onto c, else 0. */
 static int set_gradient_without_rows(const struct cuda_stream *stream, const struct call *call,
                                      const struct operand *c, int64_t first, int64_t count)
 {
@@ -244,7 +242,7 @@ static int set_gradient_without_rows(const struct cuda_stream *stream, const str
 }
 
 /* Runs the product of group g, whose `rows` rows begin at `first`. bias: the biases of all groups, in the type of y;
- * NULL: none. If only a rank's part of a weight is multiplied, g is the number of that part. */
+ * NULL: there are none. If only the rank's part of a weight is multiplied, g is the index of that part. */
 static int run_product_group(const struct cuda *cuda, const struct cuda_stream *stream,
                              const struct call *call, const struct operand *bias, int64_t g,
                              int64_t first, int64_t rows)
@@ -266,7 +264,7 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
                        stream->scratch, stream->handle);
 }
 
-/* Runs a product whose call computes the next op, too. */
+/* Runs a product whose call also computes the next op. */
 static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_stream *stream,
                                      const struct call *call)
 {
@@ -297,8 +295,8 @@ static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_
     return error == 0 ? 0 : (int)CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-/* Runs all groups of a product, or the product by the rank's part of a weight. The other parts of that weight's
- * gradient are set as for a group without rows. */
+/* Runs all groups of a product; or, if the rank has a part of a weight, the product with that part. The gradient of the
+ * other parts is then set as that of a group without rows is. */
 static int run_product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
                               const struct call *call)
 {

@@ -6,12 +6,12 @@
 extern "C" {
 #endif
 
-/* Pauses a thread that polls the device or another thread and has waited since `since_s`. It yields during the first
- * 20 us, and then sleeps for 1/500 of the time waited, at most 50 us, but at least cuda_shortest_pause_s: so the thread
- * notices an end soon, and a long wait uses little processor time. */
+/* Pauses a thread that polls the device or another thread and has waited since `since_s`. In the first 20 us of its
+ * wait it yields. After that it sleeps for 1/500 of the time waited, but at least cuda_shortest_pause_s and at most 50
+ * us. So the thread notices an end soon, and a long wait takes little processor time. */
 void cuda_pause_polling(double since_s);
-/* The shortest of these sleeps, 5 us in seconds. It is longer where threads of this processor emulate the device, since
- * each poll takes processor time from them. */
+/* The shortest sleep in seconds, as a rule 5e-6. Tests whose threads emulate the device make it longer, since each poll
+ * takes processor time from those threads. */
 extern double cuda_shortest_pause_s;
 
 #ifdef __cplusplus

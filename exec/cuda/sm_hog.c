@@ -1,11 +1,12 @@
-/* A kernel that runs during every measured step, occupies multiprocessors and moves memory, as a library's
- * communication between GPUs does. It serves measurements on one GPU (options.hog_sms). */
+/* A kernel that runs during every measured step. It occupies multiprocessors and moves memory, as a library's
+ * communication between GPUs does, so it can stand for such communication in measurements on one GPU
+ * (options.hog_sms). */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"
 
 enum { BYTES = 64 << 20 };
 
-/* The kernel ends after this time even if the step hangs. */
+/* The longest time for which the kernel runs, also if the step hangs. */
 static const uint64_t LONGEST_NS = 20000000000u;
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag)

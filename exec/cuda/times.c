@@ -1,4 +1,5 @@
-/* Finds when ops ran: by events before and after them, or by CUPTI's records of the kernels they launched. */
+/* The times of ops: read from events before and after them, or from CUPTI's records of the kernels that they
+ * launched. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/cupti.h"
 
@@ -21,7 +22,7 @@ void cuda_end_launches(void)
     cupti_pop_op();
 }
 
-/* ---- by events ---- */
+/* ---- times from events ---- */
 
 static void read_event_times(struct cuda_rank *rank)
 {
@@ -42,18 +43,19 @@ static void read_event_times(struct cuda_rank *rank)
         }
         struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
-        /* all of its time is that of the op before */
+        /* the op before it has computed it, so it takes no time of its own */
         if (cuda_of(run)->prepared_ops[first + k].is_computed_by_previous_op)
             time->start_s = time->end_s = time[-1].end_s;
     }
 }
 
-/* ---- by CUPTI's records ---- */
+/* ---- times from CUPTI's records ---- */
 
 static const struct op_time unknown = {NAN, NAN};
 
-/* Returns the time of an op that launched nothing. If ranks share a GPU, a send has the time of its receiver's copy. An
- * op without work takes no time and ends at before_s, the end of the op before it on its stream. */
+/* Returns the time of an op that launched nothing. An op without work takes no time and ends at before_s, when the op
+ * before it on its stream ended. If ranks share a GPU, a send launches nothing and has the time of its receiver's
+ * copy. */
 static struct op_time time_without_launch(struct exec_run *run, uint32_t rank, uint32_t op,
                                           double before_s)
 {
@@ -79,7 +81,7 @@ static void read_stream_times(struct cuda_stream *stream)
         bool launches = rank->has_launched[cuda_local_op(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
-        /* an op that worked on a host stream has written its times itself */
+        /* an op with work on a host stream has written its times itself */
         if (!launches && !(host && assignment_op_works_on_rank(&run->assignment, rank->rank, op)))
             *time = time_without_launch(run, rank->rank, op, before_s);
         if (!isnan(time->end_s))
@@ -133,7 +135,7 @@ void cuda_forget_times(struct exec_run *run)
     char why[CUPTI_WHY];
     if (!run->options->times_by_cupti)
         return;
-    (void)cupti_take_spans(&span, &spans, why); /* of runs that have failed or were not timed */
+    (void)cupti_take_spans(&span, &spans, why); /* drops the spans of failed and untimed runs */
     free(span);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++) {

@@ -62,7 +62,7 @@ void version_print(enum nvidia_library library, int version, char *text, size_t 
         snprintf(text, size, "CUDA %d.%d", version / 1000, version % 1000 / 10);
     else if (library == NVIDIA_CUPTI && version < 10000)
         snprintf(text, size, "API %d", version);
-    else if (version < 10000) /* as cuDNN counted to 8, and NCCL to 2.8 */
+    else if (version < 10000) /* the encoding of cuDNN up to 8 and of NCCL up to 2.8 */
         snprintf(text, size, "%d.%d.%d", version / 1000, version % 1000 / 100, version % 100);
     else
         snprintf(text, size, "%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);

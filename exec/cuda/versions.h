@@ -1,9 +1,9 @@
 /* exec/cuda/versions.h: which versions of NVIDIA's libraries are known to be wrong.
  *
- * Each rule in a table says what is wrong with a range of versions, which version works, and the source. A library's
- * version is checked when it is opened (library.c), and the library is refused if a rule says so. Rules that forbid
- * only a part of a library are checked where that part would be used. Versions are numbers in each library's own
- * encoding. */
+ * A table of rules says what is wrong with a range of versions, which version works, and from which source this is
+ * known. A library's version is checked when it is opened (library.c), and the library is refused if a rule says so. A
+ * rule that forbids only a part of a library is checked where that part would be used. Each library's versions are
+ * numbers in its own encoding. */
 #ifndef EXEC_CUDA_VERSIONS_H
 #define EXEC_CUDA_VERSIONS_H
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum nvidia_library {
-    /* the driver's version is the newest version of CUDA that it supports (cudaDriverGetVersion()) */
+    /* its version is the newest version of CUDA that it supports (cudaDriverGetVersion()) */
     NVIDIA_DRIVER,
     NVIDIA_CUBLASLT,
     NVIDIA_CUDNN,
@@ -38,16 +38,16 @@ struct version_rule {
 extern const struct version_rule version_rules[];
 extern const size_t version_rule_count;
 
-/* Returns a library's name: "cuDNN". */
+/* Returns a library's name, such as "cuDNN". */
 const char *version_library(enum nvidia_library library);
-/* Writes a version into text: "9.19.0". */
+/* Writes a version into text, such as "9.19.0". */
 void version_print(enum nvidia_library library, int version, char *text, size_t size);
 
-/* Returns the rule with that effect on a version; NULL: there is none. */
+/* Returns the rule that has this effect on a version; NULL: there is none. */
 const struct version_rule *version_find_rule(enum nvidia_library library,
                                              enum version_effect effect, int version);
-/* Returns STATUS_SYSTEM and a message if a version is refused: "cuDNN: error: version 9.5.1 cannot be used: it
- * ...; use 9.10.2 or later". */
+/* Returns STATUS_SYSTEM after a message if a version is refused: "cuDNN: error: version 9.5.1 cannot be used: it ...;
+ * use 9.10.2 or later". */
 enum status version_check(enum nvidia_library library, int version, struct diag *diag);
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A script that prints the folders nvidia/.../lib among python3's packages. Only python3 knows where its packages are:
- * there are shims, virtual environments, and folders of the user or of a distribution. It runs with an empty
- * LD_LIBRARY_PATH, because the libraries that this program was started with are not meant for python3. */
+/* A script for python3 that prints the folders nvidia/.../lib among its packages. Only python3 knows where its packages
+ * are, since there are shims, virtual environments, and folders of the user and of distributions. It runs with an empty
+ * LD_LIBRARY_PATH, because the libraries that this program was started with are not meant for it. */
 static const char command[] =
     "LD_LIBRARY_PATH= exec python3 -c '"
     "import glob, site, sys\n"

@@ -302,7 +302,7 @@ static size_t cpu_scratch_of(const struct call *call)
     return floats * sizeof(float);
 }
 
-/* Lists of rows that ranks need of each other, as the schedule of a rank has them and as its kernels read them. */
+/* Lists of rows that context ranks exchange: as a rank's assignment has them, and as its kernels read them. */
 struct row_lists {
     struct assignment_rows rows;
     int64_t first[2][2], row[MOVED_LIST_COUNT][50], held[50];
