@@ -37,7 +37,7 @@ struct discard {
     uint8_t *module;         /* per buffer: 1 + enum recompute_module; 0: it is kept */
     /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
     uint8_t *module_of_op;
-    bool *is_shared; /* per buffer: ops of other layers, or of the backward, write it too */
+    bool *is_shared; /* per buffer: not only one layer's forward writes it, or it is persistent */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
     /* per buffer: the number of the last search (make_again()) that needs it; 0: no search has needed it */

@@ -60,7 +60,7 @@ struct offload_share {
     op_id awaited_by_next_op;
 };
 
-/* ---- runs ---- */
+/* ---- the runs of a list ---- */
 
 static void add_run(struct offload_share *r, const struct op_list *in, uint32_t begin, uint32_t end)
 {
@@ -243,7 +243,7 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
     free(list);
 }
 
-/* ---- copies ---- */
+/* ---- copies to the host and back ---- */
 
 static op_id emit_part_copy(struct offload_share *r, enum work_kind kind, struct view from,
                             struct view to)

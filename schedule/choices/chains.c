@@ -12,8 +12,8 @@ struct chain_row {
     double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* They replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused chain is
-     * one kernel, with the cost of a plain one. */
+    /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused
+     * chain is one kernel, with the cost of a plain one. */
     double compiled_bytes;
     uint8_t kernels_compiled;
     /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to compiled_bytes

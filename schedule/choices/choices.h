@@ -565,9 +565,9 @@ static inline enum attention_impl request_attention(const struct request *r,
                                           : otherwise;
 }
 
-/* Returns whether clamps and second biases of experts are part of their products' kernels, where a profile otherwise has
- * operators for both. A graph of the whole step cannot have those operators: the host waits for the device in each. So
- * it has the fused experts of TransformerEngine (docs/costs.md, "CUDA graphs"). */
+/* Returns whether clamps and second biases of experts are part of their products' kernels, where a profile otherwise
+ * has operators for both. A graph of the whole step cannot have those operators: the host waits for the device in each.
+ * So it has the fused experts of TransformerEngine (docs/costs.md, "CUDA graphs"). */
 static inline bool choices_fuse_experts(const struct choices *c)
 {
     return c->cuda_graphs == CUDA_GRAPHS_STEP;

@@ -176,7 +176,8 @@ struct profile {
      * made */
     bool backward_quantises_again;
     bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
-    /* with --activations ratio: in each unit, copies and computation wait for each other */
+    /* with --activations ratio: a unit's copies to the host wait until its forward has ended, and its backward waits
+     * for all of its copies back; false: each op waits only for the data that it reads */
     bool offload_waits_per_unit;
     /* with --activations ratio: tensors of fewer bytes than this stay on the device, and the number of offloaded bytes
      * is rounded up to a multiple of it */
@@ -248,7 +249,7 @@ struct profile {
     bool reduces_in_place;
     /* gradients that are reduced once a step are reduced only after the whole backward */
     bool reduces_after_backward;
-    /* sharded gradients accumulate whole until the last micro-batch, with one stage, too */
+    /* sharded gradients accumulate whole until the last micro-batch, even without pipeline stages */
     bool grads_accumulate_whole;
     /* at the end of each micro-batch's backward, computation waits for the reductions */
     bool waits_for_reductions;

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* ---- names ---- */
+/* ---- strategies and profiles by name ---- */
 
 /* Returns the index of the option's value in a list of names. If it is not there, reports that and returns -1. list:
  * the word after `longhaul list` that prints all names, for the message. */
@@ -63,7 +63,7 @@ enum status strategies_check_names(const char *strategy, const char *profile, st
     return known ? STATUS_OK : STATUS_BAD_INPUT;
 }
 
-/* ---- sizes ---- */
+/* ---- checks of sizes, of documents and of shares ---- */
 
 static enum status check_range(int64_t value, int64_t most, const char *option, const char *what,
                                struct diag *diag)

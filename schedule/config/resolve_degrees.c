@@ -10,7 +10,7 @@
 
 enum { SPLITS_MAX = 16 };
 
-/* ---- messages ---- */
+/* ---- texts of messages ---- */
 
 static const char *list_separator(int i, int count)
 {
@@ -168,7 +168,7 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
     return last >= 0;
 }
 
-/* ---- the degrees ---- */
+/* ---- the degrees of ranks that share a sequence ---- */
 
 /* Sets the open degrees so that as many ranks as possible share a sequence. If no division is possible, it sets them so
  * that a message can say what is wrong; a degree for which there is no value stays 0. */
@@ -440,7 +440,7 @@ static enum status refuse_length(const struct request *r, int64_t over, int64_t 
                                (long long)r->seq, (long long)over);
 }
 
-/* ---- tensor ranks ---- */
+/* ---- the degree of tensor parallelism ---- */
 
 /* True if tp tensor ranks divide the ranks, the tokens and the model of a request. */
 static bool tensor_ranks_fit(const struct request *r, int64_t tp)

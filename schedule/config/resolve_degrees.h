@@ -40,8 +40,9 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
  * a node, so that its collectives stay there. tokens: tp must also divide the length of the sequence. */
 int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens);
 
-/* Sets dp, cp and hp, and the layout, rotation and windows of rings and the tensor plan, and checks them. If there is one
- * rank along an axis, the attention choice becomes a simpler equivalent one. ranks, seq and tp of *c must be set. */
+/* Sets dp, cp and hp, and the layout, rotation and windows of rings and the tensor plan, and checks them. If there is
+ * one rank along an axis, the attention choice becomes a simpler equivalent one. ranks, seq and tp of *c must be
+ * set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
@@ -53,9 +54,9 @@ struct resolve_pieces {
 struct resolve_pieces resolve_fpdt_pieces(const struct choices *c);
 /* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
 int64_t resolve_liger_pieces(const struct choices *c);
-/* Sets the chunks of the sequence, and checks the choices about them; without fpdt it refuses options about chunks. Sets
- * *pieces to the numbers that the user gave. A number that the user did not give becomes a usual one with fpdt, and
- * stays 0 otherwise. */
+/* Sets the chunks of the sequence, and checks the choices about them; without fpdt it refuses options about chunks.
+ * Sets *pieces to the numbers that the user gave. A number that the user did not give becomes a usual one with fpdt,
+ * and stays 0 otherwise. */
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 

@@ -561,8 +561,9 @@ struct view view_part(struct view view, int64_t begin, int64_t count);
 /* Returns `rows` rows of a [*, cols] buffer from row `begin` on. */
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
-/* --- weights --- */
-/* Returns the number of the part `part`. Such parts follow the layers. For END_PARTS it is the number of all parts. */
+/* --- weights and their gradients --- */
+/* Returns the number of an end part among the parts of the model, of which the layers come first. For END_PARTS it is
+ * the number of all parts. */
 uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
@@ -713,8 +714,8 @@ void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
 /* Adds a buffer to e->kept_buffers or to e->caches. */
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
-/* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides which
- * products these are (every second one: kept_products_of()). Does nothing with other choices. */
+/* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides
+ * which products these are (every second one: kept_products_of()). Does nothing with other choices. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 
 /* Records that a module drops a buffer, if --recompute-modules names the module and this is the forward of a layer. */

@@ -36,7 +36,7 @@ bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_
                                             : multiplex_back_begin(c, chunk) < c->subsequences);
 }
 
-/* ---- conditions ---- */
+/* ---- the conditions under which stages can share subsequences ---- */
 
 /* The largest number of stages. Each stage needs two streams for its messages; 24 streams of a schedule are left for
  * all else. */

@@ -18,7 +18,7 @@ static double flops_boundary(const struct partition *p, int64_t i)
     return (-l + sqrt(l * l + 4 * square * share * (l * s + square * s * s))) / (2 * square);
 }
 
-/* ---- by time ---- */
+/* ---- pieces of equal time ---- */
 
 /* the most steps of a search for a root */
 enum { STEPS_MAX = 200 };
@@ -90,7 +90,7 @@ static void time_boundaries(const struct partition *p, int64_t *length)
     }
 }
 
-/* ---- all rules ---- */
+/* ---- pieces by any rule ---- */
 
 static void find_boundaries(const struct partition *p, int64_t *length)
 {

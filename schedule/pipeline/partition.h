@@ -25,7 +25,7 @@ struct partition {
     uint8_t rule; /* enum partition_rule */
     int64_t tokens, piece_count;
     int64_t token_unit; /* tokens; every piece is a multiple of it, as the whole sequence must be */
-    /* ---- for PARTITION_FLOPS ---- */
+    /* ---- members for PARTITION_FLOPS ---- */
     const struct transformer *model;
     /* attention is balanced as if every token saw the whole sequence, which is twice the flops of causal attention */
     bool assumes_full_attention;

@@ -11,7 +11,7 @@
 #include "schedule/step/combined.h"
 #include "schedule/step/experts.h"
 
-/* ---- feed-forward ---- */
+/* ---- the feed-forward part ---- */
 
 static bool is_gated(const struct emit *e)
 {
@@ -248,7 +248,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_fp32_sum_end(e, layer, WEIGHT_UP);
 }
 
-/* ---- a layer with experts, also piece by piece ---- */
+/* ---- the feed-forward part with experts, in pieces of rows ---- */
 
 static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {

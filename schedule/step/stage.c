@@ -85,7 +85,7 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
     return stage_passage(s, v, unit);
 }
 
-/* ---- units ---- */
+/* ---- the unit that is emitted ---- */
 
 /* Returns the number of tokens for which this stage's caches of keys need room in a chunk: those of all subsequences of
  * which it computes a part; stages after the chunk's owner share only its first ones. If stages share the last of
@@ -139,7 +139,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
                                IR_NONE16,      IR_NONE16,   (uint16_t)unit};
 }
 
-/* ---- messages ---- */
+/* ---- messages between stages ---- */
 
 static void add_inbound(struct stage *s, enum pass pass, const struct chunk_task *task,
                         uint32_t micro)

@@ -32,7 +32,7 @@ struct layer_saved *layer_saved_new(struct emit *e)
     return row;
 }
 
-/* ---- actions ---- */
+/* ---- the ops of each kind of action ---- */
 
 static struct layer_saved *saved_of_unit(struct stage *s, uint32_t unit)
 {

@@ -105,7 +105,7 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
                                     : view_whole(e, part->grad);
 }
 
-/* ---- back to the owners ---- */
+/* ---- the return of parts of gradients to their owners ---- */
 
 /* Orders parts by the time at which their gradients are complete, the earliest first. Parts of a chunk's last units,
  * which stages before the owner share, come before parts of its first units, since the backward begins with the last

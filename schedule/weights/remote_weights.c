@@ -53,8 +53,8 @@ void remote_end_unit(struct emit *e)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
 
-/* Makes backward ops write the lent gradients, from row `begin` on, that belong to the unit's chunk and to the stages
- * of `group`. Returns false if there are none. */
+/* Makes backward ops write those gradients of e->weights.lent_grad, from row `begin` on, that belong to the unit's
+ * chunk and to the stages of `group`. Returns false if there are none. */
 static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;

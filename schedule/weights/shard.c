@@ -46,9 +46,9 @@ static bool is_in_root_forward(const struct shard *s, uint32_t op)
     return pieces || s->ir->op.phase[op] == PHASE_FORWARD;
 }
 
-/* True if a bundle that op `before` of a forward read last must be gathered again for `op` of a backward, because it
- * has been freed in between. A layer is freed on PyTorch's stages, where that backward is of another micro-batch. The
- * root is freed with RESHARD_ROOT. */
+/* True if `op` needs a new gather of a bundle that op `before` was the last to read: `before` belongs to a forward,
+ * `op` to a backward, and the bundle has been freed in between. A layer's bundle is freed there on PyTorch's stages,
+ * where the backward is that of another micro-batch; the root bundle is freed with RESHARD_ROOT. */
 static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t before,
                                 uint32_t op)
 {

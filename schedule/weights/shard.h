@@ -78,15 +78,15 @@ static inline op_id shard_list_emitted(struct shard *s)
     return (op_id){s->new_list.count > 0 ? s->new_list.op[s->new_list.count - 1] : IR_NONE};
 }
 
-/* --- schedule/weights/reduce.c --- */
+/* --- functions of schedule/weights/reduce.c --- */
 /* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_per_step_s).
  * To read the norm of all gradients, the host waits for the stream of the last reduction; then all ranks meet in a
  * barrier. */
 void shard_end_backward(struct shard *s);
 /* True if the first write to the gradient in this row waits for the reduction of the gradient two rows before it. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
-/* Emits zeros in the padding of a gradient, which no other op writes, if the gradient is new and its sum cuts it into
- * parts. */
+/* Emits zeros in the padding of a gradient, which no other op writes, if the sum cuts the gradient into parts. Does
+ * nothing for a persistent gradient, whose padding stays 0. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);
 /* Casts the reduced parts of gradients in rows before `end`, and adds them to the kept parts, if the gradient's last op
  * comes before position i of the list; skips the others. After the last part of a bundle, sums the kept part over the

@@ -1,7 +1,6 @@
 /* schedule/weights/weights.h: the passes that gather and reduce weights, clipping, and the optimizer's step.
  *
- * The folder schedule/weights/ emits how weights are gathered and their gradients reduced, clipped and applied by the
- * optimizer. */
+ * The folder schedule/weights/ emits the ops that gather weights, reduce and clip their gradients, and update them. */
 #ifndef SCHEDULE_WEIGHTS_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_WEIGHTS_H
 
@@ -10,8 +9,8 @@
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
 /* Emits the clipping of the gradients of bundle[count], the bundles that this stage updates, in the order of its
  * updates. It computes one number, the sum of squares of all elements of gradients on all ranks and stages. Returns the
- * buffer with that number, by which AdamW scales the gradients, in the optimizer's memory. Returns IR_NONE if AdamW does
- * not scale: gradients are not clipped, or a pass of its own on the device has scaled them (CLIPPING_IN_PLACE). */
+ * buffer with that number, by which AdamW scales the gradients, in the optimizer's memory. Returns IR_NONE if AdamW
+ * does not scale: gradients are not clipped, or a pass of its own on the device has scaled them (CLIPPING_IN_PLACE). */
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
