@@ -495,42 +495,41 @@ static enum status add_experts_options(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status launch_make_options(struct launch *launch, struct launch_given given, struct diag *diag)
+/* Adds the options that the fields of the framework mean, as its own function translates them. */
+static enum status add_framework_options(struct launch *launch, struct launch_given given,
+                                         struct diag *diag)
 {
-    enum status status = launch_table_apply_unset(launch, diag);
-    if (status != STATUS_OK)
-        return status;
-    set_data_ranks(launch);
-    int64_t gpus = launch_gpu_count(launch);
-    set_sequence_length(launch);
-    if (given.gpu_count <= 0)
-        given.gpu_count = gpus;
-    set_micro_batch_of_tokens(launch, given.gpu_count);
-    set_global_batch(launch, given.gpu_count);
     if (launch->has_framework[LAUNCH_TORCHTITAN])
-        status = launch_torchtitan_options(launch, given, diag);
-    else if (launch->has_framework[LAUNCH_MEGATRON])
-        status = launch_megatron_options(launch, given, diag);
-    else if (launch->has_framework[LAUNCH_FOUNDRY])
-        status = launch_foundry_options(launch, given, diag);
-    else if (launch_has_family(launch, LAUNCH_MEGATRON))
-        status = launch_megatron_options(launch, given, diag);
-    else if (launch_has_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
-        status = launch_trainer_options(launch, given, diag);
-    else if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
-             launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
-        status = launch_deepspeed_options(launch, given, diag);
-    if (status == STATUS_OK && launch_count_or(launch, LAUNCH_EP, 1) > 1) {
-        if (given.as_dense)
-            launch_remark_on_field(launch, REMARK_UNMODELLED, LAUNCH_EP,
-                                   "experts over ranks: a dense model is predicted");
-        else
-            launch_add_count_option(launch, LAUNCH_EP, "ep", launch_count_or(launch, LAUNCH_EP, 1));
-    }
-    if (status == STATUS_OK && !given.as_dense)
-        status = add_experts_options(launch, diag);
-    if (status != STATUS_OK)
-        return status;
+        return launch_torchtitan_options(launch, given, diag);
+    if (launch->has_framework[LAUNCH_MEGATRON])
+        return launch_megatron_options(launch, given, diag);
+    if (launch->has_framework[LAUNCH_FOUNDRY])
+        return launch_foundry_options(launch, given, diag);
+    if (launch_has_family(launch, LAUNCH_MEGATRON))
+        return launch_megatron_options(launch, given, diag);
+    if (launch_has_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
+        return launch_trainer_options(launch, given, diag);
+    if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
+        launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
+        return launch_deepspeed_options(launch, given, diag);
+    return STATUS_OK;
+}
+
+/* Adds the degree of expert parallelism, or a remark on it if a dense model is predicted. */
+static void add_expert_ranks_option(struct launch *launch, struct launch_given given)
+{
+    if (launch_count_or(launch, LAUNCH_EP, 1) <= 1)
+        return;
+    if (given.as_dense)
+        launch_remark_on_field(launch, REMARK_UNMODELLED, LAUNCH_EP,
+                               "experts over ranks: a dense model is predicted");
+    else
+        launch_add_count_option(launch, LAUNCH_EP, "ep", launch_count_or(launch, LAUNCH_EP, 1));
+}
+
+/* Adds the options, and the remarks, that depend on the model, and those that all frameworks share. */
+static void add_shared_options(struct launch *launch, struct launch_given given)
+{
     struct arena arena = {0};
     struct transformer model;
     const bool known = load_model(&model, launch, given, &arena);
@@ -558,16 +557,45 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
             launch, REMARK_UNMODELLED, LAUNCH_PINNED,
             "copies to and from pinned memory of the host are predicted: those of "
             "pageable memory take longer and hold up the host");
-    remark_missing_model_or_length(launch, given);
-    if (gpus == 0 && launch_has_field(launch, LAUNCH_DEVICES))
-        launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_DEVICES,
-                               "how many GPUs these are depends on the machine: give --gpus");
+}
+
+/* Adds the number of GPUs as an option that comes from the field that gives it (launch_gpu_count()). gpus 0: it is not
+ * known; a list of devices that does not say it becomes a remark. */
+static void add_gpus_option(struct launch *launch, int64_t gpus)
+{
     static const enum launch_field counts[] = {LAUNCH_PROCESSES, LAUNCH_DEVICES, LAUNCH_GPUS_A_NODE,
                                                LAUNCH_TASKS, LAUNCH_VISIBLE};
     size_t from = 0;
+    if (gpus == 0 && launch_has_field(launch, LAUNCH_DEVICES))
+        launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_DEVICES,
+                               "how many GPUs these are depends on the machine: give --gpus");
     while (from + 1 < ARRAY_LEN(counts) && !launch_has_field(launch, counts[from]))
         from++;
     if (gpus > 0)
         launch_add_count_option(launch, counts[from], "gpus", gpus);
+}
+
+enum status launch_make_options(struct launch *launch, struct launch_given given, struct diag *diag)
+{
+    enum status status = launch_table_apply_unset(launch, diag);
+    if (status != STATUS_OK)
+        return status;
+    set_data_ranks(launch);
+    int64_t gpus = launch_gpu_count(launch);
+    set_sequence_length(launch);
+    if (given.gpu_count <= 0)
+        given.gpu_count = gpus;
+    set_micro_batch_of_tokens(launch, given.gpu_count);
+    set_global_batch(launch, given.gpu_count);
+    status = add_framework_options(launch, given, diag);
+    if (status == STATUS_OK)
+        add_expert_ranks_option(launch, given);
+    if (status == STATUS_OK && !given.as_dense)
+        status = add_experts_options(launch, diag);
+    if (status != STATUS_OK)
+        return status;
+    add_shared_options(launch, given);
+    remark_missing_model_or_length(launch, given);
+    add_gpus_option(launch, gpus);
     return STATUS_OK;
 }

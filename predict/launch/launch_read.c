@@ -440,70 +440,101 @@ static void remark_other_commands(struct launch *launch, const char *name,
     }
 }
 
+/* Adds the arguments of the command that starts the training as settings, with what variables and the subcommand add to
+ * them, and remarks on other commands that could start one. Returns the format of the program that it starts; NULL: no
+ * format lists the program. */
+static const struct launch_format *add_launch_command(struct launch *launch,
+                                                      struct settings *settings, const char *name,
+                                                      const struct shell_script *script,
+                                                      const struct shell_command *launched)
+{
+    size_t first = find_arguments(launched);
+    if (first > 0)
+        add_arguments(launch, settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
+    add_visible_gpus(settings, name, launched, first);
+    if (first > 0 && is_run_train(launched->word[first - 1].text))
+        add_run_train(settings, name, launched);
+    add_subcommand(settings, name, launched, first);
+    add_arguments(launch, settings, name, launched, first, launched->word_count, SETTING_PROGRAM);
+    remark_other_commands(launch, name, script, launched);
+    return launch_format_of_command(launch, launched, first);
+}
+
+/* Fails because a script has no command that starts a training. The error names a script that it starts and that is not
+ * here, if there is one; other scripts that it starts are read after it, and then it does not fail. */
+static enum status find_started_scripts(struct launch *launch, const char *name,
+                                        const struct shell_script *script, struct diag *diag)
+{
+    const char *missing = note_started_scripts(launch, name, script);
+    if (launch->named_file_count > 0)
+        return STATUS_OK;
+    return diag_error(
+        diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+        "no command that starts a training run is found: expected a program (x.py, or -m "
+        "module) with arguments, or only arguments%s%s%s",
+        missing != NULL ? "; the script that it starts, " : "", missing != NULL ? missing : "",
+        missing != NULL ? ", is not here" : "");
+}
+
+static bool is_read(const struct launch_format *format)
+{
+    return format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT;
+}
+
+/* Sets fields from the settings of a script. format: that of the program that the script starts; NULL: not known from
+ * the program. If neither the program nor the settings tell a format that is read, named files do; if there are such
+ * files of no known format, only the launcher's settings are used. */
+static enum status set_fields_of_script(struct launch *launch, const char *name,
+                                        struct settings *settings,
+                                        const struct shell_script *script,
+                                        const struct shell_command *launched,
+                                        const struct launch_format *format, struct diag *diag)
+{
+    format = format == NULL ? launch_format_of(launch, settings)
+                            : launch_format_engine(launch, format, settings);
+    if (!is_read(format)) {
+        const struct launch_format *named = launch_format_of_named_files(launch);
+        format = named != NULL ? named : format;
+    }
+    if (!is_read(format) && launch->named_file_count > 0)
+        return launch_set_fields(launch, LAUNCH_LAUNCHER, settings, diag);
+    if (!is_read(format))
+        return launch_format_refuse(
+            format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
+            diag);
+    enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
+    if (status == STATUS_OK)
+        status =
+            launch_set_fields(launch, framework_of_arguments(format, settings), settings, diag);
+    return status == STATUS_OK ? launch_read_documents(launch, name, script, diag) : status;
+}
+
+/* Reads a shell script, or a line of arguments: the command that starts a training or, if there is none, the commands
+ * that are only arguments. */
 static enum status read_script(struct launch *launch, const char *name, const char *text,
                                size_t size, struct diag *diag)
 {
     struct shell_script script = {0};
     struct settings settings = {0};
-    enum status status = shell_read(&script, name, text, size, diag);
-    const struct shell_command *launched = find_launch_command(launch, &script);
     const struct launch_format *format = NULL;
-    if (status == STATUS_OK && launched == NULL)
-        status = refuse_other_work(&script, name, diag);
-    if (status == STATUS_OK && launched != NULL) {
-        size_t first = find_arguments(launched);
-        format = launch_format_of_command(launch, launched, first);
-        if (first > 0)
-            add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
-        add_visible_gpus(&settings, name, launched, first);
-        if (first > 0 && is_run_train(launched->word[first - 1].text))
-            add_run_train(&settings, name, launched);
-        add_subcommand(&settings, name, launched, first);
-        add_arguments(launch, &settings, name, launched, first, launched->word_count,
-                      SETTING_PROGRAM);
-        remark_other_commands(launch, name, &script, launched);
+    const struct shell_command *launched = NULL;
+    enum status status = shell_read(&script, name, text, size, diag);
+    if (status == STATUS_OK) {
+        launched = find_launch_command(launch, &script);
+        if (launched == NULL)
+            status = refuse_other_work(&script, name, diag);
+        else
+            format = add_launch_command(launch, &settings, name, &script, launched);
     }
-    for (size_t i = 0; launched == NULL && i < script.command_count; i++)
+    for (size_t i = 0; status == STATUS_OK && launched == NULL && i < script.command_count; i++)
         if (is_only_arguments(&script.command[i]))
             add_arguments(launch, &settings, name, &script.command[i], 0,
                           script.command[i].word_count, SETTING_PROGRAM);
     launch_note_files_of_arguments(launch, &settings);
-    const char *missing = NULL;
-    if (settings.setting_count == 0 && format == NULL)
-        missing = note_started_scripts(launch, name, &script);
-    if (status == STATUS_OK && settings.setting_count == 0 && format == NULL &&
-        launch->named_file_count == 0)
-        status = diag_error(
-            diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-            "no command that starts a training run is found: expected a program (x.py, or -m "
-            "module) with arguments, or only arguments%s%s%s",
-            missing != NULL ? "; the script that it starts, " : "", missing != NULL ? missing : "",
-            missing != NULL ? ", is not here" : "");
-    format = format == NULL ? launch_format_of(launch, &settings)
-                            : launch_format_engine(launch, format, &settings);
-    if (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT) {
-        const struct launch_format *named = launch_format_of_named_files(launch);
-        format = named != NULL ? named : format;
-    }
-    bool known = format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT;
-    if (status == STATUS_OK && !known &&
-        launch->named_file_count > 0) { /* The named files say which program it is. */
-        status = launch_set_fields(launch, LAUNCH_LAUNCHER, &settings, diag);
-        settings_release(&settings);
-        shell_release(&script);
-        return status;
-    }
-    if (status == STATUS_OK && (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT))
-        status = launch_format_refuse(
-            format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
-            diag);
+    if (status == STATUS_OK && settings.setting_count == 0 && format == NULL)
+        status = find_started_scripts(launch, name, &script, diag);
     if (status == STATUS_OK)
-        status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
-    if (status == STATUS_OK)
-        status =
-            launch_set_fields(launch, framework_of_arguments(format, &settings), &settings, diag);
-    if (status == STATUS_OK)
-        status = launch_read_documents(launch, name, &script, diag);
+        status = set_fields_of_script(launch, name, &settings, &script, launched, format, diag);
     settings_release(&settings);
     shell_release(&script);
     return status;
