@@ -16,9 +16,9 @@ struct launch_format {
     /* the framework whose table has the format's settings. LAUNCH_TABLE_FILE: a table file has them, and this struct is
      * the first member of its struct launch_table_file. LAUNCH_FRAMEWORK_COUNT: the format is not read */
     enum launch_framework framework;
-    /* The next three are lists, whose entries blanks separate; NULL: an empty one. An entry that ends in '.' or '*'
-     * stands for all names that begin with it (without the '*'). An entry "name=value" of `keys` or `arguments` also
-     * needs that value, in which a '*' at either end stands for anything. */
+    /* The next three are lists of names, separated by blanks; NULL: an empty list. An entry that ends in '.' or '*'
+     * stands for all names that begin with it (without the '*'). An entry "name=value" of `keys` or `arguments` matches
+     * a setting of that name only if it has that value, in which a '*' at either end stands for anything. */
     const char *keys;        /* keys of files, and of arguments "key=value" */
     const char *arguments;   /* arguments of commands, with their dashes */
     const char *programs;    /* commands, files of programs, and first parts of modules' names */

@@ -1,4 +1,4 @@
-/* Reads the commands of a shell script: finds which of them run, and the values of variables when they run. */
+/* Reads the commands of a shell script: finds which of them run, and which values variables then have. */
 #include "predict/launch/shell_reader.h"
 
 #include "base/c_locale.h"

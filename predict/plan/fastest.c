@@ -57,8 +57,9 @@ static double rate_of_step(const struct candidate *c, double step_s)
     return c->step_tokens / step_s / (double)c->request.ranks;
 }
 
-/* Lowers a candidate's rate_bound to the bound that follows from the times of its layers, as far as they are known. If
- * the time of its own layer was looked for, its next step is short steps. */
+/* Lowers a candidate's rate_bound to the bound that follows from the times of its two layers (least_layer_row,
+ * own_layer_row), as far as they are known. Once both steps of its own layer were taken, its next stage is
+ * STAGE_SHORT. */
 static void lower_bound_by_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];

@@ -65,9 +65,9 @@ static uint64_t add_documents_to_digest(uint64_t digest, const struct documents 
                       documents->sequence_count * sizeof documents->list_of_sequence[0]);
 }
 
-/* Returns the digest with a request added: first the members that are plain options in the table of choices; then, one
- * by one, the members that are texts, that options of the table fill by functions of their own, or that are no options.
- * Padding between members is never read. Pointers to lists are left to add_lists_to_digest(). */
+/* Returns the digest with a request added, without its lists (add_lists_to_digest()). The table of choices gives most
+ * of its members. The others are added one by one: texts, members that an option's own function fills, and members that
+ * no option fills. Padding between members is never read. */
 static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {

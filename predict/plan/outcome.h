@@ -39,8 +39,9 @@ struct outcome {
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;
     /* OUTCOME_SIMULATED, with a packed set: the spread of the step times on the batches on which this row was
-     * predicted. The rate of a row on some batches is then their mean number of tokens over their median step; for
-     * rate_bound, see predict/plan/all_batches.h */
+     * predicted. rate_bound is then the mean tokens of these batches over their median step. Where the best row was
+     * predicted on more batches, it is the best row's rate_bound times the ratio of the two rows' rates on the batches
+     * of this row */
     struct step_spread spread;
     size_t won_batches;          /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* of OUTCOME_SIMULATED only */

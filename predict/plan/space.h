@@ -1,7 +1,7 @@
 /* predict/plan/space.h: the configurations that a plan may choose from, and the bounds of each.
  *
- * Bounds are closed forms that no schedule can beat (predict/bounds.h): the computation at the rates
- * of the largest work, and the bytes of states and saved activations that must lie in device memory.
+ * Bounds are closed forms that no schedule can beat (predict/bounds.h): the time of the computation at
+ * the highest rates, and the bytes of states and saved activations that must be in device memory.
  * docs/planning.md derives them. */
 #ifndef PREDICT_PLAN_SPACE_H
 #define PREDICT_PLAN_SPACE_H
