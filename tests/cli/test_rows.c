@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column columns[] = {
     {"kind", "kind", NULL, COLUMN_NAME, -8, NULL},

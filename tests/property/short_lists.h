@@ -1,7 +1,7 @@
 /* tests/property/short_lists.h: checks over random schedules that a short list, expanded, is the whole list of ops and
  * predicts the same figures. Included by test files only. */
-#ifndef TESTS_PROPERTY_SAMPLES_H
-#define TESTS_PROPERTY_SAMPLES_H
+#ifndef TESTS_PROPERTY_SHORT_LISTS_H
+#define TESTS_PROPERTY_SHORT_LISTS_H
 
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"

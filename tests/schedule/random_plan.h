@@ -7,7 +7,8 @@
 
 enum { PLAN_TOKENS_MAX = 48, PLAN_RANKS_MAX = 4 };
 
-/* Cuts a tile at random until it is small, and gives its parts ranks and rounds. */
+/* Cuts a tile at random, and writes a row for each part with a random rank and round. tile: first query, number of
+ * queries, first key, number of keys. what: the kind of the rows, "tile" or "btile". */
 static inline void plan_cut_tiles(struct text *text, struct check_random *random, int sequence,
                                   const char *what, uint32_t ranks, const int64_t tile[4])
 {
@@ -17,12 +18,13 @@ static inline void plan_cut_tiles(struct text *text, struct check_random *random
         if (size < 2 || check_random_i64(random, 0, axis ? 2 : 3) == 0)
             continue;
         const int64_t cut = check_random_i64(random, 1, size - 1);
-        const int64_t queries[2][4] = {{tile[0], cut, tile[2], keys},
-                                       {tile[0] + cut, rows - cut, tile[2], keys}};
-        const int64_t parts[2][4] = {{tile[0], rows, tile[2], cut},
-                                     {tile[0], rows, tile[2] + cut, keys - cut}};
+        const int64_t of_queries[2][4] = {{tile[0], cut, tile[2], keys},
+                                          {tile[0] + cut, rows - cut, tile[2], keys}};
+        const int64_t of_keys[2][4] = {{tile[0], rows, tile[2], cut},
+                                       {tile[0], rows, tile[2] + cut, keys - cut}};
         for (int part = 0; part < 2; part++)
-            plan_cut_tiles(text, random, sequence, what, ranks, axis ? parts[part] : queries[part]);
+            plan_cut_tiles(text, random, sequence, what, ranks,
+                           axis ? of_keys[part] : of_queries[part]);
         return;
     }
     text_printf(text, "%d,%s,%d,%d,%d,%d,%d,%d\n", sequence, what, (int)tile[0], (int)tile[1],
@@ -30,8 +32,8 @@ static inline void plan_cut_tiles(struct text *text, struct check_random *random
                 (int)check_random_i64(random, 0, 2));
 }
 
-/* Writes the rows of a sequence of ranks times own tokens. Its documents, owners and tiles are random, and it is
- * right. */
+/* Writes the rows of a sequence of ranks * own tokens, of which each rank owns `own`. Its documents, owners and tiles
+ * are random, and legal. */
 static inline void plan_write_sequence(struct text *text, struct check_random *random, int sequence,
                                        uint32_t ranks, int64_t own)
 {
@@ -58,7 +60,7 @@ static inline void plan_write_sequence(struct text *text, struct check_random *r
         plan_cut_tiles(text, random, sequence, "btile", ranks, all);
 }
 
-/* Writes the first lines of a plan, and its first sequence. window: of the line; 0: none. */
+/* Writes the first lines of a plan, and its first sequence. window: the window that the first line states; 0: none. */
 static inline void plan_write_random(struct text *text, struct check_random *random, uint32_t ranks,
                                      int64_t own, int64_t window)
 {

@@ -14,10 +14,14 @@
 
 enum { RANDOM_STREAMS = 5 };
 
+/* How many ops and buffers a role has, and how often what occurs. */
 struct random_sizes {
-    int64_t ops, buffers, waits_percent, host_percent;
-    int64_t range_percent, guard_percent; /* of operands that are ranges, of ops with a guard */
-    int64_t filled_percent;               /* percent of buffers that ops fill before all others */
+    int64_t ops, buffers;
+    int64_t waits_percent;  /* the chance that an op has one more wait, up to 3 */
+    int64_t host_percent;   /* ops that are HOST_SYNC or BARRIER */
+    int64_t range_percent;  /* operands that are ranges of a buffer, not the whole of it */
+    int64_t guard_percent;  /* ops with a guard */
+    int64_t filled_percent; /* buffers that ops fill before all other ops */
 };
 
 /* Adds a mesh of three ranks and their group, which guards test. Called before any role is added. */
@@ -27,6 +31,7 @@ static inline void random_mesh(struct ir *ir)
     ir_add_group(ir, "cp", &(struct axis_set){.axis = 0}, 1);
 }
 
+/* Returns a random operand in a memory, among the sizes.buffers buffers from `first` on. */
 static inline struct view random_operand(struct ir *ir, struct check_random *random,
                                          buffer_id first, struct random_sizes sizes,
                                          enum memory memory)
@@ -84,6 +89,7 @@ static inline void random_role(struct ir *ir, struct check_random *random,
         struct op_desc op = {.guard = IR_NONE16};
         op.tags = (struct op_tags){
             .layer = IR_NONE16, .chunk = IR_NONE16, .step = IR_NONE16, .micro_batch = IR_NONE16};
+        /* the stream, in the order of stream[]: it decides the kind of op and the memories of its operands */
         int64_t pick = check_random_i64(random, 0, RANDOM_STREAMS - 1);
         struct view read[2], write[1];
         op_id wait[3];
@@ -126,14 +132,14 @@ static inline bool *slow_order(const struct ir *ir, uint32_t role)
     bool *before = heap_zalloc((size_t)n * n, sizeof *before);
     for (uint32_t b = 0; b < n; b++) {
         uint32_t op = begin + b;
-        bool sync = ir->op.kind[op] == WORK_HOST_SYNC, barrier = ir->op.kind[op] == WORK_BARRIER;
+        bool barrier = ir->op.kind[op] == WORK_BARRIER;
         for (uint32_t a = 0; a < b; a++) {
             uint32_t other = begin + a;
             bool other_is_host =
                 ir->op.kind[other] == WORK_HOST_SYNC || ir->op.kind[other] == WORK_BARRIER;
+            /* a HOST_SYNC waits for its stream as a later op of the stream would */
             bool edge = ir_blocks_host(ir, other) ||
                         (!other_is_host && !barrier && ir->op.stream[other] == ir->op.stream[op]);
-            (void)sync; /* a sync waits for its stream as a later op of the stream would */
             for (uint32_t k = 0; k < ir->op.wait_count[op]; k++)
                 edge |= ir->wait[ir->op.wait_begin[op] + k].i == other;
             if (!edge)

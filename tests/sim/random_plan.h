@@ -5,12 +5,13 @@
 #include "base/text.h"
 #include "tests/sim/machine.h"
 
+/* What is drawn for a whole schedule. */
 struct random_plan {
     struct check_random *random;
-    uint32_t axes, size[3], ranks;
-    uint32_t roles; /* 1, or 2: the first rank of axis 0, and all others */
-    bool guards;    /* some ops have guards; there are also sends and receives */
-    bool shifts;
+    uint32_t axes, size[3], ranks; /* number of axes of the mesh, ranks along each, ranks in all */
+    uint32_t roles;                /* 1, or 2: the first rank of axis 0, and all others */
+    bool guards;                   /* some ops have guards; there are also sends and receives */
+    bool shifts;                   /* some ops are shifts within a ring */
 };
 
 static inline int64_t pick(struct check_random *random, int64_t low, int64_t high)
@@ -65,7 +66,8 @@ static inline long long random_bytes(struct random_plan *p, int64_t unit)
 }
 
 /* Writes one op, or a send and its receive as two ops, and returns how many it wrote. draw[]: the random numbers that
- * must be the same for the ops of both roles. */
+ * must be the same for the ops of both roles: the kind of op (a case below), its size, its group or axis, and a variant
+ * of the kind. */
 static inline uint32_t random_op(struct random_plan *p, struct text *out, const int64_t *draw,
                                  uint32_t begin, uint32_t op, const char *role)
 {
