@@ -31,7 +31,7 @@ struct prediction_question {
     const struct setup *setup;
     const struct request *request; /* NULL: the setup's */
 
-    /* ---- what is built and simulated ---- */
+    /* ---- the size of what is built and simulated ---- */
     bool is_exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
     bool whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build in place of the model's; 0: all layers of the model */
@@ -44,7 +44,7 @@ struct prediction_question {
     double slow_factor; /* as in struct sim_options; it needs is_exact */
     uint32_t slow_rank;
 
-    /* ---- what is left out to save time ---- */
+    /* ---- figures that are left out to save time ---- */
     bool step_only;   /* only the seconds of the step: memory, arenas and causes are left out */
     bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
@@ -109,7 +109,7 @@ struct prediction {
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */
 
-    /* ---- how far the step is from what was measured ---- */
+    /* ---- costs and ranks that go beyond the measured ones ---- */
     /* the reason why a cost is extrapolated: that of the shape that takes longest of those with extrapolated costs;
      * empty: there are none */
     struct text extrapolation_reason;

@@ -14,9 +14,9 @@ bool prediction_is_judged_by_reserved(const struct prediction *p);
  * short list represents it, if it is short itself, or if the question asks for it. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
-/* Replaces the present short list, which does not represent the whole list: if `whole` is set, by the whole list, else
- * by what prediction_build() would build from the next longer length on. Releases the result of the simulation. Arenas
- * are planned for the same memories as before. */
+/* Replaces the present short list, which does not represent the whole list. If `whole` is set, the whole list replaces
+ * it. Else the next longer short list does that represents the whole list, or the whole list if there is none. Releases
+ * the result of the simulation. Arenas are planned for the same memories as before. */
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag);
 
 /* True if the present list is the one to simulate: the whole list, or a short list in place of a whole list that would

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if rows of tokens go to experts in other domains of the cluster's fabric. The ranks of ep are neighbours; if
- * stages are placed inside data parallelism, ranks of other stages are between them. */
+/* True if some rows of tokens go to experts in another domain of the cluster's fabric. The ranks of an ep group are
+ * next to each other. Only if stages are placed inside data parallelism and the group has several data-parallel ranks,
+ * ranks of the other stages are between its ranks. */
 static bool experts_leave_node(const struct cluster *cluster, const struct choices *c)
 {
     const int64_t domain = cluster->gpus_per_node * cluster->domain_nodes;

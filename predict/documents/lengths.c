@@ -253,7 +253,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
     return STATUS_OK;
 }
 
-/* ---- taking lengths ---- */
+/* ---- the next length ---- */
 
 static int64_t draw_length(struct lengths *l)
 {
@@ -282,7 +282,9 @@ int64_t lengths_take_next(struct lengths *l)
         l->next = 0;
     if (l->kind == LENGTHS_LIST)
         return l->length_tokens[l->next++];
-    /* A sampled batch ends where the next row has another batch number. The end is returned once, before that row. */
+    /* A sampled batch ends where the next length has another batch number. The first call there returns 0, which stands
+     * for the end of the batch, and the second call returns that length. At the end of the array every call returns
+     * 0. */
     if (l->next == l->length_count)
         return 0;
     if (l->next > 0 && l->batch_number[l->next] != l->batch_number[l->next - 1] &&

@@ -25,7 +25,7 @@ void reproduction_release(struct reproduction *r)
     *r = (struct reproduction){0};
 }
 
-/* ---- planning ---- */
+/* ---- the plan: points and the jobs that they need ---- */
 
 static size_t add_job(struct reproduction *r, const struct reproduction_job *job)
 {
@@ -275,7 +275,7 @@ void reproduction_store_answer(struct reproduction *r, size_t j, const void *ans
         memcpy(&r->cell_answer[job->index_in_kind], answer, sizeof(struct cell_answer));
 }
 
-/* ---- judging ---- */
+/* ---- the judgement of points ---- */
 
 static void judge_row(struct reproduction *r, struct reproduction_point *point)
 {

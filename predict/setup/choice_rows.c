@@ -30,7 +30,7 @@ _Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");
 _Static_assert(CHOICE_WEIGHTS_REPLICATED == 0 && CHOICE_WEIGHTS_ZERO3 == 3, "--zero counts on it");
 
-/* ---- what a choice depends on ---- */
+/* ---- conditions under which choices matter ---- */
 
 static bool has_tensor_ranks(const struct choices *c)
 {

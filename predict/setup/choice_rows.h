@@ -78,7 +78,8 @@ struct choice_row {
     /* JSON and sweeps have the value even if the choice does not matter */
     bool is_always_known;
     struct {
-        /* true if the value has an effect, so that the note is left out; NULL: `matters` says so */
+        /* Returns true if the value has an effect. The note, which says that it has none, is then left out. NULL:
+         * `matters` decides this. */
         bool (*is_used)(const struct request *r, const struct choices *c);
         const char *text;
     } note[CHOICE_NOTES_MAX];

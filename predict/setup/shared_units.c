@@ -16,7 +16,7 @@
  * accurate than that. */
 #define WORTH 0.998
 
-/* ---- what a layer costs ---- */
+/* ---- the costs of a layer ---- */
 
 struct sharing_costs {
     struct unit_rates unit;

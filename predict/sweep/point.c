@@ -156,7 +156,7 @@ void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t poi
     put_last_cells(&cells, &nothing, false, SWEEP_FAILED, reason);
 }
 
-/* ---- predicting ---- */
+/* ---- the row of a point ---- */
 
 /* Appends all messages of diag on one line, for the cell `reason`. */
 static void put_reason(struct text *out, const struct diag *diag)

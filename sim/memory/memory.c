@@ -53,10 +53,10 @@ static void add_gap_growth(const struct memory_gap *gap, uint64_t live[MEMORY_CO
         }
 }
 
-/* Raises peak[] to the most live bytes of each memory, of one rank or of the sum over the ranks of a node. The changes
- * are sorted by time. gap[gap_count]: the periods that a short list leaves out, in the order of their change_row; the
- * bytes and dates after a gap include what its copies add. A peak is compared only after a buffer starts, since only
- * that can raise the live bytes. */
+/* Raises peak[] to the most live bytes in each memory, of one rank or summed over the ranks of a node. The changes are
+ * sorted by time. gap[gap_count]: the periods that a short list leaves out, in the order of their change_row. After a
+ * gap, live bytes and dates include those that the left-out copies add. Only the start of a buffer can raise the live
+ * bytes, so only then they are compared with the peak. */
 static void find_peaks(const struct memory_changes *c, const struct live_buffers *live_buffers,
                        const struct memory_gap *gap, uint32_t gap_count,
                        struct sim_peak peak[MEMORY_COUNT])

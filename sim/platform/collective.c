@@ -29,9 +29,10 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* The caps of a rank's flows, numbered. CAP_PAIR: of the flow to one peer. CAP_NEAR + NEAR_...: of the flow to all
- * peers of the domain at this distance. CAP_NETWORK: of the flow to other domains on the same leaf switch. CAP_NETWORK
- * + 1: of the flow to other leaf switches. CAP_STRIDE: the number of caps of a rank. */
+/* Numbers of the caps: limits in bytes/s of a rank's flows (LINK_FLOW_CAP). The flow to one peer has CAP_PAIR; the flow
+ * to all peers at one distance in the domain has CAP_NEAR + NEAR_...; the flow to other domains has CAP_NETWORK, or
+ * CAP_NETWORK + 1 if these are on other leaf switches. Caps of pairs are numbered on their own
+ * (PLATFORM_CAP_PAIR); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
@@ -122,7 +123,7 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
                                      key);
 }
 
-/* ---- kinds ---- */
+/* ---- kinds of collectives ---- */
 
 struct collective_call {
     struct platform *platform;
@@ -255,8 +256,9 @@ static struct exchange_load member_load(const struct collective_call *f, const u
     return load;
 }
 
-/* Raises each member's bytes and number of peers to the largest of all members, separately for each sort of peers that
- * the member has. */
+/* Raises the bytes and the number of peers of each member's load to the largest of all members. Each class of peers
+ * (its distances in the domain, other domains, other leaf switches) is raised separately, and stays 0 for a member
+ * without such peers. */
 static void raise_loads_to_largest(struct exchange_load *load, uint32_t count)
 {
     for (int class = 0; class < NEAR_COUNT + 2; class ++) {

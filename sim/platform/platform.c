@@ -101,7 +101,7 @@ void route_add_link(struct platform *platform, struct flow_table *flows, enum li
     flows->link_begin[flows->flow_count] = flows->link_count;
 }
 
-/* ---- where GPUs, NICs and memories are attached ---- */
+/* ---- routes to and from GPUs, NICs and memories ---- */
 
 static uint32_t node_of(const struct platform *p, uint32_t rank)
 {

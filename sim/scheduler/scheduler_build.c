@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which op follows which, per role ---- */
+/* ---- the ops that depend on each op of a role ---- */
 
 /* Returns the op before this one on its stream, in the order of issue. For HOST_SYNC, which is on no stream, it is the
  * last op of the stream for which it waits; for BARRIER it is IR_NONE. */

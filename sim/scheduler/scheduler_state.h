@@ -51,7 +51,8 @@ struct channel_side {
     uint32_t *ops; /* ids of the schedule */
 };
 
-/* One rendezvous on a channel class: the n-th, at which op n of all sides meets. */
+/* One communication of a channel class. Event n of the class is op n of every side: it begins when all sides have
+ * arrived. */
 struct event {
     /* the last arrival so far; if `is_uncontended` is set: when the flows started */
     double arrival_or_start_s;

@@ -85,7 +85,7 @@ struct class_flow_count {
     uint32_t link, flow, count;
 };
 
-/* The factors that were found for one component, and scratch arrays indexed by class. */
+/* The quotient of one component (fold_flows.h), and scratch arrays that are indexed by class. */
 struct quotient {
     struct class_flow_count *entry; /* one per pair of classes that meet */
     size_t count, capacity;
@@ -259,7 +259,7 @@ static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
     free(f->is_chosen);
 }
 
-/* ---- what the scheduler reads ---- */
+/* ---- the lists that the scheduler reads ---- */
 
 /* Lists the links that each kept flow crosses, each link once. */
 static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)

@@ -83,7 +83,7 @@ static uint32_t iteration_begin_op(const struct repeat_run *run, uint32_t i)
     return run->first_op + i * run->ops_per_iteration;
 }
 
-/* ---- the conditions ---- */
+/* ---- the conditions under which iterations repeat ---- */
 
 /* True if each op of iteration i + 1 starts and ends one period later than the same op of iteration i, on all ranks of
  * the run's role. */
@@ -187,7 +187,7 @@ static bool find_period(struct steady *x, uint32_t gap)
     return true;
 }
 
-/* ---- the check ---- */
+/* ---- the check that left-out ops start as they must ---- */
 
 /* Returns the seconds by which an op of a role comes later in the whole list than in the short list. */
 static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t op)
@@ -214,9 +214,9 @@ struct start_check {
     uint64_t *deciding_dependencies;
 };
 
-/* Returns when an op of the whole list ends. `op` is an op of the short list to which op `from` of the short list
- * refers: one for which `from` waits, or `from` itself. The result is for the op of the whole list to which copy number
- * `copy` of `from` refers in the same way; copy 0 is `from` itself. */
+/* Returns when an op ends in the whole list. In the short list, op `from` refers to op `op`: it waits for `op`, or is
+ * `op` itself. In the whole list, copy number `copy` of `from` (0: `from` itself) refers in the same way to an op,
+ * whose end is returned. */
 static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;

@@ -56,8 +56,8 @@ struct comm_class {
      * shapes with as many bytes. */
     uint32_t *variant_shape;
     size_t variant_capacity;
-    uint32_t *op_count; /* [role_count] ops of the comm class in each role */
-    /* [role_count] the row of traffic.comm_op[] at which the ids of these ops begin, ascending */
+    uint32_t *op_count; /* [role_count] the number of ops of the comm class in each role */
+    /* [role_count] where the ids of a role's ops of the comm class begin in traffic.comm_op[]; they are ascending */
     uint32_t *op_begin;
 };
 

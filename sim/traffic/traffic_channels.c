@@ -82,7 +82,8 @@ static void add_rank_channels(struct traffic *traffic, uint32_t l)
         }
 }
 
-/* Fails if a rank that has no peer in the comm class runs an op of the class. Its guards may stop all of them. */
+/* Returns an error if a rank that has no peer in the comm class runs an op of the class. It runs none if guards leave
+ * all of these ops out. */
 static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
 {
