@@ -1,3 +1,4 @@
+/* base/cursor.c: the cursor of base/text.h, and the reading of numbers in words. */
 #include "base/text.h"
 
 #include "base/c_locale.h"

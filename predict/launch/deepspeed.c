@@ -10,6 +10,8 @@
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 
+/* The settings of the JSON configuration. The columns are the members of struct launch_row; UNMODELLED and IGNORED
+ * stand for several of them. */
 /* clang-format off */
 static const struct launch_row json_rows[] = {
     {"train_batch_size",                   SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
@@ -94,6 +96,7 @@ static const struct launch_row json_rows[] = {
     {"memory_breakdown", IGNORED}, {"train_steps", IGNORED}, {"seed", IGNORED}, {"_*", IGNORED},
 };
 
+/* The arguments of Megatron-DeepSpeed that Megatron-LM does not share; the columns are the same. */
 static const struct launch_row argument_rows[] = {
     {"--num-layers",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LAYERS, NULL, NULL},
     {"--hidden-size",                     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HIDDEN, NULL, NULL},

@@ -16,8 +16,8 @@ static const char wrapping[] =
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
 
-/* The arguments of launchers, which stand before the program. A '-' within a name is '_' here. Sources:
- * torch/distributed/run.py,
+/* The arguments of launchers, which stand before the program. A '-' within a name is '_' here. The columns are the
+ * members of struct launch_row; UNMODELLED and IGNORED stand for several of them. Sources: torch/distributed/run.py,
  * deepspeed/launcher/runner.py, accelerate/commands/launch.py, and the manuals of srun and mpirun. */
 /* clang-format off */
 static const struct launch_row launcher_rows[] = {

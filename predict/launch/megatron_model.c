@@ -10,7 +10,8 @@
 
 /* Arguments that Megatron-LM and Megatron-DeepSpeed share and that set no field. Some are not modelled. The others are
  * ignored: data, learning rates, checkpoints on disk, evaluation and logs have no effect on a step, and clipping costs
- * the same in every configuration. */
+ * the same in every configuration. The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for
+ * several of them. */
 /* clang-format off */
 static const struct launch_row shared_rows[] = {
     {"--log-params-norm",       UNMODELLED, "a pass over the parameters in each step: under 1 % of it", NULL},

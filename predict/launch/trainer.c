@@ -29,6 +29,7 @@ static const char backward_prefetch[] =
     "the next layer's weights are gathered ahead here, as FSDP2 always does";
 static const char forward_prefetch[] = "gathers are issued in the order of the layers here";
 
+/* The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for several of them. */
 /* clang-format off */
 static const struct launch_row accelerate_rows[] = {
     {"distributed_type",                        ALSO, LAUNCH_TEXT,   LAUNCH_DISTRIBUTED, NULL, NULL},

@@ -1,3 +1,4 @@
+/* Facts about choices on which settings of frameworks, and rows of predict/plan/gaps.h, depend. */
 #include "predict/plan/gaps.h"
 
 const char *const framework_names[FRAMEWORK_COUNT] = {"torchtitan", "megatron",      "deepspeed",

@@ -1,3 +1,4 @@
+/* Finds the rows of the tables of predict/plan/gaps.h that apply to a configuration, and prints them. */
 #include "predict/plan/gaps.h"
 
 /* The tables of choices, in the order in which their rows are printed. */

@@ -98,6 +98,8 @@ static bool has_windows_from_later_layer(const struct choices *c)
     return has_attention_windows(c) && c->model->window_from_layer > 0;
 }
 
+/* The columns are the members of struct expression_gap. A description says what frameworks lack, and after ":" or ";"
+ * what they have, or what the written settings mean, instead. */
 /* clang-format off */
 static const struct expression_gap rows[] = {
     {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},

@@ -172,6 +172,8 @@ static bool has_ring_with_unusual_flash(const struct choices *c)
     return gaps_has_ring(c) && c->attention_impl != usual;
 }
 
+/* The columns are the members of struct expression_gap. A description says what frameworks lack, and after ":" or ";"
+ * what they have, or what the written settings mean, instead. */
 /* clang-format off */
 static const struct expression_gap rows[] = {
     {TITAN | AXOLOTL, gaps_has_head_ranks,            "head ranks (Ulysses): context parallelism is a ring"},

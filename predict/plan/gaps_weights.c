@@ -196,6 +196,8 @@ static bool has_dropout_unlike_model(const struct choices *c)
     return c->attention_dropout != (c->model->attention_dropout > 0);
 }
 
+/* The columns are the members of struct expression_gap. A description says what frameworks lack, and after ":" or ";"
+ * what they have, or what the written settings mean, instead. */
 /* clang-format off */
 static const struct expression_gap rows[] = {
     {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},

@@ -201,6 +201,8 @@ static bool is_not_trl(const struct choices *c)
     return is_not_trainer(c, gaps_has_bf16_parameters(c) && gaps_has_bf16_states(c));
 }
 
+/* The columns are the members of struct expression_gap. A description says what frameworks lack, and after ":" or ";"
+ * what they have, or what the written settings mean, instead. */
 /* clang-format off */
 static const struct expression_gap rows[] = {
     {TITAN,    has_selective_recomputation,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},

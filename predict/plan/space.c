@@ -71,7 +71,13 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     id->offload_ratio = by_ratio ? c->offload_ratio : 0;
 }
 
-/* ---- the walk ---- */
+/* ---- the walk ----
+ *
+ * The space is walked by nested functions. Each tries the values of one choice, and calls the next one for each value:
+ * strategies, degrees, expert ranks, the exchange of latent attention, placements of stages, rings with core plans and
+ * layouts, windows and placements of rings, chunks, and policies (weights and activations, or subsequences). The last
+ * one calls add_request(), which adds a candidate if the request is legal and new. A choice that the user made has only
+ * that value. */
 
 struct space_walk {
     struct space *space;
@@ -173,6 +179,8 @@ static bool add_documents(const struct space_walk *w, struct request *request, s
     return resolve_choices(c, request, NULL, NULL) == STATUS_OK;
 }
 
+/* Adds a candidate for a request, unless its choices do not resolve, the framework cannot express them, its schedule
+ * was added before, or it belongs to the other pass (simpler_only). */
 static void add_request(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
@@ -212,6 +220,7 @@ static bool has_own_policies(const struct request *given, int weights)
            (given->activations < 0 || given->activations == CHOICE_ACTIVATIONS_RATIO);
 }
 
+/* Tries numbers of subsequences, with the policies of a strategy of subsequences. */
 static void walk_subsequences(struct space_walk *w, struct request request)
 {
     /* PIECES: the number of subsequences if the length of the sequence is searched for and the user does not give the
@@ -254,6 +263,7 @@ static bool is_tried_only_if_asked(int activations)
            activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
+/* Tries the ways to share weights and to keep activations; for a strategy of subsequences, numbers of subsequences. */
 static void walk_policies(struct space_walk *w, struct request request)
 {
     if (w->strategy_row->fills_subsequences) {
@@ -293,6 +303,7 @@ static void walk_chunks(struct space_walk *w, struct request request)
     walk_policies(w, request);
 }
 
+/* Tries the placements of context and head ranks, and the windows of a double ring (powers of two that divide cp). */
 static void walk_windows(struct space_walk *w, struct request request)
 {
     int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;
@@ -369,6 +380,7 @@ static void walk_stage_placements(struct space_walk *w, struct request request)
     }
 }
 
+/* True if a value may be tried: the user gave no degree (0 or less), or gave this value. */
 static bool is_open_choice(int64_t given, int64_t value)
 {
     return given <= 0 || given == value;
@@ -403,6 +415,7 @@ static void walk_experts(struct space_walk *w, struct request request)
     }
 }
 
+/* Tries all degrees that the strategy has, whose product is the number of ranks, and that agree with the user's. */
 static void walk_degrees(struct space_walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
@@ -431,6 +444,7 @@ static void walk_degrees(struct space_walk *w, struct request request)
             }
 }
 
+/* Tries the strategies, or the one that the user named. */
 static void walk_strategies(struct space_walk *w, int64_t gpus)
 {
     size_t strategies;
