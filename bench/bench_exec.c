@@ -86,7 +86,7 @@ static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
         }
     }
     d->scratch = aligned_alloc(64, (scratch * sizeof(float) + 63) / 64 * 64);
-    /* the values with which the run fills them, too */
+    /* the direct calls begin with the same values as exec_run() */
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         struct exec_buffer buffer = {.dtype = ir->buffer.dtype[b],
                                      .element_count = ir_buffer_elements(ir, (buffer_id){b}),

@@ -38,7 +38,9 @@ static const char *const questions[] = {
     "plan --goal gpus --model llama3-70b --cluster dgx-h100 --nodes 16 --seq 128K",
 };
 
-/* Runs a command that must find an answer; false, with a message, if it does not. */
+/* Runs a command with the further words `more`. Returns false, with a message, if no process can be started, or if the
+ * command ends in time without an answer. Returns true if it takes longer than LIMIT_S; run->ended_in_time is then
+ * false. */
 static bool run_question(const char *command, const char *more, struct command_run *run)
 {
     char line[512];

@@ -46,6 +46,7 @@ static double processor_s(void)
 
 /* ---- schedules ---- */
 
+/* A schedule that is built: all ops read and write the same two buffers. */
 struct builder {
     struct ir ir;
     uint8_t compute_stream, comm_stream, weights_stream, h2d_stream, d2h_stream;
@@ -227,16 +228,19 @@ static struct cluster make_dgx_h100(uint32_t ranks)
 
 /* ---- the baseline ---- */
 
+/* When the flows of a transfer start. */
 struct flow_start {
     double start_s;
     uint32_t transfer;
 };
 
+/* The state of the baseline. */
 struct flow_replay {
     const struct traffic *traffic;
     const struct fold *fold;
     struct flow_start *starts;
-    size_t start_count, next_start;
+    size_t start_count;
+    size_t next_start; /* the first of starts[] whose flows are not started yet */
 };
 
 /* Starts all flows whose date has come, and asks the engine to call it again at the date of the next flow. */

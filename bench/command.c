@@ -1,3 +1,4 @@
+/* Runs a command as a process group of its own, which an alarm or a signal to this program ends as a whole. */
 #define _DEFAULT_SOURCE /* wait4() */
 #include "bench/command.h"
 
@@ -15,7 +16,8 @@
 
 enum { WORDS_MAX = 64 };
 
-static volatile sig_atomic_t running, out_of_time;
+static volatile sig_atomic_t running;     /* the process group of the command */
+static volatile sig_atomic_t out_of_time; /* the alarm has ended the command */
 
 /* Ends the command and the processes it has forked, which are one process group, on a signal. */
 static void kill_command(int signal)
@@ -26,6 +28,7 @@ static void kill_command(int signal)
         _exit(128 + signal);
 }
 
+/* Replaces the child process by the program with the words of the command. */
 static void exec_command(const char *program, const char *command)
 {
     char *words[WORDS_MAX + 2] = {"longhaul"}, *text = heap_alloc(strlen(command) + 1, 1);

@@ -1,3 +1,4 @@
+/* Keeps the seconds of all rounds in ascending order, so that median and interval can be read off. */
 #include "bench/repeat.h"
 
 #include <assert.h>

@@ -169,7 +169,8 @@ static const char *find_median_s(const struct direct_plan *a, double *median_s)
     return error == cudaSuccess ? NULL : cudaGetErrorString(error);
 }
 
-/* Returns the median seconds of the plan, called directly as often as the op was; words: what failed. */
+/* Returns the median seconds of the plan, called directly as often as the op was. If it fails,
+ * returns 0 and sets *words to what failed. */
 static double direct_call_s(const struct cudnn *dnn, const struct size *s, bool backward,
                             size_t repeats, const char **words)
 {
