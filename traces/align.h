@@ -4,16 +4,17 @@
  * merged by start). Its items are the rows of heavy work: matrix products, attention, messages, copies. All other rows
  * (norms, element-wise work) lie between items and are not aligned one by one, because no two programs split them in
  * the same way. Attention is one item from its first row to its last, whether it is one kernel, products written out or
- * tiles. A row of communication that moves no bytes belongs to a collective: a call and copies into a buffer to the
- * next one, copies out of a buffer to the last one.
+ * tiles. A row of communication that moves no bytes is part of a collective. The call of a collective, and copies into
+ * its buffer, become part of the next message; copies out of its buffer become part of the item before them.
  *
  * Two sequences are aligned by dynamic programming over blocks. A block matches one item with up to ALIGN_MANY items of
  * the other side, or a pair of equal items with up to ALIGN_SOME. All items of a block have one class, and the amounts
  * of both sides (flops from the recorded shapes, or bytes) have equal sums. So three projections can match a fused one,
- * and their six backward products its two. An item of unknown amount, as attention always is, matches only one other.
- * Equal phases and equal places in the periodic structure (the layers) add a little to the score of a block. The method
- * is that of Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters. Private to traces/foreign.h and
- * the files that include it.
+ * and their six backward products its two. An item of unknown amount matches only a single item; attention always has
+ * an unknown amount, since programs count masked pairs differently. The score of a block is a little higher if its
+ * first items have the same phase, and the same number among the repetitions (layers). The method is that of Needleman
+ * and Wunsch, J. Mol. Biol. 48 (1970), with blocks in place of letters. Private to traces/foreign.h and the files that
+ * include it.
  *
  * The folder traces/ holds the tables of what happened or would happen: timed rows of ops, measurements that others
  * published, and the code that reads and compares them. */
@@ -48,32 +49,33 @@ struct align_item {
     double flops_or_bytes; /* 0: unknown */
 };
 
-/* A row between items. */
-struct align_filler {
-    uint8_t class, phase;
-    uint32_t trace_row;
-    uint32_t items_before; /* number of items before the filler */
+/* A row that is no item and lies between items. */
+struct align_gap_row {
+    uint8_t class, phase;  /* enum kernel_class, enum align_phase */
+    uint32_t trace_row;    /* the row of the trace */
+    uint32_t items_before; /* number of items of the sequence before the row */
     double seconds;
 };
 
 struct align_sequence {
     struct align_item *items;
     size_t item_count, item_capacity;
-    struct align_filler *fillers;
-    size_t filler_count, filler_capacity;
+    struct align_gap_row *gap_rows;
+    size_t gap_row_count, gap_row_capacity;
     uint32_t *rows; /* rows of the trace in the order in which they were added */
     size_t row_count, row_capacity;
-    /* The number of rows, from rows[pending_begin] on, that belong to the next message, which has not been added yet:
-     * copies into the message's buffer, and its call. */
+    /* While rows are added: calls of a collective and copies into its buffer that have been added, and the message to
+     * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take pending_s. */
     uint32_t pending_rows, pending_begin;
     double pending_s;
     struct compare_period forward_period; /* the period of the forward pass */
 };
 
-/* Appends a row of the trace, which has this class. Rows must be added in order. */
+/* Appends a row of the trace, which has this class. Rows must be added in the order of their starts. */
 void align_add_row(struct align_sequence *sequence, const struct trace *trace, uint32_t row,
                    enum kernel_class class);
-/* Finds the period of a sequence and numbers its repetitions (layers). Call it after the last row was added. */
+/* Finds the period of the items in each pass (forward; the rest) and numbers its repetitions (layers). Call it after
+ * the last row was added. */
 void align_find_periods(struct align_sequence *sequence);
 void align_release(struct align_sequence *sequence);
 

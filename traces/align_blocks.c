@@ -7,30 +7,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. An item that has a partner scores SCORE_ITEM, or SCORE_UNCHECKED if the amount of one of the two is
- * unknown (attention, whose amount is never known, scores SCORE_ITEM). The other scores are small, to decide between
- * alignments that pair about equally many items: they favour small blocks, equal phases and equal numbers of the
- * repetition (layer). */
+/* Scores. Each item of a block scores SCORE_ITEM, also in attention, whose amounts are never known. If another item has
+ * an unknown amount, both items of its block score SCORE_UNCHECKED. The other scores are small: they decide between
+ * alignments in which about equally many items are in blocks. */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */
-#define SCORE_PHASE 0.25f
-#define SCORE_UNIT 0.25f
+#define SCORE_PHASE 0.25f         /* for a block whose first items have the same phase */
+#define SCORE_REPEAT 0.25f        /* for a block whose first items have the same repeat_number */
 
-/* amounts whose relative difference is no larger count as equal, because programs pad shapes */
+/* Amounts count as equal up to this relative difference, because programs pad shapes. */
 #define AMOUNT_TOLERANCE 0.02
-#define CELLS_MAX ((size_t)16 << 20)
+#define CELLS_MAX ((size_t)16 << 20) /* the most cells that are filled, about */
 
 enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
 
 struct alignment {
     const struct align_item *a_items, *b_items;
     size_t a_count, b_count;
-    /* cells of a row that are filled on each side of the diagonal */
+    /* number of cells of a row that are filled on each side of the diagonal */
     size_t band;
-    size_t row_cells;                          /* number of cells of a row */
-    uint8_t *moves;                            /* per cell: MOVE_SKIP_*, or move_of_block() */
-    float *scores;                             /* scores of the last ALIGN_MANY + 1 rows */
+    size_t row_cells; /* number of cells of a row for which there is room */
+    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or move_of_block() */
+    float *scores;    /* scores of the last ALIGN_MANY + 1 rows */
     double *a_amount_before, *b_amount_before; /* [i] the sum of the amounts of items 0 to i - 1 */
     /* [i] the length of the run of items that ends with item i - 1 and has one class and known amounts */
     uint32_t *a_run_length, *b_run_length;
@@ -79,7 +78,7 @@ static float similarity_bonus(const struct align_item *a, const struct align_ite
     if (a->phase == b->phase)
         score += SCORE_PHASE;
     if (a->repeat_number >= 0 && a->repeat_number == b->repeat_number)
-        score += SCORE_UNIT;
+        score += SCORE_REPEAT;
     return score;
 }
 
@@ -103,9 +102,9 @@ static bool is_equal_pair(const struct align_item *item, size_t count)
                AMOUNT_TOLERANCE * fmax(item[0].flops_or_bytes, item[1].flops_or_bytes);
 }
 
-/* True if a block of these sizes may be matched. Sums of many items agree by chance, so one side must have one item,
- * or two equal ones: the two backward products of a fused projection (for inputs and for weights) have the same
- * flops, and together match several. */
+/* True if the items a[0..a_count) and b[0..b_count) may be a block. Sums over many items agree by chance, so one side
+ * must have one item, or two equal ones: the two backward products of a fused projection (for inputs and for weights)
+ * have the same flops, and match the products of several projections. */
 static bool block_is_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
                              size_t b_count)
 {
@@ -113,12 +112,13 @@ static bool block_is_allowed(const struct align_item *a, size_t a_count, const s
            (a_count <= ALIGN_SOME && is_equal_pair(b, b_count));
 }
 
-/* Tries, for cell (i, j), all blocks that end with items i - 1 and j - 1 and whose amounts are known. */
+/* Tries all blocks that end with items i - 1 and j - 1 and whose amounts are known and equal. If one of them gives cell
+ * (i, j) a higher score than *best, sets *best and *move to it. */
 static void consider_blocks(const struct alignment *p, size_t i, size_t j, float *best,
                             uint8_t *move)
 {
-    /* a block with fewer items of b than `first` has too small an amount for this number of items of a, and for
-     * larger ones */
+    /* Fewer than `first` items of b have a smaller amount than the last a items, and so than any larger number of
+     * them. */
     size_t first = 1;
     for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run_length[i]; a++) {
         double wanted = p->a_amount_before[i] - p->a_amount_before[i - a];
@@ -201,8 +201,9 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
                           .b_items = b->items,
                           .a_count = a->item_count,
                           .b_count = b->item_count};
-    /* If the whole table would be too large, only a band around the diagonal is filled. The band must be wider than
-     * the diagonal's step from row to row. */
+    /* If the whole table would be too large, only a band around the diagonal is filled. The band must be wider than the
+     * number of columns by which the diagonal moves from one row to the next, so that bands of neighbouring rows
+     * overlap. */
     size_t step = b->item_count / (a->item_count + 1) + 1;
     p.band = b->item_count;
     if ((a->item_count + 1) > CELLS_MAX / (b->item_count + 1))

@@ -32,23 +32,25 @@ static struct align_item *add_item(struct align_sequence *s)
     return &s->items[s->item_count++];
 }
 
-static void add_filler(struct align_sequence *s, struct align_filler filler)
+static void add_gap_row(struct align_sequence *s, struct align_gap_row gap_row)
 {
-    if (s->filler_count == s->filler_capacity) {
-        s->filler_capacity = heap_next_capacity(s->filler_capacity, s->filler_count + 1);
-        s->fillers = heap_realloc(s->fillers, s->filler_capacity, sizeof *s->fillers);
+    if (s->gap_row_count == s->gap_row_capacity) {
+        s->gap_row_capacity = heap_next_capacity(s->gap_row_capacity, s->gap_row_count + 1);
+        s->gap_rows = heap_realloc(s->gap_rows, s->gap_row_capacity, sizeof *s->gap_rows);
     }
-    s->fillers[s->filler_count++] = filler;
+    s->gap_rows[s->gap_row_count++] = gap_row;
 }
 
-/* Adds a row to the last item, an attention. Rows between its rows (scales, masks, merges) become part of the item. */
+/* Adds a row of attention to the last item, which is an attention. Rows after the last row of this item (scales, masks,
+ * merges) become part of it, too. */
 static void extend_attention(struct align_sequence *s, double seconds)
 {
     struct align_item *last = &s->items[s->item_count - 1];
     last->seconds += seconds;
     last->row_count++;
-    while (s->filler_count > 0 && s->fillers[s->filler_count - 1].items_before == s->item_count) {
-        last->seconds += s->fillers[--s->filler_count].seconds;
+    while (s->gap_row_count > 0 &&
+           s->gap_rows[s->gap_row_count - 1].items_before == s->item_count) {
+        last->seconds += s->gap_rows[--s->gap_row_count].seconds;
         last->row_count++;
     }
 }
@@ -72,11 +74,11 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                    class == CLASS_COMMUNICATION;
     append_row(s, row);
     if (!is_item) {
-        add_filler(s, (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->item_count,
-                                            seconds});
+        add_gap_row(s, (struct align_gap_row){(uint8_t) class, phase, row, (uint32_t)s->item_count,
+                                              seconds});
         return;
     }
-    /* the row is a part of a message */
+    /* the row moves nothing, so it is only a part of a collective */
     bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0;
     if (part && kernel_class_is_before_message(trace->labels[ops->kind[row]])) {
         if (s->pending_rows++ == 0)
@@ -94,7 +96,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
         extend_attention(s, seconds);
         return;
     }
-    /* the amount of attention is unknown: programs count masked pairs differently */
+    /* the amount of attention counts as unknown: programs count masked pairs differently */
     double amount = class == CLASS_MATMUL      ? ops->flops[row]
                     : class == CLASS_ATTENTION ? 0
                                                : ops->bytes[row];
@@ -184,7 +186,7 @@ void align_find_periods(struct align_sequence *s)
 void align_release(struct align_sequence *s)
 {
     free(s->items);
-    free(s->fillers);
+    free(s->gap_rows);
     free(s->rows);
     *s = (struct align_sequence){0};
 }

@@ -97,8 +97,8 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
     }
 }
 
-/* Adds the planned bytes of each memory that both headers state ("arena_bytes.hbm"). compare_judge() wants them equal,
- * since arenas are planned. */
+/* Adds to c->planned_memory the planned bytes of each memory that both headers state ("arena_bytes.hbm").
+ * compare_judge() wants both to be equal, since an arena's size is planned and not measured. */
 static void compare_planned_memory(struct comparison *c, const struct trace *predicted,
                                    const struct trace *measured)
 {
@@ -118,8 +118,8 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 
 /* ---- copies and messages that no compute stream hides ---- */
 
-/* Adds the busy and exposed times of each measured rank, and those of its predicted rank or of the predicted rank that
- * represents all, to the means in c->exposed_by_role. */
+/* Sets c->exposed_by_role to means over the compared ranks. The prediction of a measured rank is the predicted rank
+ * with its number, or the only predicted rank, which represents all. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {

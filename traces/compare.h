@@ -20,14 +20,14 @@
 
 #define COMPARE_MATCH_MIN 0.9
 
-/* A predicted and a measured time of the same work. Texts belong to the traces. */
+/* A predicted and a measured time of the same work. Texts live in the traces. */
 struct compare_pair {
     uint32_t rank;
     uint32_t op; /* id in the schedule; the first op's if the pair has several */
     const char *kind, *stream, *phase;
     int32_t layer;                          /* -1: none */
     uint32_t predicted_rows, measured_rows; /* rows of one step; 1 and 1 for our own traces */
-    /* sums over these rows; the measured one is a median over steps */
+    /* seconds of all predicted rows, and of all measured rows of one step (the median over steps) */
     double predicted_s, measured_s;
 };
 
@@ -51,10 +51,10 @@ struct compare_exposed {
     double measured_busy_s, measured_exposed_s;
 };
 
-/* The period of the forward pass (a layer), and the number of its repetitions. */
+/* The period of the forward pass, which is a layer. */
 struct compare_period {
-    /* item_count: items (matrix products and attentions) of a period; 0: nothing repeats */
-    size_t item_count, repeat_count;
+    size_t item_count; /* items (struct align_item) of one period; 0: nothing repeats */
+    size_t repeat_count;
 };
 
 /* All-zero is empty. Borrows the traces that it was made from. */
@@ -82,13 +82,14 @@ struct comparison {
 
 void comparison_release(struct comparison *comparison);
 
-/* Joins our own traces. A prediction of a single rank of several represents all ranks (equal ranks are simulated once);
- * name: the name of the measured trace in messages. It is an error if a trace has no rows, if no measured rank is
+/* Joins our own traces. If the prediction has a single rank, that represents all ranks, since equal ranks are simulated
+ * once. name: the name of the measured trace in messages. It is an error if a trace has no rows, if no measured rank is
  * predicted, or if a measured rank is not below the number of ranks in the prediction's header. */
 enum status compare_own(struct comparison *comparison, const struct trace *predicted,
                         const struct trace *measured, const char *name, struct diag *diag);
 
-/* Aligns a trace from traces/kineto.h with the predicted rows of its rank. */
+/* Aligns a recording, a trace from traces/kineto.h, with the predicted rows of its rank, or of the only predicted rank.
+ * Arguments and errors are those of compare_own(); a step with too many rows to align is an error, too. */
 enum status compare_foreign(struct comparison *comparison, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag);
 
@@ -128,16 +129,17 @@ size_t compare_list_ops(const struct comparison *comparison, struct compare_op *
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 
-/* Returns VERDICT_NONE if less than COMPARE_MATCH_MIN was matched; VERDICT_WITHIN if the step time and all peaks of
- * memory that both sides have are within +-tolerance (0.15: 15 %) and planned arenas agree to the byte; else
- * VERDICT_BEYOND. */
+/* Returns VERDICT_NONE if matched_time_share is less than COMPARE_MATCH_MIN. Else it returns VERDICT_WITHIN if the step
+ * time and all peaks of memory that both sides have are within +-tolerance (0.15: 15 %) and planned arenas agree to the
+ * byte, and VERDICT_BEYOND if not. */
 enum compare_verdict compare_judge(const struct comparison *comparison, double tolerance);
 
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
 double compare_header_step_s(const struct trace *trace, double otherwise_s);
 
-/* comparison_add_pair() appends an all-zero pair and returns it; comparison_finish() compares memory and exposed times
- * once all pairs are there. Only compare_own.c and compare_foreign.c call these two. */
+/* comparison_add_pair() appends an all-zero pair and returns it. comparison_finish() is called after the last pair was
+ * added: it sets matched_time_share, and compares memory and exposed times. Only compare_own.c and compare_foreign.c
+ * call these two. */
 struct compare_pair *comparison_add_pair(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);

@@ -1,5 +1,6 @@
-/* Compares a foreign trace: every measured step is aligned with the predicted one, lane by lane, and the rows
- * between two matched blocks are compared class by class. */
+/* Compares a foreign trace. Every measured step is aligned with the predicted one, lane by lane (traces/align.h): each
+ * block is a match, and the rows between two blocks are matched class by class. Equal matches of several steps then
+ * become a pair. */
 #include "traces/compare.h"
 #include "traces/foreign.h"
 
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A match in one step, before medians are taken. It is identified by lane, class, phase, and the first row
- * and number of rows on the predicted side: equal values in two steps mean the same pair. */
+/* A match in one measured step. Matches of two steps are of the same pair if lane, class, phase, first_row and
+ * row_count are equal. */
 struct step_match {
-    uint32_t lane, first_row, row_count; /* predicted */
+    uint32_t lane, first_row, row_count; /* of the predicted rows */
     uint8_t class, phase;
     uint32_t measured_rows;
     double predicted_s, measured_s;
@@ -52,24 +53,26 @@ static void match_block(struct foreign_comparison *f, uint32_t lane, const struc
     add_match(f, match);
 }
 
-/* The rows of one class and phase that lie between two blocks, of both sides: [0] predicted, [1] measured. first_row
- * is predicted. */
+/* The rows of one class and phase that lie between two blocks. Arrays have an element for each side: [0] predicted, [1]
+ * measured. */
 struct class_rows {
-    uint32_t first_row, row_count[2];
-    double seconds[2]; /* predicted, measured */
+    uint32_t first_row; /* the first predicted row */
+    uint32_t row_count[2];
+    double seconds[2];
 };
 
 struct rows_between_blocks {
     struct class_rows by_class[CLASS_COUNT][ALIGN_PHASE_COUNT];
 };
 
-static void fill_gap(struct rows_between_blocks *gap, const struct align_filler *filler, int side)
+static void add_to_gap(struct rows_between_blocks *gap, const struct align_gap_row *gap_row,
+                       int side)
 {
-    struct class_rows *bucket = &gap->by_class[filler->class][filler->phase];
+    struct class_rows *bucket = &gap->by_class[gap_row->class][gap_row->phase];
     if (side == 0 && bucket->row_count[0] == 0)
-        bucket->first_row = filler->trace_row;
+        bucket->first_row = gap_row->trace_row;
     bucket->row_count[side]++;
-    bucket->seconds[side] += filler->seconds;
+    bucket->seconds[side] += gap_row->seconds;
 }
 
 static void match_class_rows(struct foreign_comparison *f, uint32_t lane, int class, int phase,
@@ -81,9 +84,9 @@ static void match_class_rows(struct foreign_comparison *f, uint32_t lane, int cl
                                          bucket->seconds[0], bucket->seconds[1]});
 }
 
-/* Matches the rows between two blocks by class and phase. Rows of a class that then remain on both sides are one
- * more match: for instance a loss whose backward one side calls forward. Rows whose class does not follow from their
- * name are not matched. */
+/* Matches the rows between two blocks by class and phase. If rows of a class then remain on both sides, in different
+ * phases, they are one more match: for instance a loss whose backward one side calls forward. Rows of CLASS_OTHER,
+ * whose class does not follow from their name, are not matched. */
 static void match_gap(struct foreign_comparison *f, uint32_t lane,
                       const struct rows_between_blocks *gap)
 {
@@ -116,14 +119,14 @@ static void match_lane(struct foreign_comparison *f, uint32_t lane, const struct
     size_t i = 0, j = 0;
     for (size_t k = 0; k <= count; k++) {
         struct rows_between_blocks gap = {0}; /* the rows before block k */
-        for (;
-             i < p->filler_count && (k == count || p->fillers[i].items_before <= block[k].a_begin);
+        for (; i < p->gap_row_count &&
+               (k == count || p->gap_rows[i].items_before <= block[k].a_begin);
              i++)
-            fill_gap(&gap, &p->fillers[i], 0);
-        for (;
-             j < m->filler_count && (k == count || m->fillers[j].items_before <= block[k].b_begin);
+            add_to_gap(&gap, &p->gap_rows[i], 0);
+        for (; j < m->gap_row_count &&
+               (k == count || m->gap_rows[j].items_before <= block[k].b_begin);
              j++)
-            fill_gap(&gap, &m->fillers[j], 1);
+            add_to_gap(&gap, &m->gap_rows[j], 1);
         match_gap(f, lane, &gap);
         if (k < count)
             match_block(f, lane, p, m, &block[k]);
@@ -155,8 +158,8 @@ static bool same_match(const struct step_match *a, const struct step_match *b)
            a->class == b->class && a->phase == b->phase;
 }
 
-/* Makes a pair of each match that more than half of the steps have, with medians over the steps. The rows of other
- * matches count as unmatched. */
+/* Makes a pair of the matches that are equal in more than half of the steps, with the median of their measured times.
+ * The rows of all other matches count as unmatched. */
 static void add_pairs(struct foreign_comparison *f, uint32_t rank)
 {
     static const char *const phases[ALIGN_PHASE_COUNT] = {"", "forward", "recompute", "backward",
@@ -195,7 +198,8 @@ static void add_pairs(struct foreign_comparison *f, uint32_t rank)
         }
     }
     free(scratch);
-    /* Pairs that are found in different steps may have rows in common, so their predicted sums may exceed the whole. */
+    /* Pairs from different steps may have predicted rows in common, so the sums over pairs may exceed those over
+     * rows. */
     c->predicted.unmatched_s = fmax(0, c->predicted.busy_s - predicted_s);
     c->measured.unmatched_s = fmax(0, c->measured.busy_s - measured_s / (double)c->measured_steps);
     c->predicted.unmatched_rows =

@@ -1,4 +1,4 @@
-/* Compares our own traces: rows of one (rank, op) are the same op. */
+/* Compares our own traces: rows with the same (rank, op) are instances of the same op, one for each step. */
 #include "base/text.h"
 #include "traces/compare.h"
 
@@ -45,7 +45,7 @@ static double row_seconds(const struct trace *trace, uint32_t row)
     return trace->ops.end_s[row] - trace->ops.start_s[row];
 }
 
-/* The span of each measured step. Step k consists of the k-th instance of every op. */
+/* The start and the end of each step of a trace. Step k consists of instance k of every op, counted from 0. */
 struct step_spans {
     size_t step_count;
     double *start_s, *end_s;
@@ -119,7 +119,7 @@ struct rank_join {
     double *scratch;
 };
 
-/* True if two rows with the same id have the same kind; otherwise the traces are of two schedules. */
+/* True if two instances with the same (rank, op) have the same kind. If not, the traces are of different schedules. */
 static bool same_kind(const struct rank_join *join, const struct instance *p,
                       const struct instance *m)
 {
@@ -239,7 +239,7 @@ static enum status check_ranks(const struct trace *predicted, const struct insta
                       "has rows of rank %u, but the prediction is for %s ranks", last, text);
 }
 
-/* Divides sums over several steps by their number, since all times are stated per step. */
+/* Divides busy_s and unmatched_s, which are sums over all steps, by the number of steps. */
 static void average_steps(struct compare_side *side, size_t steps)
 {
     side->busy_s /= (double)steps;

@@ -11,18 +11,19 @@ enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMO
 
 enum { COLUMN_LIMIT = 16 };
 
-/* The columns of one of the two files: of ops, or of memory rows. */
+/* The columns of one of the two tables of a trace, ops or memory, and the functions that access the table. */
 struct csv_columns {
     const char *const *names;
     const enum column_type *types;
-    /* optional_count: how many of the last columns a file may lack; these have type I32, and their values are then
-     * -1 */
+    /* optional_count: how many of the last columns a file may lack. They have type I32, and are -1 if the file lacks
+     * them. */
     size_t column_count, optional_count;
-    /* the columns of a row's start and end, which must not be earlier than the start; 0, 0: there are none */
+    /* the columns of a row's start and of its end, which must not be before the start; 0, 0: there are none */
     size_t start_column, end_column;
-    size_t (*add)(struct trace *trace);
-    size_t (*rows)(const struct trace *trace);
-    /* Sets column[] to the trace's arrays in the order of the columns; they move when a row is added. */
+    size_t (*add)(struct trace *trace);        /* appends a row and returns its index */
+    size_t (*rows)(const struct trace *trace); /* returns the number of rows */
+    /* Sets column[] to the trace's arrays, in the order of the columns. Call it again after a row was added: the arrays
+     * may have moved. */
     void (*arrays)(const struct trace *trace, void *column[]);
 };
 
@@ -95,8 +96,8 @@ static void append_header(const struct trace *trace, struct text *out)
     }
 }
 
-/* The last number that was printed, and its digits. Printing a double is most of the work of a row, and most rows
- * start at the time at which another row ended, so its digits are used again. */
+/* The last time that was printed, and its digits. Converting a double takes most of the time of a row, and a row often
+ * starts at the time at which the row before it ended; then these digits are printed again. */
 struct printed_number {
     double value;
     size_t digit_count; /* 0: no number has been printed yet */
@@ -117,7 +118,7 @@ static void append_time(struct text *out, struct printed_number *last, double va
     text_append(out, last->digits, last->digit_count);
 }
 
-/* Returns all labels, quoted as the file has them, so that each is quoted only once. */
+/* Returns an array of all labels, quoted as the file has them. The caller releases each text and frees the array. */
 static struct text *quote_labels(const struct trace *trace)
 {
     struct text *quoted = heap_zalloc(trace->label_count + 1, sizeof *quoted);
@@ -193,7 +194,7 @@ struct reader {
     const struct csv_columns *table;
     bool has_read_header; /* the line of column names has been read; rows follow */
     size_t column_count;  /* number of columns in the file */
-    /* the label of the previous row: equal labels often follow each other */
+    /* for each column, its label in the row before: it is often the same, and then need not be looked up */
     uint16_t last_label[COLUMN_LIMIT];
 };
 
@@ -259,7 +260,7 @@ static enum status read_label(struct reader *reader, const struct record *record
     return STATUS_OK;
 }
 
-/* Reads one number of a row into *whole or *real, before the row is added to the table. */
+/* Reads the number in column c of a row: into *whole if the column has whole numbers, else into *real. */
 static enum status read_number(const struct record *record, size_t c,
                                const struct csv_columns *table, int64_t *whole, double *real,
                                struct diag *diag)

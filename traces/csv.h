@@ -3,14 +3,14 @@
  * A file is the header as comments, "# key=value", then the line of column names (those of
  * TRACE_OP_COLUMNS or TRACE_MEMORY_COLUMNS), then the rows. In a header value '\' is written "\\",
  * and a line end "\n" or "\r". Numbers are the shortest decimals that read back as the same
- * double, so reading and printing again gives the same bytes, and layer, chunk and step are -1
- * where there is none.
+ * double, so reading and printing again gives the same bytes. layer, chunk, step and micro are -1
+ * if the op has none.
  *
- * The reader is strict: columns are exactly these and in order, a numeric field holds nothing but
- * a number within TRACE_NUMBER_LIMIT, no op ends before it starts, and the last row ends in a line end (a
- * file without one was cut off). Rows may come in any order. Both files of one run are read into
- * one trace; a header key that contradicts the trace's is an error, since rows of two runs do not
- * belong together. */
+ * The reader is strict: columns are exactly these and in order (the last, micro, may be missing), a
+ * numeric field is a number within the range of its column, no op ends before it starts, and the
+ * last row ends in a line end (a file without one was cut off). Rows may come in any order. Both files of
+ * one run are read into one trace. It is an error if a header key has another value than in the
+ * trace, since the file is then of another run. */
 #ifndef TRACES_CSV_H
 #define TRACES_CSV_H
 

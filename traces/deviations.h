@@ -9,10 +9,10 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* FEATURE(symbol, name): the features by which a predicted run may differ from all measured ones; each widens the
- * interval. The comment of each says what no measured run has. */
+/* FEATURE(symbol, name): the features by which a predicted run may differ from all measured ones. Each widens the
+ * interval of the prediction (models/interval.h). The comment of a feature says what no measured run has. */
 #define INTERVAL_FEATURES(FEATURE)                                                                 \
-    FEATURE(BASE, "base")           /* nothing */                                                  \
+    FEATURE(BASE, "base")           /* nothing: all features of the run were measured */           \
     FEATURE(PROFILE, "profile")     /* the profile */                                              \
     FEATURE(NEUTRAL, "neutral")     /* the profile models no real framework */                     \
     FEATURE(MECHANISM, "mechanism") /* a mechanism with the profile: enum mechanism */             \

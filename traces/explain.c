@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All sorts of kernels (parts of a step) are slower for one common reason, the clock, if their relative slowdowns
- * differ by less than ALIKE times the mean slowdown, and this mean exceeds SLOWER_LEAST. A sort with less than
- * SORT_LEAST of the kernels' time is not considered. */
+/* Kernels are slower for one common reason, the clock, if the mean slowdown over all parts with kernels exceeds
+ * SLOWER_LEAST, and the slowdowns of these parts differ by less than ALIKE times the mean. A slowdown is a share of the
+ * predicted time. A part with less than SORT_LEAST of the kernels' time does not count. */
 static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
 
 void explanation_release(struct explanation *e)
@@ -47,7 +47,8 @@ static enum explain_part part_of_class(enum kernel_class class)
     }
 }
 
-/* Adds the rows of a trace of this program. Work on host streams counts as copies. */
+/* Adds the rows of a trace of this program. Work on host streams counts as copies. stray: [rows] true if the prediction
+ * does not have the row; NULL: the trace is the prediction. */
 static void add_own_rows(struct explain_rows *rows, const struct trace *trace, const bool *stray)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -92,7 +93,8 @@ static int compare_timed(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Adds the rows of a recording. Messages that move bytes are numbered in their order, which all ranks share. */
+/* Adds the rows of a recording. Messages that move bytes are numbered within a step in the order of their starts, which
+ * is the same on all ranks: equal numbers are the same message. */
 static void add_foreign_rows(struct explain_rows *rows, const struct trace *trace,
                              const bool *stray)
 {
@@ -134,7 +136,7 @@ static struct explain_rank *find_rank(struct explanation *e, uint32_t rank)
     return NULL;
 }
 
-/* Finds the first start and last end of rows of a step: of all ranks in our own traces, of one rank in recordings. */
+/* Sets span_s[] to the first start and the last end of row[0..count). */
 static void find_step_span(const struct explain_row *row, size_t count, double span_s[2])
 {
     span_s[0] = INFINITY;
@@ -145,8 +147,10 @@ static void find_step_span(const struct explain_row *row, size_t count, double s
     }
 }
 
-/* Splits each step of each rank into parts, adds these to the measured or the predicted seconds of the explanation,
- * and returns the number of steps. The parts of a predicted rank that represents all ranks are added to every rank. */
+/* Splits each step of each rank into parts, adds their seconds to measured_s (is_measured) or to predicted_s of the
+ * rank in e->times_of_ranks, and returns the number of steps. represents_all: the rows are of one predicted rank, and
+ * count for every rank. Our own traces have one clock, so each rank's step lasts from the first row of all ranks to the
+ * last; in recordings (foreign) it lasts from the first row of the rank to its last. */
 static size_t add_parts_of_steps(struct explanation *e, const struct explain_rows *rows,
                                  bool foreign, bool is_measured, bool represents_all)
 {
@@ -190,8 +194,8 @@ static double excess_s(const struct explain_rank *rank, int part)
     return rank->measured_s[part] - rank->predicted_s[part];
 }
 
-/* Returns the median over the other ranks of the seconds that a part takes beyond its prediction; for a single rank,
- * the rank's own excess. */
+/* Returns by how many seconds a part takes longer than predicted: the median over all ranks but e->slowest_rank. If
+ * there is only that rank, it is its own excess. */
 static double median_excess_of_others_s(const struct explanation *e, int part)
 {
     double *value = heap_alloc(e->rank_count + 1, sizeof *value);
@@ -218,7 +222,8 @@ static double percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-/* Returns the median over the other ranks of the seconds that they wait beyond their prediction. */
+/* Returns by how many seconds ranks wait longer than predicted: the median over all ranks but e->slowest_rank; 0 if
+ * there is only that rank. */
 static double median_extra_wait_s(const struct explanation *e)
 {
     return e->rank_count > 1 ? median_excess_of_others_s(e, EXPLAIN_WAITS) : 0;
@@ -243,7 +248,8 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
     add_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
-/* True if all sorts of kernels that matter are slower by about the same share. */
+/* True if all parts with kernels are slower by about the same share (ALIKE). common[part]: the seconds by which a part
+ * is slower on all ranks. */
 static bool is_clock_slowdown(const struct explain_rank *slowest, const double *common)
 {
     double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;
@@ -288,7 +294,8 @@ static void add_common_kernels(struct explanation *e, const double *common)
                                common[part] > 0 ? "longer" : "less"));
 }
 
-/* Adds a cause for a part of the step in which no kernel of the schedule runs. */
+/* Adds a cause for a part in which no kernel of the schedule runs. seconds: the difference that it explains. rank: the
+ * rank that has the cause; -1: all ranks. */
 static void add_cause_without_kernel(struct explanation *e, int part, double seconds, int64_t rank)
 {
     static const char *const names[EXPLAIN_PART_COUNT] = {
@@ -341,7 +348,8 @@ static void find_causes(struct explanation *e)
         common[part] =
             part == EXPLAIN_WAITS ? excess_s(slowest, part) : median_excess_of_others_s(e, part);
         own[part] = excess_s(slowest, part) - common[part];
-        /* the whole excess counts as common if the rank's own excess and the common one have different signs */
+        /* If the rank's own excess and the common one have different signs, they would be two large causes that cancel.
+         * So all of it counts as common. */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
             common[part] = excess_s(slowest, part);
             own[part] = 0;
@@ -360,7 +368,8 @@ static void find_causes(struct explanation *e)
 
 /* ---- the whole explanation ---- */
 
-/* Marks the measured rows whose op the prediction lacks or has with another kind. */
+/* Returns an array with true for each measured row whose op the prediction lacks, or has with another kind. The caller
+ * frees it. */
 static bool *mark_own_strays(const struct trace *predicted, const struct trace *measured)
 {
     bool *stray = heap_zalloc(measured->ops.count + 1, sizeof *stray);
@@ -424,7 +433,7 @@ static enum status check_ranks(struct explanation *e, const char *name, struct d
     return STATUS_OK;
 }
 
-/* Sets matched_time_share to the smallest match rate of the measured traces. */
+/* Sets e->matched_time_share to the smallest comparison.matched_time_share of the measured traces. */
 static enum status find_match_rate(struct explanation *e, const struct trace *predicted,
                                    const struct trace *const *measured, const char *const *names,
                                    size_t count, bool foreign, struct diag *diag)

@@ -1,15 +1,19 @@
-/* traces/explain.h: explains why a measured step takes longer than the predicted one: for each rank the measured
- * minus the predicted seconds by kind of time, and the causes of these differences.
+/* traces/explain.h: explains why a measured step takes longer than the predicted one. It splits the step of each rank
+ * into parts, measured and predicted, and finds the causes of the differences.
  *
- * Every instant of a rank's step belongs to one part, found from the rows only, so that recordings of other programs
- * are treated like our own: a kernel, by its class, while one runs; else a message that moves bytes; else a copy (or
- * work on a host stream); else a message that waits for the last of its ranks; else idle time, or, once the last row of
- * the rank has ended, a wait for other ranks. The parts of a rank add up to its step.
+ * Every instant of a rank's step belongs to one part (enum explain_part), the first of these that applies:
+ *   - a kernel runs: the part of its class;
+ *   - a message runs, and all its ranks have arrived: messages;
+ *   - a copy, or work on a host stream, runs: copies;
+ *   - a message waits for its last rank, or the rank has ended and others have not: waits;
+ *   - nothing runs: idle.
+ * The parts follow from the rows only, so recordings of other programs are treated like our own traces. The parts of a
+ * rank add up to its step.
  *
- * A waiting rank does not show why it waits. So the difference is explained on the rank that waits least, for which
- * the others wait: excess time that only this rank has is its own (a late rank, a slow link), and excess time that
- * all ranks have is common. Recordings of several ranks have clocks of their own: they are shifted so that messages
- * end at the same time. */
+ * A rank that waits does not show why. So the difference is explained on the rank that waits least, for which the
+ * others wait. The time that only this rank takes longer than predicted is its own (a late rank, a slow link); the time
+ * that the others take longer, too, is common. In recordings each rank has a clock of its own; the clocks are shifted
+ * so that messages end at the same time on all ranks. */
 #ifndef TRACES_EXPLAIN_H
 #define TRACES_EXPLAIN_H
 
@@ -41,9 +45,10 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 struct explanation {
     struct arena arena;
     struct explain_rank *times_of_ranks; /* ascending by rank */
-    size_t rank_count, slowest_rank; /* times_of_ranks[slowest_rank] is the rank that waits least */
-    size_t measured_steps;           /* number of measured steps */
-    double predicted_s, measured_s;  /* step times of the slowest rank */
+    size_t rank_count,
+        slowest_rank; /* slowest_rank: index in times_of_ranks[] of the rank that waits least */
+    size_t measured_steps;          /* number of measured steps */
+    double predicted_s, measured_s; /* step times of the slowest rank */
     /* The smallest comparison.matched_time_share of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN,
      * the causes may come from work that does not correspond. */
     double matched_time_share;

@@ -63,7 +63,8 @@ static bool same_message(const struct explain_row *a, const struct explain_row *
     return a->step == b->step && a->message_number == b->message_number;
 }
 
-/* Returns the median over messages of how many seconds later they end on a rank than on the first rank. */
+/* Returns how many seconds later messages end on a rank than on the rank `first`, by their own clocks: the median over
+ * the messages that both have; 0 if there are none. */
 static double clock_offset_s(struct explain_row *const *list, size_t count, uint32_t first,
                              uint32_t rank)
 {
@@ -100,8 +101,8 @@ static void shift_clocks(struct explain_rows *rows, struct explain_row *const *l
     }
 }
 
-/* Sets the time at which each message starts to move: when its last rank arrives. A row that ended before some rank
- * arrived did not wait for that rank. */
+/* Sets move_start_s of each row of a message: the time at which the last rank of the message arrives. A rank that
+ * arrives after the row has ended does not count, since the row did not wait for it. */
 static void find_move_starts(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
@@ -152,8 +153,8 @@ static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t p
     return 2;
 }
 
-/* Adds an interval to the parts of the rows that run in it. Kernels that run at the same time get equal shares.
- * Without a kernel messages get all of it, else copies, else waits, else idle time. */
+/* Adds the seconds of an interval to part_s[]. active[part]: the number of rows of a part that run in it. If kernels
+ * run, each gets an equal share; else messages get all of it; else copies; else waits; else idle time. */
 static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};

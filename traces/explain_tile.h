@@ -26,13 +26,14 @@ struct explain_rows {
 };
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
-/* Orders the rows and finds when messages start to move. together: each rank has a clock of its own, so clocks are
- * first shifted so that messages end at the same time on all their ranks (in the median over messages). */
+/* Orders the rows and sets their move_start_s. together: the rows are recordings of several ranks, each with a clock of
+ * its own. Their times are shifted first so that messages end at the same time on all ranks, in the median over
+ * messages. */
 void explain_order_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 
-/* Splits the time from begin_s to end_s, on one rank in one step whose rows are row[0..count), into parts, and adds the
- * seconds of each to part_s[]. */
+/* Splits the time from begin_s to end_s into parts, and adds the seconds of each to part_s[]. row[0..count): all rows
+ * of one rank in one step. */
 void explain_split_time(const struct explain_row *row, size_t count, double begin_s, double end_s,
                         double part_s[EXPLAIN_PART_COUNT]);
 

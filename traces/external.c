@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns that a comparison appends to those of the file: a column's name, and the call that appends its value in
- * the result *r to `out`; kind: of the memory that the row is a figure of. */
+/* The columns that external_print() adds to those of the file: a column's name, and the call that appends its value to
+ * `out`. r: the result of the row; kind: the kind of memory of its second figure, in words. */
 #define RESULT_COLUMNS(X)                                                                          \
     X("predicted", append_predicted(out, r))                                                       \
     X("predicted_step_s", append_number(out, r->step_s))                                           \
@@ -30,7 +30,7 @@ static const char *const column_names[] = {
 };
 enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
 
-/* The kinds of EXTERNAL_COLUMNS as elements of needed[]. */
+/* true for the kind of EXTERNAL_COLUMNS that a file needs (needed[]) */
 enum { NEEDED = true, TEXT = false, COUNT = false, NUMBER = false };
 /* [columns] true if a file must have the column and no row may leave it empty */
 static const bool needed[ARRAY_LEN(column_names)] = {
@@ -42,7 +42,7 @@ static const struct record_columns columns = {column_names, ARRAY_LEN(column_nam
                                               RESULT_COLUMN_COUNT, .by_name = true,
                                               .is_needed = needed};
 
-/* The metrics of column second_metric. Column metric has those of traces/measurements.h. */
+/* The metrics of the column second_metric. The column metric has others: those of traces/measurements.h. */
 static const struct {
     const char *name;
     double scale; /* factor from the file's unit to SI units */
@@ -54,8 +54,8 @@ static const struct {
 #undef METRIC
 };
 
-/* Words in cells: the columns as_run and counts may be "yes"; counts of a max_seq_len may be "least": the length
- * fits, and longer ones may fit, too. */
+/* Words in cells. The columns as_run and counts may be "yes". The column counts of a max_seq_len may be "least": longer
+ * sequences than the published one may fit, too. */
 static const char yes[] = "yes", least[] = "least";
 
 void external_release(struct external_runs *runs)
@@ -140,7 +140,7 @@ static enum status read_number(const struct record *record, enum external_column
     return records_report_expected(record, &columns, column, "a number above 0", diag);
 }
 
-/* Sets *index to the index of a cell's word in names[0..count). */
+/* Sets *index to the index of a cell's word in names[0..count). Fails if it is none of them; the message lists them. */
 static enum status read_word_index(const struct record *record, enum external_column column,
                                    const char *const *names, size_t count, size_t *index,
                                    struct diag *diag)
@@ -242,7 +242,7 @@ static enum status read_counts(const struct record *record, struct external_run 
     return status;
 }
 
-/* Checks that the figure of a training step determines the time of the step. */
+/* Fails unless the metric of a training step is one from which the step's time follows, and its value is above 0. */
 static enum status check_step(const struct record *record, const struct external_run *row,
                               struct diag *diag)
 {
@@ -262,7 +262,8 @@ static enum status check_step(const struct record *record, const struct external
                                                     "a number above 0", diag);
 }
 
-/* Checks the columns that depend on the metric. */
+/* Fails unless the columns counts and against fit the metric: "least" is for max_seq_len only, and exactly the
+ * speed-ups have `against`. */
 static enum status check_metric(const struct record *record, const struct external_run *row,
                                 struct diag *diag)
 {

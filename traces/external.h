@@ -1,9 +1,10 @@
 /* traces/external.h: measured runs, one figure of a run or one training step per row of a CSV file.
  *
  * A row holds what the source published about the run (layout, batch, recomputation, system, figure) and `args`: the
- * options of `longhaul predict` that describe the run. A row with measured_step_s is a training step; any other is a
- * figure, which is compared by its metric. The columns, which a file may have in any order; it may lack those that may
- * be empty, and a figure may leave all empty that are marked with *:
+ * options of `longhaul predict` that describe the run. A row with measured_step_s is a training step. Any other row is
+ * a figure, which is compared by its metric. The columns may be in any order. A file must have those of kind NEEDED
+ * (id, source, framework, gpu, metric, args) and may lack others; they are then empty. A column marked with * must not
+ * be empty in a training step, and may be in a figure:
  *
  *   id                    name of the row, different from all others
  *   source                who published it
@@ -46,8 +47,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* COLUMN(symbol, name, kind, about): the columns of the file. Kinds: NEEDED, a text that no row lacks; TEXT; COUNT, a
- * whole number, and NUMBER, which may both be empty. about: what docs/schema/rows.json says of it, or NULL. */
+/* COLUMN(symbol, name, kind, about): the columns of the file. Kinds: NEEDED, a text that is never empty; TEXT, one that
+ * may be; COUNT, a whole number, or empty; NUMBER, a number, or empty. about: what docs/schema/rows.json says of it;
+ * NULL: nothing. */
 /* clang-format off */
 #define EXTERNAL_COLUMNS(COLUMN) \
     COLUMN(ID, "id", NEEDED, NULL) \
@@ -110,7 +112,7 @@ enum external_metric {
         EXTERNAL_METRIC_COUNT
 };
 
-/* The name by which a source calls the memory of its figure. */
+/* Which memory a second figure measures. */
 enum external_memory_kind {
     MEMORY_KIND_NONE,      /* no figure of memory */
     MEMORY_KIND_ALLOCATED, /* the most that tensors held */
@@ -148,32 +150,33 @@ void external_release(struct external_runs *runs);
 /* Returns the name of a column: "gpu", "args", ... */
 const char *external_column_name(enum external_column column);
 
-/* Returns the kind of memory that a second metric is a figure of. */
+/* Returns which memory a second metric measures; MEMORY_KIND_NONE: none. */
 enum external_memory_kind external_memory_kind(enum external_metric metric);
-/* Returns the word for a kind in output: "allocated", "reserved", "unnamed"; "" where there is no such figure. */
+/* Returns the word for a kind in output: "allocated", "reserved", "unnamed"; "" for MEMORY_KIND_NONE. */
 const char *external_memory_kind_name(enum external_memory_kind kind);
 
-/* True if all of the row's choices are those of `args`. */
+/* True if the row's column as_run is "yes": `args` describe the run exactly, and do not only approximate it. */
 bool external_is_as_run(const struct external_run *run);
 
 /* Returns the laboratory of a row: its source where the row names none. */
 const char *external_laboratory(const struct external_run *run);
 
-/* True if a row belongs to a set of rows; "" is the set of rows that name none. */
+/* True if a row belongs to a set of rows (column set). "" is the set of the rows whose column is empty. */
 bool external_is_in_set(const struct external_run *run, const char *set);
 
-/* Returns the value of `key` in a row's column `group`, and its size; NULL: the row is in no such group. */
+/* Returns the value of `key` in a row's column `group` ("3" for "split" in "split=3;window=1") and sets *size to its
+ * size; the value does not end in NUL. Returns NULL if the column has no such key. */
 const char *external_group_value(const struct external_run *run, const char *key, size_t *size);
 
-/* True if two rows are in the same group of that key. */
+/* True if both rows have the key in their column `group`, with the same value. */
 bool external_are_in_same_group(const struct external_run *a, const struct external_run *b,
                                 const char *key);
 
 /* True if no row before row i belongs to its set. */
 bool external_is_first_of_set(const struct external_runs *runs, size_t i);
 
-/* Adds the rows of data[0..size); name stands for the text in messages and must outlive the rows. The columns
- * of an earlier comparison (external_print()) may follow; they are dropped. */
+/* Adds the rows of data[0..size). name stands for the text in messages and must outlive the rows. The text may be the
+ * output of external_print(): the columns of results are then dropped. */
 enum status external_parse(struct external_runs *runs, const char *name, const char *data,
                            size_t size, struct diag *diag);
 enum status external_load(struct external_runs *runs, const char *path, struct diag *diag);
@@ -203,8 +206,9 @@ struct external_result {
 /* Returns a result in which every number is NAN and nothing is compared. */
 struct external_result external_unknown_result(void);
 
-/* Append the line of column names, including those of results, and all rows as they were read, with result[i] after
- * row i. Numbers have six significant digits, predicted whole numbers all their digits. */
+/* external_print_columns() appends the line of column names, those of results included. external_print() appends all
+ * rows as they were read, each with the columns of its result, result[i] for row i. Numbers have six significant
+ * digits, but predicted whole numbers have all their digits. */
 void external_print_columns(struct text *out);
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out);

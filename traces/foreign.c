@@ -39,7 +39,8 @@ static enum align_lane lane_of_class(enum kernel_class class)
 
 enum kernel_class foreign_class(const struct foreign_sides *f, bool is_measured, uint32_t row)
 {
-    /* A recording's class is the label of its region; a prediction's follows from its kind of work. */
+    /* A recorded row has its class as its region (traces/kineto.h); the class of a predicted one follows from its
+     * kind. */
     enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
                                           : f->predicted_class[f->predicted->ops.kind[row]];
     return class == CLASS_NORM && f->norms_are_elementwise ? CLASS_ELEMENTWISE : class;
@@ -92,7 +93,7 @@ static void classify_rows(struct foreign_sides *f)
             if (strcmp(f->measured->labels[i], kernel_class_name((enum kernel_class) class)) == 0)
                 f->measured_class[i] = (enum kernel_class) class;
     }
-    /* Norms that are written as element-wise operators cannot be matched with norm ops. */
+    /* If one program writes norms as element-wise operators, the norms of the other can only match those. */
     f->norms_are_elementwise =
         !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
         !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
@@ -110,8 +111,8 @@ enum status foreign_check_size(const struct foreign_step *step, const char *name
     return STATUS_OK;
 }
 
-/* Sets *chosen to the predicted rank with which a recording is compared: its own rank, or the only predicted one, which
- * represents all. Fails if several ranks, but not the recording's, were predicted. */
+/* Sets *chosen to the predicted rank with which a recording of `rank` is compared: that rank or, if only one rank was
+ * predicted, that one. Fails if several ranks were predicted, but not the recorded one. */
 static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
                                uint32_t *chosen, struct diag *diag)
 {

@@ -14,7 +14,8 @@
 /* Borrows both traces. */
 struct foreign_sides {
     const struct trace *predicted, *measured;
-    /* [labels of the trace] the class of the kernels with that name */
+    /* [labels of the trace] the class of the rows with that label: as kind in the prediction, as region in the
+     * recording */
     enum kernel_class *predicted_class, *measured_class;
     /* one side has no norm kernels, so norms count as element-wise work */
     bool norms_are_elementwise;
@@ -50,7 +51,8 @@ void foreign_sides_release(struct foreign_sides *foreign);
 struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
                                      size_t *count);
 
-/* Returns the class of a row of the recording (is_measured) or of the prediction. */
+/* Returns the class of a row of the recording (is_measured) or of the prediction; CLASS_ELEMENTWISE for a norm if
+ * norms_are_elementwise. */
 enum kernel_class foreign_class(const struct foreign_sides *foreign, bool is_measured,
                                 uint32_t row);
 

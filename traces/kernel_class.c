@@ -23,8 +23,8 @@ const char *kernel_class_name(enum kernel_class class)
     return names[class];
 }
 
-/* A pattern of names; the first row that matches decides. '*' stands for any characters, also none; letters match in
- * either case. */
+/* A pattern of names. '*' stands for any number of characters; upper and lower case are the same. Of several patterns
+ * in a table that match a name, the first one decides. */
 struct pattern {
     const char *text;
     enum kernel_class class;
@@ -108,8 +108,8 @@ bool kernel_class_is_before_message(const char *name)
            strcmp(name, "fsdp::chunk_cat") == 0;
 }
 
-/* Operators have the names of torch/_C and of aten/src/ATen/native/native_functions.yaml in PyTorch. A batched
- * product counts as attention, since nothing else in a transformer multiplies activations by activations. */
+/* The names are those of torch/_C and of aten/src/ATen/native/native_functions.yaml in PyTorch. A batched product
+ * ("aten::bmm") counts as attention: nothing else in a transformer multiplies activations by activations. */
 enum kernel_class kernel_class_of_operator(const char *name)
 {
     static const struct pattern patterns[] = {
@@ -179,8 +179,8 @@ enum kernel_class kernel_class_of_operator(const char *name)
     return class_of_name(patterns, ARRAY_LEN(patterns), name);
 }
 
-/* Kernels are named by their libraries: cuBLAS and CUTLASS ("gemm", "nvjet"), FlashAttention and
- * cuDNN ("flash_fwd", "fmha", "sdpa"), NCCL ("ncclDevKernel_"), ATen ("at::native::"), Triton. */
+/* The names are those that libraries give their kernels: cuBLAS and CUTLASS ("gemm", "nvjet"), FlashAttention and cuDNN
+ * ("flash_fwd", "fmha", "sdpa"), NCCL ("ncclDevKernel_"), ATen ("at::native::"), Triton. */
 enum kernel_class kernel_class_of_kernel(const char *name)
 {
     static const struct pattern patterns[] = {

@@ -1,8 +1,8 @@
 /* traces/kernel_class.h: classifies a kernel's work by its name.
  *
  * Names are those of PyTorch operators ("aten::mm"), of GPU kernels ("ampere_bf16_s16816gemm_...")
- * and of our kinds of work ("matmul"). The classes are coarse on purpose: rows of two programs
- * that split the same work differently are compared by them. */
+ * and of our kinds of work ("matmul"). The classes are coarse, so that rows of two programs can be
+ * compared by class even if the programs split the same work differently. */
 #ifndef TRACES_KERNEL_CLASS_H
 #define TRACES_KERNEL_CLASS_H
 
@@ -27,8 +27,8 @@ const char *kernel_class_name(enum kernel_class class);
 enum kernel_class kernel_class_of_kind(const char *kind);
 /* Returns the class of a PyTorch operator. CLASS_NONE also stands for operators that only call others. */
 enum kernel_class kernel_class_of_operator(const char *name);
-/* True if an operator of class communication precedes the message to which it belongs: FSDP's copies into the buffer
- * of a collective, and the call of the collective. */
+/* True if an operator of class communication comes before the message to which it belongs: FSDP's copies into the
+ * buffer of a collective, and the call of the collective. */
 bool kernel_class_is_before_message(const char *name);
 /* Returns the class of a GPU kernel or copy. */
 enum kernel_class kernel_class_of_kernel(const char *name);

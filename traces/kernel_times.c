@@ -13,7 +13,7 @@
 
 #define NONE UINT32_MAX
 
-/* The most that the kernels of one call may take: its picoseconds fit in an int64_t. */
+/* The most seconds that the kernels of one call may take; its picoseconds then fit in an int64_t. */
 static const double CALL_LIMIT_S = 1e6;
 
 void kernel_times_release(struct kernel_times *times)
@@ -39,7 +39,8 @@ static bool is_inductor_kernel(const char *name)
 }
 
 /* Converts the profiler's name of an operator to the form in recorded steps: "aten::mm" to "mm", "fsdp::copy" to
- * "fsdp.copy", "triton_poi_fused_add_mul_3" to "triton_poi_fused_add_mul" (the number is that within its graph). */
+ * "fsdp.copy", "triton_poi_fused_add_mul_3" to "triton_poi_fused_add_mul" (the 3 only numbers the kernels of a
+ * graph). */
 static const char *recorded_form(struct arena *arena, const char *name)
 {
     static const char aten[] = "aten::";
@@ -58,18 +59,20 @@ static const char *recorded_form(struct arena *arena, const char *name)
     return arena_printf(arena, "%.*s.%s", (int)(colons - name), name, colons + 2);
 }
 
-/* ---- whose kernel it is ---- */
+/* ---- the operator to which a kernel belongs ---- */
 
 struct kernel_owners {
     struct kernel_times *times;
     const struct kineto_events *events;
     const char **recorded_names; /* [names] each name in the form of recorded steps */
-    bool *wanted;                /* [names] */
-    /* [events] for operators and calls: the operator to which the time of their kernels is added; NONE */
+    bool *wanted;                /* [names] true if the caller asks for operators of this name */
+    /* [events] for an operator: the operator to which the time of its kernels is added, itself or one around it; NONE
+     * for other events */
     uint32_t *owner;
-    uint32_t *inner; /* [events] for calls: the innermost operator around the call; NONE */
-    /* [events] seconds: for an operator, of its kernels; for a kernel that Inductor wrote and a CUDA graph launched, of
-     * that kernel */
+    /* [events] for a call: the innermost operator around it; NONE: there is none */
+    uint32_t *inner;
+    /* [events] for an operator that owns kernels: the seconds of these kernels. For a kernel that Inductor wrote and
+     * whose operator is not known, as in a CUDA graph: its own seconds. */
     double *seconds;
 };
 
@@ -82,8 +85,8 @@ static void fill_recorded_names(struct kernel_owners *k, const char *const *want
     }
 }
 
-/* Finds the owners. On each thread events are in the order of their starts, and an event precedes those that it
- * encloses. */
+/* Sets owner[] and inner[]. On each thread events are in the order of their starts, and an event comes before those
+ * that it encloses. */
 static void find_owners(struct kernel_owners *k)
 {
     const struct kineto_events *events = k->events;
@@ -110,8 +113,8 @@ static void find_owners(struct kernel_owners *k)
     free(stack);
 }
 
-/* Reports why no kernel has a time. all: the number of kernels that are not messages; within: the number of these
- * within a step. */
+/* Reports why no kernel has a time. all: the number of kernels, without messages; within: the number of those that were
+ * launched in a step. */
 static enum status report_no_times(const char *name, size_t all, size_t within, struct diag *diag)
 {
     const struct loc at = {.name = name};
@@ -126,8 +129,9 @@ static enum status report_no_times(const char *name, size_t all, size_t within, 
                       "all kernels take 0 us: the profiler recorded no times of the GPU");
 }
 
-/* True if the owner of a launch is an operator that the caller wants, or a kernel that Inductor wrote. It is false for
- * a CUDA graph, which has one launch for all of its kernels, so that only the kernels' names are known. */
+/* True if the owner of a launch is an operator that the caller asks for, or the operator of a kernel that Inductor
+ * wrote. False for a CUDA graph: it has one launch for all of its kernels, so their operators are not known. launcher:
+ * the operator that launched; NONE: unknown. */
 static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
 {
     const uint32_t owner = launcher != NONE ? k->owner[launcher] : NONE;
@@ -135,8 +139,8 @@ static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
                              is_inductor_kernel(k->events->name[k->events->events[owner].name]));
 }
 
-/* Adds the time of each kernel to the kernel's owner. steps: the profiler's steps, outside of which kernels do not
- * count. */
+/* Adds the time of each kernel to k->seconds of its owner; if the owner is unknown, to times->unassigned_s or, for a
+ * kernel that Inductor wrote, to its own element. Kernels launched outside of the profiler's steps do not count. */
 static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
                                const char *name, struct diag *diag)
 {
@@ -178,7 +182,7 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
 
 /* ---- rows ---- */
 
-/* A call that launched kernels. */
+/* One call of an operator that launched kernels, or a kernel that stands for itself. */
 struct operator_call {
     struct kernel_key key;
     bool lacks_shapes;

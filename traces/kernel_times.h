@@ -1,10 +1,10 @@
 /* traces/kernel_times.h: what the kernels of each operator take in a recording of the PyTorch profiler on a GPU.
  *
- * An operator that a recorded step names ("mm", "add.Tensor") is the profiler's outermost operator of that name
- * ("aten::mm", "aten::add") around the launch of a kernel; its time is that of the kernels, copies and memsets that it
- * launched. Calls are the same if operator, shapes of inputs and dtype are. Messages are left out. A kernel that
- * PyTorch's Inductor wrote is an operator of its own, without the number that ends its name ("triton_poi_fused_add");
- * launched by a CUDA graph it has no shapes. */
+ * An operator of a recorded step ("mm", "add.Tensor") corresponds to the profiler's operator of that name ("aten::mm",
+ * "aten::add"): the outermost one around the launch of a kernel. Its time is that of the kernels, copies and memsets
+ * that it launched. Calls with the same operator, shapes of inputs and dtype make one row. Messages are left out. A
+ * kernel that PyTorch's Inductor wrote is an operator of its own, whose name lacks the number at its end
+ * ("triton_poi_fused_add"); if a CUDA graph launched it, its shapes are not known. */
 #ifndef TRACES_KERNEL_TIMES_H
 #define TRACES_KERNEL_TIMES_H
 
@@ -42,10 +42,10 @@ struct kernel_times {
     double unassigned_s; /* seconds of kernels whose operator is unknown, in all steps */
 };
 
-/* Reads data[0..size). wanted[0..count): the names of operators in recorded steps, by which kernels are summed; those
- * of other operators are summed by the innermost one. A recording without kernels of a GPU that take time in a step, or
- * without shapes of inputs, is an error, and so is a call whose kernels take more than 10^6 s. Release *times in either
- * case. */
+/* Reads data[0..size). wanted[0..count): the names of operators in recorded steps. The time of a kernel counts for the
+ * outermost such operator around its launch; if there is none, for the innermost operator. It is an error if no kernel
+ * of a GPU takes time in a step, if shapes of inputs were not recorded, or if the kernels of a call take more than
+ * 10^6 s. Release *times in either case. */
 enum status kernel_times_read(struct kernel_times *times, const char *name, const char *data,
                               size_t size, const char *const *wanted, size_t count,
                               struct diag *diag);
@@ -54,9 +54,10 @@ void kernel_times_release(struct kernel_times *times);
 /* True if a recorded step's name of an operator, "add.Tensor" or "add", is that of the profiler's operator `op`,
  * "add". */
 bool kernel_times_is_operator(const char *recorded, const char *op);
-/* Returns the row of a recorded operator: that with its shapes and dtype; else the only one with its shapes, if the
- * dtype of either is unknown; else the only one of the operator in which the profiler left out the shapes of a list of
- * tensors, unless its dtype is another one. NULL: there is none. */
+/* Returns the row for an operator of a recorded step, the first of these that exists; else NULL:
+ *   - the row with its shapes and dtype;
+ *   - the only row with its shapes, if the dtype of the row or of the operator is unknown;
+ *   - the only row of the operator with lacks_shapes, if its dtype is the same or one of the two is unknown. */
 const struct kernel_time *kernel_times_find(const struct kernel_times *times,
                                             const struct kernel_key *recorded);
 

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The properties of an event that follow from the events that enclose it. */
+#define NONE UINT32_MAX
+
+/* The properties of an event that follow from the events that enclose it; the event itself counts as one of these. */
 struct event_context {
-    uint32_t owner; /* the outermost enclosing operator that does work, or the event itself; NONE */
-    uint32_t inner; /* the innermost enclosing operator, or the event itself; NONE */
+    uint32_t owner; /* the outermost enclosing operator that does work; NONE: there is none */
+    uint32_t inner; /* the innermost enclosing operator; NONE: there is none */
     uint16_t phase; /* label; "forward" unless an enclosing event has another phase */
 };
-
-#define NONE UINT32_MAX
 
 struct builder {
     struct trace *trace;
@@ -42,7 +42,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Returns the phase of the events inside an event, whose own phase is `around`. */
+/* Returns the phase inside an event, which may begin a phase by its name. around: the phase in which the event lies. */
 static uint16_t phase_inside(const struct builder *b, const struct kineto_event *event,
                              uint16_t around)
 {
@@ -57,7 +57,7 @@ static uint16_t phase_inside(const struct builder *b, const struct kineto_event 
     return around;
 }
 
-/* True if an operator calls no other operator: the next event on its thread that is no call of the GPU's runtime
+/* True if an operator calls no other operator: the next event on its thread, calls of the GPU's runtime left out,
  * starts after its end. */
 static bool is_leaf(const struct builder *b, uint32_t i)
 {
@@ -70,8 +70,8 @@ static bool is_leaf(const struct builder *b, uint32_t i)
            event_at(b, next)->type == KINETO_KERNEL || event_at(b, next)->start_us >= event->end_us;
 }
 
-/* Walks the operators of each thread, which nest in time, and gives each its context. Calls of the GPU's runtime get
- * the context of the operator around them. */
+/* Sets the context of each operator and annotation; on a thread they nest in time. A call of the GPU's runtime gets the
+ * context of the event around it. */
 static void find_contexts(struct builder *b)
 {
     const struct kineto_events *events = b->events;
@@ -145,8 +145,8 @@ static void add_operators(struct builder *b, const struct kineto_steps *steps)
     }
 }
 
-/* Adds a row for each kernel. A kernel whose operator is unknown belongs to the step that runs when the kernel
- * starts. */
+/* Adds a row for each kernel. It belongs to the step in which its operator was called; if its operator is unknown, to
+ * the step that runs when the kernel starts. */
 static void add_kernels(struct builder *b, const struct kineto_steps *steps)
 {
     const struct kineto_events *events = b->events;
@@ -219,7 +219,8 @@ static size_t skip_blanks(const char *data, size_t size, size_t at)
 bool kineto_recognise(const char *data, size_t size)
 {
     size_t at = skip_blanks(data, size, 0);
-    /* an array of events; a '[' that begins a launcher's tag, such as "[1,0]", is not followed by '{' */
+    /* An array of events begins with "[{". Other texts that begin with '[', such as "[1,0]<stdout>: ..." of mpirun, do
+     * not. */
     if (at < size && data[at] == '[')
         at = skip_blanks(data, size, at + 1);
     return at < size && (data[at] == '{' || data[at] == ']');

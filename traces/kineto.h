@@ -1,15 +1,20 @@
 /* traces/kineto.h: reads recordings of the PyTorch profiler (Kineto's Chrome trace JSON) as traces.
  *
  * If GPU kernels were recorded, they are the rows, on a stream per GPU stream ("gpu0.7"); otherwise the operators of
- * the CPU are, on a stream per thread ("cpu.1"). Of nested operators the outermost that does work itself is the row,
- * so that no time counts twice.
+ * the CPU are, on a stream per thread ("cpu.1"). Of nested operators only the outermost one that does work itself is a
+ * row, so that no time counts twice.
  *
- * kind is the recorded name, and region its class (traces/kernel_class.h; all but messages and copies in the
- * optimizer's phase are of class optimizer). phase is "backward" or "recompute" inside the autograd engine, "optimizer"
- * inside an optimizer, else "forward"; it is empty for a kernel whose operator is unknown. flops are those of matrix
- * products, from recorded input shapes, 0 if unknown; bytes are those of copies and collectives. step is the number of
- * the profiler's step (0 if none was recorded; rows outside the recorded steps are left out), op a running number;
- * times count from the first event.
+ * The columns of a row:
+ *   kind    the recorded name
+ *   region  the class of that name (traces/kernel_class.h); in phase "optimizer" it is "optimizer", except for messages
+ *           and copies
+ *   phase   "backward" or "recompute" inside the autograd engine, "optimizer" inside an optimizer, else "forward";
+ *           empty for a kernel whose operator is unknown
+ *   flops   of a matrix product, from the recorded shapes of its inputs; 0: unknown
+ *   bytes   of a copy or a collective
+ *   step    the number of the profiler's step; 0 if no steps were recorded. Rows outside of the steps are left out.
+ *   op      a running number
+ * Times count from the first event.
  *
  * Kernels take class (except messages and copies), phase, step and flops from the operator that launched them, which
  * the recording names by the "correlation" of the launch, or else by "External id". The header has "made_by" and, for

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of what is read of shapes: further dimensions and inputs are skipped. */
-enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
-/* the inputs of an operator, from the first on, whose types are stored */
-enum { TYPES = 16 };
+/* The shapes of the first INPUTS inputs of an operator are read, up to DIMENSIONS dimensions; the rest is skipped. */
+enum { INPUTS = 3, DIMENSIONS = 6 };
+enum { NAME_LIMIT = 4096 }; /* a longer name is cut */
+enum { TYPES = 16 };        /* the types of the first so many inputs of an operator are read */
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
 
@@ -49,7 +49,7 @@ struct event_draft {
     int dims_of_input[INPUTS];
     double dim_sizes[INPUTS][DIMENSIONS];
 
-    /* ---- with_inputs ---- */
+    /* ---- only with kineto_events.with_inputs ---- */
     bool has_inputs;
     int first_shaped_plus_1; /* 1 + the index, below TYPES, of the first input that has a shape; 0: none */
     uint8_t type_of[TYPES]; /* enum step_dtype */
@@ -106,7 +106,7 @@ static enum status report_event_fault(struct reader *r, const char *what)
     return diag_error(r->diag, json_pull_loc(&r->pull), STATUS_BAD_INPUT, "%s", what);
 }
 
-/* Reads a value if it is a number, and skips it otherwise. */
+/* If the next value is a number, sets *value to it and *there to true. Skips any other value. */
 static enum status read_number(struct reader *r, double *value, bool *there)
 {
     enum json_token token;
@@ -364,7 +364,8 @@ static enum status read_field(struct reader *r, struct event_draft *draft)
     return json_pull_skip(&r->pull, token, r->diag);
 }
 
-/* Returns the flops of a product of matrices (..., m, k) and (..., k, n); 0 if the shapes do not fit together. */
+/* Returns the flops of a product of input `first`, (..., m, k), and the input after it, (..., k, n); 0 if their shapes
+ * are not known or do not fit together. */
 static double product_flops(const struct event_draft *draft, int first)
 {
     int a = first, b = first + 1;
@@ -396,8 +397,8 @@ static double flops_of(const struct event_draft *draft, const char *name)
     return flops < 1e60 ? flops : 0;
 }
 
-/* True for annotations with which gloo marks its operations on its own threads. Their input is what this rank sends,
- * and they count as operators. */
+/* True for the annotations by which gloo marks its operations, on threads of its own. They count as operators; their
+ * first input is the data that this rank sends. */
 static bool is_gloo(const struct event_draft *draft, const char *name)
 {
     return draft->type == KINETO_ANNOTATION && strncmp(name, "gloo:", 5) == 0;
@@ -422,7 +423,7 @@ static uint32_t lane_of_event(struct reader *r, const struct event_draft *draft)
         text_release(&lane);
         return id;
     }
-    /* a temporary name that no GPU's stream can have; set_lane_names() replaces it when all lanes are known */
+    /* A temporary name, which no GPU's stream can have. set_lane_names() replaces it when all lanes are known. */
     size_t length = 0;
     text[length++] = draft->type == KINETO_KERNEL ? ':' : '/';
     for (int i = 0; i < 2; i++) {
@@ -434,7 +435,7 @@ static uint32_t lane_of_event(struct reader *r, const struct event_draft *draft)
     return intern_name(&r->lanes, text);
 }
 
-/* Returns an identifier of the profiler, which counts from 1; 0 if `number` is not one. */
+/* Returns the number as an identifier of the profiler, which are whole numbers from 1 on; 0 if it is none. */
 static uint64_t identifier_of(double number)
 {
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;

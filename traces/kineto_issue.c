@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest gap or call that counts as the cost of a call. In a longer gap between two calls the thread did something
- * else; a longer call did more than start its work (the first launch of a kernel loads its module). */
+/* The most seconds that a gap or a call may take to count as the cost of a call. In a longer gap between two calls the
+ * thread did something else; a longer call did more than start its work (the first launch of a kernel loads its
+ * module). */
 static const double PAUSE_S = 1e-3;
-/* CUDA queues 1024 launches; the next launch waits until one of them has ended. */
+/* If so many launched kernels have not started yet, the next launch may have to wait: CUDA queues 1024 launches. */
 enum { QUEUE_ALMOST_FULL = 1000 };
 
 void kineto_issue_release(struct kineto_issue *issue)
@@ -29,7 +30,7 @@ struct started_work {
     uint32_t event_index;
 };
 
-/* The kernels and copies of a recording, in the orders in which they are asked for. */
+/* The kernels and copies of a recording, in three orders for searching. */
 struct gpu_work {
     const struct kineto_events *events;
     struct started_work *started; /* ordered by correlation */
@@ -60,6 +61,7 @@ static size_t count_below(const double *value, size_t count, double limit)
     return low;
 }
 
+/* Fills *w from the events; release it. */
 static void index_gpu_work(struct gpu_work *w, const struct kineto_events *events)
 {
     *w = (struct gpu_work){.events = events,
@@ -94,7 +96,8 @@ static int compare_correlations(const void *left, const void *right)
     return (a->correlation > b->correlation) - (a->correlation < b->correlation);
 }
 
-/* Returns the kernels and copies that a call started, and their number; NULL and 0: it started none. */
+/* Returns the kernels and copies that a call started, and sets *count to their number. Returns NULL, with *count 0, if
+ * it started none. */
 static const struct started_work *find_started(const struct gpu_work *w,
                                                const struct kineto_event *call, size_t *count)
 {
@@ -127,7 +130,8 @@ static enum kineto_call call_kind_of_kernel(const char *kernel)
     }
 }
 
-/* Adds the time of a wait: from the end of the last work that ended during the call to the end of the call. */
+/* Adds the time of a call that waits for the GPU: from the end of the last kernel or copy that ended during the call to
+ * the end of the call. Adds nothing if none ended during it. */
 static void add_wait_time(const struct gpu_work *w, const struct kineto_event *call,
                           struct kineto_issue_step *step)
 {
@@ -138,15 +142,18 @@ static void add_wait_time(const struct gpu_work *w, const struct kineto_event *c
     step->calls_of[CALL_WAIT].total_call_s += 1e-6 * (call->end_us - w->end_us[ended - 1]);
 }
 
-/* Adds the time that a kernel takes to start, if its stream makes it visible. If the stream was empty when the launch
- * began, it is the time from the launch's begin to the kernel's start. If the previous kernel still ran when the launch
- * ended, it is the time from that kernel's end to the start. */
+/* Adds the time that a kernel takes to start, in the two cases in which it shows:
+ *   - The kernel before it on its stream had ended when the launch began. The time from the begin of the launch to the
+ *     start of the kernel is added to step->total_idle_start_s.
+ *   - The kernel before it still ran when the launch had returned. The time from the end of that kernel to the start of
+ *     this one is added to issue->queued_gap_s[].
+ * call: the launch; kernel: the index of the kernel's event. */
 static void add_start_time(const struct gpu_work *w, const struct kineto_event *call,
                            uint32_t kernel, struct kineto_issue_step *step,
                            struct kineto_issue *issue)
 {
     const struct kineto_event *event = &w->events->events[kernel];
-    /* events are ordered by lane, and on a lane by start */
+    /* events are ordered by lane (stream), and on a lane by start */
     const struct kineto_event *previous =
         kernel > 0 && event[-1].lane == event->lane ? event - 1 : NULL;
     if (previous != NULL && previous->end_us > call->end_us)
@@ -158,24 +165,26 @@ static void add_start_time(const struct gpu_work *w, const struct kineto_event *
     step->total_idle_start_s += 1e-6 * (event->start_us - call->start_us);
 }
 
-/* The state of add_call() between calls. */
+/* What add_call() remembers of earlier calls. */
 struct calls_so_far {
-    size_t launched_kernels; /* kernels and copies */
+    size_t launched_kernels; /* number of kernels and copies that all earlier calls started */
     double last_call_end_us; /* < 0: there is no earlier call in the step */
     /* the operator of the last launch in the step; UINT32_MAX: none */
     uint32_t last_operator_event;
 };
 
-/* A call that started work, and what decides whether its time is summed. */
+/* A call that started kernels or copies, and what decides whether its time is summed. */
 struct starting_call {
     enum kineto_call kind;
-    double call_s, gap_s;  /* its time; the time since the call before it */
-    bool is_first;         /* it is the first of its step, so the gap is unknown */
-    bool is_held;          /* it had to wait for the GPU */
+    double call_s, gap_s; /* its time; the time since the call before it */
+    bool is_first;        /* it is the first of its step, so the gap is unknown */
+    /* it may have waited for the GPU: the queue is full, or a copy is of pageable memory */
+    bool is_held;
     bool is_graph;         /* it started several kernels or copies, so it launched a graph */
     bool is_same_operator; /* the call before it was a launch by the same operator */
 };
 
+/* Returns the description of a call that started the kernels and copies started[0..count). */
 static struct starting_call describe_call(const struct gpu_work *w,
                                           const struct kineto_issued *issued,
                                           const struct calls_so_far *so_far,
@@ -198,8 +207,8 @@ static struct starting_call describe_call(const struct gpu_work *w,
     };
 }
 
-/* Returns the time that is left out as a pause: of the gap before a call and of the call, what is longer than PAUSE_S;
- * 0: there is no pause. */
+/* Returns the seconds that are left out as pauses: the gap before a call if it is longer than PAUSE_S, plus the call
+ * itself if it is longer; 0: there is no pause. */
 static double pause_s(const struct starting_call *call)
 {
     if (call->is_held || call->is_first)
@@ -224,7 +233,8 @@ static bool add_starting_call(const struct starting_call *call, struct kineto_is
     return true;
 }
 
-/* Adds a call to its step. Calls outside all steps only keep *so_far up to date. */
+/* Adds a call to the sums of its step, the last one of issue->steps[], and updates *so_far. A call outside of all steps
+ * only does the latter. */
 static void add_call(const struct gpu_work *w, const struct kineto_issued *issued,
                      struct calls_so_far *so_far, struct kineto_issue *issue)
 {

@@ -2,13 +2,13 @@
  *
  * A call of the CUDA runtime or driver and the kernel or copy that it started have the same "correlation". The calls of
  * all threads of the process form one sequence, since one thread issues at a time: the forward pass and the optimizer
- * on the main thread, the backward pass on the autograd engine's. The time between the end of a call and the start of
- * the next one is the framework's, and counts for the next one. A call that starts no work and does not wait is part of
- * the framework's time.
+ * on the main thread, the backward pass on the autograd engine's. The gap between the end of a call and the start of
+ * the next one is time of the framework, and counts for the next call. A call that starts no work and does not wait is
+ * part of a gap.
  *
- * Left out are pauses (gaps of more than 1 ms, as when the next batch is loaded, and calls of more than 1 ms, as when
- * a launch loads its kernel's module), the first call of a step, calls that had to wait for the GPU (a launch into a
- * full queue, a copy of pageable memory), and launches of CUDA graphs. */
+ * These are left out of the sums: pauses (gaps of more than 1 ms, as when the next batch is loaded, and calls of more
+ * than 1 ms, as when a launch loads its kernel's module); the first call of a step; calls that had to wait for the GPU
+ * (a launch into a full queue, a copy of pageable memory); and launches of CUDA graphs. */
 #ifndef TRACES_KINETO_ISSUE_H
 #define TRACES_KINETO_ISSUE_H
 
@@ -29,7 +29,8 @@ struct kineto_calls {
 
 struct kineto_issue_step {
     struct kineto_calls calls_of[CALL_COUNT];
-    size_t held_calls, pause_count;
+    size_t held_calls;    /* number of calls that had to wait for the GPU */
+    size_t pause_count;   /* number of calls with a pause, in the call or in the gap before it */
     double total_pause_s; /* sum of the gaps and calls that are pauses */
     /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
      * start of its kernel. */
@@ -41,24 +42,24 @@ struct kineto_issue_step {
 struct kineto_issue {
     struct kineto_issue_step *steps;
     size_t step_count;
-    size_t graph_launches; /* launches of graphs */
-    /* Times between the end of a kernel and the start of the next one on its stream, if the launch of the next one had
-     * returned by then. */
+    size_t graph_launches; /* number of calls that launched a CUDA graph */
+    /* For each kernel whose launch had returned before the kernel before it on its stream ended: the seconds from that
+     * end to the start of the kernel. */
     double *queued_gap_s;
     size_t queued_gap_count;
 };
 void kineto_issue_release(struct kineto_issue *issue);
 
-/* A call, as the reader of recordings (traces/kineto.c) finds it. */
+/* A call as the reader of recordings (traces/kineto.c) finds it. Members ending in _event are indices of events. */
 struct kineto_issued {
     double start_us;
-    uint32_t call_event;     /* the call */
+    uint32_t call_event;
     uint32_t operator_event; /* the operator that made the call; UINT32_MAX: none */
     int32_t step;            /* the profiler's step; -1: outside all steps */
 };
 
-/* Sums the calls of each step. issued[0..count) may have any order; it is sorted by start. */
 struct kineto_events;
+/* Sums the calls issued[0..count) by step into *issue, which must be all-zero. Sorts issued[] by start. */
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
                             struct kineto_issued *issued, size_t count);
 

@@ -12,7 +12,7 @@ const struct measurement_metric_info measurement_metrics[METRIC_COUNT] = {
     MEASUREMENT_METRICS(METRIC_ROW)};
 #undef METRIC_ROW
 
-/* The units by quantity, each with its factor to the SI unit. */
+/* The units that values of each quantity may have. scale: the factor to the SI unit. */
 static const struct {
     const char *name;
     enum measurement_quantity quantity;
@@ -38,7 +38,7 @@ static const struct {
     {"TiB", QUANTITY_BYTES, 1099511627776},
 };
 
-/* Words that may stand for a value, by how the metric is scored. */
+/* The word that may stand in place of a value, by the score of its metric; NULL: none may. */
 static const char *const words[SCORE_COUNT] = {
     [SCORE_LENGTH] = "model does not fit",
     [SCORE_VERDICT] = "OOM",
@@ -86,7 +86,7 @@ const char *measurement_word_for_value(enum measurement_metric metric)
     return words[measurement_metrics[metric].score];
 }
 
-/* Appends `why` on one line: it may hold several messages, each on a line of its own. */
+/* Appends `why`, which may have several messages on lines of their own, as one line. */
 static void append_reason(struct text *out, const char *why)
 {
     size_t size = strlen(why);

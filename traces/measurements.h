@@ -26,9 +26,9 @@ enum measurement_quantity {
 /* The way in which a prediction is compared with the value. */
 enum measurement_score {
     SCORE_RELATIVE, /* relative error */
-    SCORE_LENGTH,   /* a longest length: right or wrong by the grid of the source */
-    SCORE_VERDICT,  /* right or wrong: fits or does not fit */
-    SCORE_NONE,     /* there is no value */
+    SCORE_LENGTH, /* a longest length: right if it fits and the next one that the source tried does not */
+    SCORE_VERDICT, /* right or wrong: fits or does not fit */
+    SCORE_NONE,    /* there is no value */
     SCORE_COUNT
 };
 
@@ -72,7 +72,7 @@ struct measurement_metric_info {
 /* One row for each metric. */
 extern const struct measurement_metric_info measurement_metrics[METRIC_COUNT];
 
-/* Finds a metric by its name. */
+/* Sets *metric to the metric with that name; returns false if there is none. */
 bool measurement_find_metric(const char *name, enum measurement_metric *metric);
 
 /* Sets *scale to the factor that converts a metric's value in that unit to s, bytes, tokens, tokens/s/GPU, flop/s or
@@ -88,7 +88,7 @@ enum measurement_outcome {
     OUTCOME_OK,    /* predicted; the relative error says how well */
     OUTCOME_RIGHT, /* a verdict or length that agrees */
     OUTCOME_WRONG, /* a verdict or length that does not agree */
-    OUTCOME_ZERO,  /* a published 0 has no relative error */
+    OUTCOME_ZERO,  /* the published value is 0, so there is no relative error */
     OUTCOME_NONE,  /* there is nothing to compare */
     OUTCOME_ERROR, /* the prediction failed */
     OUTCOME_COUNT

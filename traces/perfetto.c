@@ -48,7 +48,7 @@ static enum status to_ns(const struct perfetto_writer *writer, double time_s, in
                       "a Perfetto trace cannot hold a time of %g s: the limit is 4e9 s", time_s);
 }
 
-/* Begins an event on a line of its own. */
+/* Begins a line for the next event: ends the line before with a comma, if there is one. */
 static void begin_event(struct perfetto_writer *writer)
 {
     text_flush_if_long(writer->out);
@@ -81,7 +81,8 @@ static void put_thread(struct perfetto_writer *writer, uint32_t rank, uint16_t s
     text_printf(writer->out, "{\"sort_index\":%u}}", (unsigned)thread);
 }
 
-/* Numbers the streams by role, then by label, so that the tracks of all ranks are in the same order. */
+/* Gives each stream a thread, numbered by the stream's role and then by its label. So the tracks of all ranks are in
+ * the same order. */
 static void number_threads(struct perfetto_writer *writer)
 {
     const struct trace *trace = writer->trace;
@@ -212,7 +213,8 @@ static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
     text_puts(out, "}}");
 }
 
-/* Appends the counters of one memory of one rank. All of live[] is zero before the call and after it. */
+/* Appends the counters of one memory of one rank. row[0..count): the rows of the memory, in order of time. live[label]:
+ * room for the live bytes of each category; all of it is 0 before the call and after it. */
 static enum status put_memory(struct perfetto_writer *writer, const uint32_t *row, size_t count,
                               double *live)
 {
@@ -228,7 +230,7 @@ static enum status put_memory(struct perfetto_writer *writer, const uint32_t *ro
         sum += memory->bytes[row[i]] - live[category];
         live[category] = memory->bytes[row[i]];
         put_counter(writer, row[i], ns, &writer->escaped_labels[category], live[category]);
-        /* The sum is written once per instant, since a viewer shows only the last value. */
+        /* The sum is written once for all rows of an instant: a viewer shows only the last value anyway. */
         if (i + 1 == count || memory->time_s[row[i + 1]] != memory->time_s[row[i]])
             put_counter(writer, row[i], ns, NULL, sum);
     }
@@ -249,7 +251,8 @@ static enum status put_memories(struct perfetto_writer *writer, const struct row
     return status;
 }
 
-/* Writes the name and the place of the process of every rank that has ops or memory rows. The orders ascend by rank. */
+/* Writes the name and the sort index of the process of every rank that has ops or memory rows. a: the order of the op
+ * rows, b: that of the memory rows; both ascend by rank. */
 static void put_processes(struct perfetto_writer *writer, const struct row_order *a,
                           const struct row_order *b)
 {

@@ -2,10 +2,10 @@
  *
  * Each rank is a process (pid is the rank) with a named thread per stream, in the order compute,
  * communication, copies, host, others. Each op is a complete event with its op id, layer, chunk, step,
- * phase, region, bytes and flops as arguments, as far as the op has them. Each rank has a counter per
- * memory and category, and one for each memory's sum. The header of the trace is under
- * "otherData". Times are microseconds with three decimals; starts and ends are rounded
- * separately, so ops without a gap between them have none in the file. */
+ * micro, phase, region, bytes and flops as arguments, as far as the op has them. Each rank has a counter
+ * per memory and category, and one for the sum of each memory. The header of the trace is under
+ * "otherData". Times are microseconds with three decimals. Starts and ends are rounded separately, so
+ * that an op which starts when another ends does so in the file, too. */
 #ifndef TRACES_PERFETTO_H
 #define TRACES_PERFETTO_H
 

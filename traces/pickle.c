@@ -128,8 +128,9 @@ static enum status push_float(struct reader *r)
     return STATUS_OK;
 }
 
-/* Pushes a whole number of any length: first its size is read from size_bytes bytes, then its bytes, the least first,
- * in two's complement. A number beyond 64 bits becomes the nearest that they hold. */
+/* Reads and pushes a whole number of any length: the number of its bytes, which itself has size_bytes bytes, and then
+ * the bytes of the number, little-endian, in two's complement. A number that does not fit 64 bits becomes the nearest
+ * one that does. */
 static enum status push_long(struct reader *r, size_t size_bytes)
 {
     uint64_t size, value = 0;
@@ -206,7 +207,7 @@ static enum status append_to_collection(struct reader *r, enum pickle_kind kind,
     return STATUS_OK;
 }
 
-/* Replaces the values after the last mark, and the mark, by a collection of them. */
+/* Replaces the last mark on the stack and all values after it by a new collection of these values. */
 static enum status collect_since_mark(struct reader *r, enum pickle_kind kind)
 {
     size_t from;
@@ -241,7 +242,7 @@ static enum status store_memo(struct reader *r, uint64_t slot)
 {
     if (r->depth == 0 || r->stack[r->depth - 1] == NULL)
         return report_fault(r, "nothing to remember");
-    /* each value takes at least one byte of the pickle, so a higher slot is invalid */
+    /* A pickle has no more values than bytes, so a higher slot is invalid. */
     if (slot > (uint64_t)(r->end - r->start))
         return report_fault(r, "a number of a value that is too large");
     if (slot >= r->memo_capacity) {

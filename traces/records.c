@@ -53,8 +53,8 @@ static void store_field(void *data, size_t size, void *context)
     text_putc(&reader->row_text, '\0');
 }
 
-/* Passes a row to the caller's function. libcsv calls it at the end of each row and, since CSV_REPALL_NL is set, of
- * each blank line. */
+/* Passes a row to the caller's function. libcsv calls this at the end of each row. It also calls it at the end of each
+ * blank line, since CSV_REPALL_NL is set. */
 static void pass_row(int terminator, void *context)
 {
     struct reader *reader = context;
@@ -230,7 +230,8 @@ struct table_reader {
     void *context;
 };
 
-/* Finds the column of each field by its name. */
+/* Reads the line of column names: sets column_of_field[]. Fails if a name is unknown or stands twice, or if a column
+ * with is_needed is missing. */
 static enum status read_header(struct table_reader *reader, const struct record *record,
                                struct diag *diag)
 {

@@ -44,8 +44,8 @@ void records_append_field(struct text *out, const char *field);
 /* Appends a line of fields with commas between them. */
 void records_append_fields(struct text *out, const char *const *field, size_t count);
 
-/* Checks a row against the names of its columns, in order; the last `optional` columns may be absent, but only all
- * together. The message names the first column that is wrong. */
+/* Fails unless the fields of a row are the names of the columns, in order. The last `optional` columns may be missing,
+ * but only all of them. The message names the first column that is wrong. */
 enum status records_check_columns(const struct record *record, const char *const *names,
                                   size_t count, size_t optional, struct diag *diag);
 
@@ -77,7 +77,7 @@ enum status records_report_expected(const struct record *record,
                                     const struct record_columns *columns, size_t column,
                                     const char *expected, struct diag *diag);
 
-/* Reports "line: error: column 'x': ..." and returns STATUS_BAD_INPUT. */
+/* Reports "FILE:LINE: error: column 'x': ..." at the row, and returns STATUS_BAD_INPUT. */
 enum status records_report_field(const struct record *record, const char *column, struct diag *diag,
                                  const char *format, ...) __attribute__((format(printf, 4, 5)));
 

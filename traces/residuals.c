@@ -11,7 +11,7 @@
 
 enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 
-/* The columns, in order. COLUMN(name, member, kind, words of false and true) */
+/* COLUMN(name, member of struct residual, kind, words for false and for true): the columns, in order. */
 /* clang-format off */
 #define COLUMNS(COLUMN)                                           \
     COLUMN("source",      source,                 WORD,          NULL, NULL)       \
@@ -155,7 +155,7 @@ enum status residuals_parse(struct residuals *residuals, const char *name, const
 typedef enum status parse_function(struct residuals *residuals, const char *name, const char *data,
                                    size_t size, struct diag *diag);
 
-/* Reads a file of the data folder; does nothing if the folder lacks it. */
+/* Reads a file of the data folder by `parse`; does nothing if the folder lacks the file. */
 static enum status load_shipped(struct residuals *residuals, const char *file,
                                 parse_function *parse, struct diag *diag)
 {
@@ -178,7 +178,7 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
     return load_shipped(residuals, "traces/published/residuals.csv", residuals_parse, diag);
 }
 
-/* ---- errors at first sight: before the program was changed after seeing the source ---- */
+/* ---- errors at first sight (residual.first_sight_log_ratio) ---- */
 
 enum { FIRST_ID, FIRST_SOURCE, FIRST_COMMIT, FIRST_ARGS, FIRST_VALUE, FIRST_COUNT };
 static const char *const first_names[FIRST_COUNT] = {"id", "source", "commit", "args", "first"};
@@ -248,7 +248,8 @@ void residuals_print(const struct residuals *residuals, struct text *out)
 
 /* ---- features as JSON ---- */
 
-/* The features are the columns [FEATURES_BEGIN..FEATURES_END). */
+/* Features are the columns from FEATURES_BEGIN (device) to FEATURES_END - 1 (layer_s); columns before them say which
+ * run it is, those after them are its residuals. */
 enum { FEATURES_BEGIN = 4, FEATURES_END = COLUMN_COUNT - 3 };
 
 void residual_put_json(struct json_out *json, const struct residual *row)

@@ -18,11 +18,11 @@
 
 enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 
-/* The ending of a `context` in which rows of tokens travel between nodes to their experts. */
+/* The member `context` of a residual ends in this if rows of tokens travel between nodes to their experts. */
 #define CONTEXT_BETWEEN_NODES " between nodes"
 
-/* One run, with the features by which runs are compared: predict/intervals.h finds those of a prediction. Texts are
- * never NULL. */
+/* One run, with the features by which runs are compared; predict/intervals.h finds those of a prediction. Texts are
+ * never NULL, except real_framework. */
 struct residual {
     const char *source;     /* the source that measured: "FPDT" */
     const char *laboratory; /* name that all sources of one author or one code share */
@@ -73,16 +73,16 @@ enum status residuals_parse(struct residuals *residuals, const char *name, const
 /* Adds the rows that ship with the program; adds none if the data folder lacks the file. */
 enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag);
 
-/* Reads data[0..size), a table like traces/published/first.csv, and sets first_sight_log_ratio of the rows that it
- * names by their source and run. name stands for the text in messages. */
+/* Reads data[0..size), a table like traces/published/first.csv, and sets first_sight_log_ratio of the rows with its
+ * sources and runs; others are not changed. name stands for the text in messages. */
 enum status residuals_set_first_sight(struct residuals *residuals, const char *name,
                                       const char *data, size_t size, struct diag *diag);
 
 /* Does residuals_set_first_sight() with the file that ships; does nothing if the data folder lacks it. */
 enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag);
 
-/* Write the features of a run as members of the open object, and read them; names are those of the columns. Texts that
- * are read live as long as the JSON does. */
+/* residual_put_json() writes the features of a run as members of the open object, named as the columns.
+ * residual_read_json() reads them; texts then live as long as the JSON does. */
 void residual_put_json(struct json_out *json, const struct residual *row);
 enum status residual_read_json(struct residual *row, struct json_node object, struct diag *diag);
 

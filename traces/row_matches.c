@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The two sorts of rows between blocks, which match_gap() matches separately. */
+/* The two sorts of rows between blocks: those of the optimizer, and all others. */
 enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 
 struct maker {
     struct row_matches *out;
     struct foreign_sides sides;
-    double *stray_s; /* [labels of the recording] seconds of strays of that kind */
-    size_t *stray_rows;
+    double *stray_s;    /* [labels of the recording] seconds of the strays of that name */
+    size_t *stray_rows; /* [labels of the recording] number of the strays of that name */
 };
 
 static struct block_match *add_match(struct row_matches *m)
@@ -59,50 +59,53 @@ static void match_block(struct maker *maker, const struct align_sequence *p,
     }
 }
 
-/* The fillers (rows between blocks) of one side that precede a block. */
-struct filler_gap {
-    const struct align_filler *filler;
-    size_t filler_count;
+/* The rows of one side that lie between two blocks. */
+struct gap_of_side {
+    const struct align_gap_row *gap_row;
+    size_t gap_row_count;
 };
 
-static bool is_of_sort(const struct align_filler *filler, int sort)
+static bool is_of_sort(const struct align_gap_row *gap_row, int sort)
 {
-    return (filler->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
+    return (gap_row->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
 }
 
-static size_t count_rows_of_sort(const struct filler_gap *gap, int sort)
+static size_t count_rows_of_sort(const struct gap_of_side *gap, int sort)
 {
     size_t count = 0;
-    for (size_t i = 0; i < gap->filler_count; i++)
-        count += is_of_sort(&gap->filler[i], sort);
+    for (size_t i = 0; i < gap->gap_row_count; i++)
+        count += is_of_sort(&gap->gap_row[i], sort);
     return count;
 }
 
-static void match_rows_of_sort(struct maker *maker, const struct filler_gap *p,
-                               const struct filler_gap *m, int sort, bool both)
+/* Makes a match of the rows of a sort (of both sorts, with `both`) between two blocks. p, m: the predicted and the
+ * measured rows there. Measured rows are strays if there is no such predicted row, or if they are of CLASS_OTHER. */
+static void match_rows_of_sort(struct maker *maker, const struct gap_of_side *p,
+                               const struct gap_of_side *m, int sort, bool both)
 {
     struct block_match *match = NULL;
-    for (size_t i = 0; i < p->filler_count; i++)
-        if (both || is_of_sort(&p->filler[i], sort)) {
+    for (size_t i = 0; i < p->gap_row_count; i++)
+        if (both || is_of_sort(&p->gap_row[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
             match->between_blocks = true;
-            add_row(maker->out, match, p->filler[i].trace_row);
+            add_row(maker->out, match, p->gap_row[i].trace_row);
         }
-    for (size_t i = 0; i < m->filler_count; i++) {
-        if (!both && !is_of_sort(&m->filler[i], sort))
+    for (size_t i = 0; i < m->gap_row_count; i++) {
+        if (!both && !is_of_sort(&m->gap_row[i], sort))
             continue;
-        if (match == NULL || m->filler[i].class == CLASS_OTHER) {
-            add_stray(maker, m->filler[i].trace_row);
+        if (match == NULL || m->gap_row[i].class == CLASS_OTHER) {
+            add_stray(maker, m->gap_row[i].trace_row);
             continue;
         }
         match->measured_rows++;
-        match->measured_s += m->filler[i].seconds;
+        match->measured_s += m->gap_row[i].seconds;
     }
 }
 
-/* Matches optimizer rows apart from others if both sides have some; else all rows of the gap are one match. */
-static void match_gap(struct maker *maker, const struct filler_gap *p, const struct filler_gap *m)
+/* Matches the rows between two blocks: the optimizer's rows apart from the others if both sides have some of them; else
+ * all rows as one match. */
+static void match_gap(struct maker *maker, const struct gap_of_side *p, const struct gap_of_side *m)
 {
     bool apart = count_rows_of_sort(p, BETWEEN_OPTIMIZER) > 0 &&
                  count_rows_of_sort(m, BETWEEN_OPTIMIZER) > 0;
@@ -110,20 +113,20 @@ static void match_gap(struct maker *maker, const struct filler_gap *p, const str
         match_rows_of_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the fillers from *from on that precede item `until`, or with `last` all that are left, and moves *from
- * past them. */
-static struct filler_gap next_gap(const struct align_sequence *s, size_t *from, bool last,
-                                  uint32_t until)
+/* Returns the gap rows, from s->gap_rows[*from] on, that lie before item `until`; with `last`, all that are left. Moves
+ * *from past them. */
+static struct gap_of_side next_gap(const struct align_sequence *s, size_t *from, bool last,
+                                   uint32_t until)
 {
-    struct filler_gap gap = {s->fillers + *from, 0};
-    while (*from < s->filler_count && (last || s->fillers[*from].items_before <= until)) {
+    struct gap_of_side gap = {s->gap_rows + *from, 0};
+    while (*from < s->gap_row_count && (last || s->gap_rows[*from].items_before <= until)) {
         ++*from;
-        gap.filler_count++;
+        gap.gap_row_count++;
     }
     return gap;
 }
 
-/* Adds the recorded items `from` to `until` - 1, which are in no block, as strays. */
+/* Marks the rows of the recorded items `from` to `until` - 1, which are in no block, as strays. */
 static void add_stray_items(struct maker *maker, const struct align_sequence *m, uint32_t from,
                             uint32_t until)
 {
@@ -141,8 +144,8 @@ static void match_lane(struct maker *maker, const struct align_sequence *p,
     for (size_t k = 0; k <= count; k++) {
         bool last = k == count;
         uint32_t b = last ? (uint32_t)m->item_count : block[k].b_begin;
-        struct filler_gap before_p = next_gap(p, &i, last, last ? 0 : block[k].a_begin);
-        struct filler_gap before_m = next_gap(m, &j, last, b);
+        struct gap_of_side before_p = next_gap(p, &i, last, last ? 0 : block[k].a_begin);
+        struct gap_of_side before_m = next_gap(m, &j, last, b);
         match_gap(maker, &before_p, &before_m);
         add_stray_items(maker, m, done, b);
         if (last)

@@ -1,11 +1,12 @@
 /* traces/row_matches.h: assigns the time of recorded steps to the rows of a prediction.
  *
- * A recording of another program is aligned with the prediction as in compare_foreign() (traces/align.h). A match is
- * either a block of that alignment (products, attention, messages, copies: some predicted rows and the recorded time
- * for them), or the rows between two blocks: all predicted rows there whose class makes no items, with the total
- * time of the recorded rows there. Optimizer rows between two blocks are a match of their own if both sides have
- * some. Recorded rows without a match, and rows between blocks whose class does not follow from their name, are
- * strays. */
+ * A recording of another program is aligned with the prediction as in compare_foreign() (traces/align.h). There are two
+ * sorts of matches. One is a block of the alignment: predicted rows of products, attention, messages or copies, and the
+ * recorded time for them. The other is all other rows between two blocks: the predicted ones, and the total time of the
+ * recorded ones; rows of the optimizer there are a match of their own if both sides have some.
+ *
+ * Recorded rows without a match are strays. So are recorded rows between blocks whose class does not follow from their
+ * name. */
 #ifndef TRACES_ROW_MATCHES_H
 #define TRACES_ROW_MATCHES_H
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sorts the rows by key; rows of equal key keep their order. It is a radix sort, because keys have few bits (rank,
- * label) and rows are many. */
+/* Sorts the rows by key; rows of equal key keep their order. A radix sort is used because there are many rows, and
+ * their keys differ in few bits. */
 static void sort_by_key(struct row_order *order)
 {
     size_t n = order->row_count;

@@ -29,7 +29,7 @@ const char *stream_role_name(enum stream_role role)
     return role_names[role];
 }
 
-/* Returns the number of groups whose keys differ from bit `shift` up. */
+/* Returns the number of different keys of the order; with shift 16, the number of different ranks in them. */
 static size_t count_groups(const struct row_order *order, unsigned shift)
 {
     size_t groups = order->row_count > 0;
@@ -137,7 +137,8 @@ static void measure_stream(struct stats_stream *stream, struct busy_intervals *b
     stream->busy_s = total_s(busy);
 }
 
-/* Computes exposed and idle times of a rank. Call once busy[] holds the times of all its streams, by role. */
+/* Sets busy_s, exposed_s and idle_s of a rank. busy[role]: the intervals in which any of the rank's streams of that
+ * role is busy. */
 static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
 {
     struct busy_intervals any = {0};
@@ -146,7 +147,7 @@ static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
         if (role != ROLE_COMPUTE)
             rank->exposed_s[role] =
                 rank->busy_s[role] - overlap_s(&busy[role], &busy[ROLE_COMPUTE]);
-        /* The difference of two equal sums may be a rounding error away from zero. */
+        /* The two terms may be equal but for rounding: then nothing is exposed. */
         if (rank->exposed_s[role] < 1e-12 * rank->busy_s[role])
             rank->exposed_s[role] = 0;
         unite_intervals(&any, &busy[role]);
@@ -243,8 +244,7 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
             changed->peak_bytes = changed->last_bytes;
             changed->peak_time_s = table->time_s[row[i]];
         }
-        /* The total is summed anew: a running sum of changes would accumulate rounding errors, and categories are
-         * few. */
+        /* The total is summed over all categories after each change: a running sum would accumulate rounding errors. */
         double total = 0;
         for (size_t c = 0; c < memory->category_count; c++)
             total += category[c].last_bytes;
@@ -261,7 +261,7 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
     stats->category_count += memory->category_count;
 }
 
-/* Returns an upper limit of the number of distinct (rank, memory, category). */
+/* Returns a number that is at least the number of different (rank, memory, category). */
 static size_t count_categories(const struct trace *trace, const struct row_order *order)
 {
     const struct trace_memory *table = &trace->memory;

@@ -12,7 +12,7 @@
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
 enum { RECORDING_LIMIT = 256 << 20 };
-/* BYTES_LIMIT is 2^50, so that all sums of bytes fit in an int64_t. */
+/* The largest numbers that a recording may have. With bytes up to 2^50, sums over all events fit in an int64_t. */
 static const double BYTES_LIMIT = 0x1p50, FLOPS_LIMIT = 0x1p100;
 static const int64_t NUMBER_LIMIT = INT64_C(1) << 60;
 enum { RANKS_LIMIT = 1 << 20, GROUPS_LIMIT = 1 << 16 };
@@ -294,7 +294,7 @@ enum step_dtype step_dtype_of(const char *name)
     return STEP_OTHER;
 }
 
-/* Reads the strides of a tensor. If the recording has none, the tensor gets those of a contiguous one. */
+/* Sets the strides of a tensor: those of the recording if tensor->is_strided, else those of a contiguous tensor. */
 static enum status read_strides(struct recording_reader *in, struct json_node node,
                                 struct step_tensor *tensor)
 {
@@ -423,7 +423,7 @@ static enum status read_operator(struct recording_reader *in, struct json_node n
     return status;
 }
 
-/* Reads how many bytes an all-to-all sends to each rank of its group. */
+/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_sent_bytes and sent_to_index. */
 static enum status read_sent_bytes(struct recording_reader *in, struct json_node sent,
                                    struct step_event *event)
 {
@@ -564,7 +564,7 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
 
 uint64_t step_recording_peak_bytes(const struct step_recording *r)
 {
-    /* [i] the change of the live bytes before event i; the last one is after the last event */
+    /* [i] by how many bytes the live storages change just before event i; the last element: after the last event */
     int64_t *change = heap_zalloc((size_t)r->event_count + 1, sizeof *change), now = 0, peak = 0;
     for (uint32_t i = 0; i < r->storage_count; i++) {
         const struct step_storage *s = &r->storage[i];

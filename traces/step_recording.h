@@ -17,7 +17,7 @@
 enum { STEP_RECORDING_VERSION = 1 };
 
 enum step_event_kind {
-    /* operators, by the member "k" */
+    /* the kinds of operators, which the member "k" names */
     STEP_PRODUCT,   /* "mm": matrix products */
     STEP_ATTENTION, /* "sdpa" */
     STEP_CONVOLUTION,
@@ -28,12 +28,12 @@ enum step_event_kind {
     STEP_FILL,
     STEP_COLLECTIVE, /* "comm" */
     STEP_OPAQUE,     /* a kernel of which only the bytes are known */
-    /* what has no "k", by the member "op" */
+    /* the kinds of other events, which have no "k" and which the member "op" names */
     STEP_RECORD,    /* stream `s` records event `e` */
     STEP_WAIT,      /* stream `s` waits for event `e` */
     STEP_HOST_WAIT, /* the host waits for event `e`, or for stream `s` */
     STEP_ITEM,      /* the host reads a value of the device: it waits for stream `s` */
-    STEP_WORK_WAIT, /* stream `s` waits for the collective of event number `awaited_event` */
+    STEP_WORK_WAIT, /* stream `s` waits for the collective event[awaited_event] */
     STEP_EVENT_KIND_COUNT
 };
 
@@ -80,17 +80,19 @@ struct step_event {
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double full_tensor_bytes;
-    /* for an uneven all-to-all: the most bytes that are sent to one rank, 0 if every rank gets the same; and the
-     * index in the group of the only rank that gets any, -1 if several do or if the group is_shuffled */
+    /* for an uneven all-to-all: the most bytes that are sent to one rank; 0: every rank gets the same */
     double most_sent_bytes;
+    /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: several ranks get
+     * bytes, or the group is_shuffled */
     int64_t sent_to_index;
-    /* of sends and receives: the global rank, and the batch that they are in; -1: none */
+    /* of sends and receives: the global rank of the other side; the number of the batch of messages that are started
+     * together; -1: none */
     int64_t peer_rank, batch_number;
     uint32_t in_begin, in_count, out_begin, out_count; /* rows of tensor[] */
 };
 
-/* Memory that lives from before event `first_event` until before event `last_event`; first_event -1: from the start
- * of the step; last_event -1: beyond its end. */
+/* Memory that lives from just before event `first_event` until just before event `last_event`. first_event -1: it lives
+ * from the start of the step; last_event -1: it lives beyond the end of the step. */
 struct step_storage {
     uint64_t bytes;
     int64_t first_event, last_event;
@@ -136,10 +138,10 @@ struct step_recording {
     uint32_t note_count;
 };
 
-/* True if a text is a recorded step, by its first member; a damaged one counts. */
+/* True if a text begins like a recorded step, with the member "format": "longhaul-step". The rest may be damaged. */
 bool step_recording_recognise(const struct text *text);
 
-/* True if there is a regular file with a recorded step, packed or not. */
+/* True if `path` is a regular file that step_recording_recognise() accepts, compressed or not. */
 bool step_recording_is_at(const char *path);
 
 /* Reads a recording. name stands for the text in messages. *recording must be all-zero; release it in either case.

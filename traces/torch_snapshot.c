@@ -55,8 +55,9 @@ static const char *file_of(const struct pickle_item *frame)
     return pickle_text_or(pickle_find(frame->value, "filename"), "");
 }
 
-/* Appends the frame that allocated a block: the innermost frame in the user's code; else the innermost one in
- * Python; else, in a thread of autograd, words that say so; else the innermost frame of all. */
+/* Replaces *out by the name of the place that allocated a block, "modeling.py:120 forward": the innermost frame in the
+ * user's code; else the innermost frame in Python; else, in a thread of autograd or a bare native thread, words that
+ * say so; else the innermost frame of all. Without any frame, words say that no stack was recorded. */
 static void append_site_name(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
@@ -72,7 +73,7 @@ static void append_site_name(struct text *out, const struct pickle_value *block)
         if (!is_of_framework(file_of(i)))
             chosen = i;
     }
-    /* the innermost frame is where libstdc++ starts a thread, so the stack has no frame that says more */
+    /* The innermost frame is the function with which libstdc++ starts a thread: no other frame was recorded. */
     bool bare = first != NULL && strcmp(pickle_text_or(pickle_find(first->value, "name"), ""),
                                         "execute_native_thread_routine") == 0;
     if (python == NULL && (autograd || bare)) {
@@ -92,7 +93,7 @@ static void append_site_name(struct text *out, const struct pickle_value *block)
     text_printf(out, "%s:%lld %s", slash == NULL ? file : slash + 1,
                 (long long)pickle_int_or(pickle_find(chosen->value, "line"), 0),
                 pickle_text_or(pickle_find(chosen->value, "name"), "?"));
-    /* control characters are replaced, so that a name cannot control a terminal */
+    /* control characters become '?', so that printing a name does not change the state of a terminal */
     for (char *c = out->data; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
@@ -171,9 +172,9 @@ static int64_t find_device(const struct pickle_value *segments)
     return most;
 }
 
-/* The blocks that changed after the last failed allocation. A snapshot is dumped where the exception is caught, and by
- * then the frames that the exception left have released their tensors: the activations of a step. So the events after
- * the failure are undone. */
+/* The blocks that were allocated or freed after the last failed allocation. A snapshot is dumped where the exception is
+ * caught. By then the functions that the exception left have released their tensors, the activations of a step. So
+ * these events are undone, to get the memory as it was at the failure. */
 struct changes_since_failure {
     const struct pickle_item *failure; /* the last failed allocation in the history; NULL: none */
     const struct pickle_item *history;
@@ -182,7 +183,8 @@ struct changes_since_failure {
         const struct pickle_value *event;
         /* for a freed block, the event that allocated it; NULL: unknown */
         const struct pickle_value *allocation;
-    } * freed, *taken; /* freed: sorted by address by find_changes(), each address once */
+    } * freed,
+        *taken; /* freed: sorted by address by find_changes(), each address once; taken: allocated */
     size_t freed_count, taken_count, freed_capacity, taken_capacity;
 };
 
@@ -278,8 +280,8 @@ static void find_failure(struct torch_snapshot *s, struct changes_since_failure 
         }
 }
 
-/* Raises largest_free_bytes to the largest part of a free range that was already free at the failure, that is, which
- * no block freed since then covers. */
+/* Raises largest_free_bytes if the free range of `bytes` bytes at `address` has a larger part that was already free at
+ * the failure: one that has no block freed since then. */
 static void raise_largest_free(struct torch_snapshot *s, const struct changes_since_failure *since,
                                uint64_t address, uint64_t bytes)
 {
@@ -324,8 +326,8 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
     }
 }
 
-/* Adds the blocks that were in use at the failure and have been freed since. Each counts for the stack that allocated
- * it or, if the history does not reach back to the allocation, for the stack that freed it. */
+/* Adds the blocks that were in use at the failure and have been freed since. Each counts for the place that allocated
+ * it or, if the history does not reach back to its allocation, for the place that freed it. */
 static void add_freed(struct torch_snapshot *s, struct site_table *sites,
                       const struct changes_since_failure *since)
 {

@@ -19,17 +19,18 @@ struct snapshot_site {
     size_t block_count;
 };
 
-/* The memory in bytes of the device that holds most; if the history has a failed allocation, as it was then. */
+/* The memory of one device. If the history has a failed allocation, it is the memory at the time of the last one; else
+ * at the time of the snapshot. */
 struct torch_snapshot {
     struct arena arena;
-    int64_t device;
-    uint64_t reserved_bytes;  /* bytes of all segments, which the process took from the device */
-    uint64_t active_bytes;    /* bytes of the blocks in use, rounded up by the allocator */
-    uint64_t requested_bytes; /* bytes requested for the blocks in use */
-    uint64_t largest_free_bytes;
+    int64_t device;              /* of all devices the one whose segments have most bytes */
+    uint64_t reserved_bytes;     /* bytes of all segments, which the process took from the device */
+    uint64_t active_bytes;       /* bytes of the blocks in use, rounded up by the allocator */
+    uint64_t requested_bytes;    /* bytes requested for the blocks in use */
+    uint64_t largest_free_bytes; /* the largest free range within a segment */
     size_t segment_count, active_block_count; /* active: in use */
-    bool has_failed_allocation;               /* an allocation failed */
-    uint64_t failed_bytes;                    /* bytes that it requested */
+    bool has_failed_allocation;               /* the history has a failed allocation */
+    uint64_t failed_bytes;                    /* bytes that the last failed allocation requested */
     uint64_t device_free_bytes;               /* bytes that the device had free at the failure */
     struct snapshot_site *site;               /* largest first */
     size_t site_count;

@@ -27,9 +27,9 @@ struct trace_ops {
     uint16_t *stream, *kind, *phase, *region; /* labels */
     int32_t *layer, *chunk, *step;            /* -1: none */
     double *start_s, *end_s;
-    double *bytes, *flops; /* payload or memory bytes; hardware flops */
-    /* number of the micro-batch times the number of subsequences, plus the number of the subsequence; -1: not known, or
-     * the op has none */
+    double *bytes; /* of a message or copy; else bytes of memory that are read and written */
+    double *flops;
+    /* micro-batch * subsequences + subsequence, numbers counted from 0; -1: not known, or the op has none */
     int32_t *micro;
 };
 
@@ -56,9 +56,9 @@ struct trace {
 enum { TRACE_LABEL_LIMIT = 65536 };
 #define TRACE_NUMBER_LIMIT 1e100
 
-/* The columns of both tables in the order of their files: a member and how its text is read. U32, I32: whole numbers,
- * I32 from -1 on; LABEL: any text; TIME: between -TRACE_NUMBER_LIMIT and TRACE_NUMBER_LIMIT; AMOUNT: from 0 to that
- * limit, so that sums over all rows stay finite. */
+/* X(member, type): the columns of both tables, in the order of their files. Types: U32, a whole number from 0 on; I32,
+ * a whole number from -1 on; LABEL, any text; TIME, a number from -TRACE_NUMBER_LIMIT to TRACE_NUMBER_LIMIT; AMOUNT,
+ * one from 0 to TRACE_NUMBER_LIMIT. The limit keeps sums over all rows finite. */
 #define TRACE_OP_COLUMNS(X)                                                                        \
     X(rank, U32)                                                                                   \
     X(stream, LABEL)                                                                               \
@@ -95,7 +95,7 @@ bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint
 void trace_set_key(struct trace *trace, const char *key, const char *value);
 /* True if key[0..size) may be a header key. */
 bool trace_is_key(const char *key, size_t size);
-/* Returns the value of a header key, or NULL. */
+/* Returns the value of a header key; NULL: the header lacks it. */
 const char *trace_get_key(const struct trace *trace, const char *key);
 
 /* Appends an all-zero row and returns its index; the caller fills the columns. */
