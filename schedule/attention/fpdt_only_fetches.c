@@ -37,8 +37,8 @@ void fpdt_emit_only_fetches(struct emit *e)
         e->tags.region = REGION_NONE;
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
-        /* Only chunk 0 is stored, so there is one view and no array. With stride 0, fpdt_store_tensor() finds this
-         * view, which is still empty, in place of those of other chunks. */
+        /* Only chunk 0 is stored, so host[i] is one view and not an array with a view for each chunk. With stride 0,
+         * fpdt_store_tensor() finds host[i] for every chunk. */
         const size_t stride = 0;
         fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], stride);
         /* With block-sparse attention the queries of a later chunk see only a part of the keys and values. Only this

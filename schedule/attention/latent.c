@@ -70,9 +70,9 @@ static struct work latent_keys_work(const struct emit *e, enum work_kind kind, i
         .latent_keys = {n, m->heads, m->head_dim - m->rope_dim, m->rope_dim, m->v_dim}};
 }
 
-/* Writes q, k and v of one sequence of n tokens to qkv, from q, kv_b's result `up`, and the key columns that heads
- * share, `shared`; q and `shared` are rotated. If head ranks send latents, `up` is the latents, and qkv gets q, these,
- * and the rotated shared columns. */
+/* Writes q, k and v of one sequence of n tokens to qkv. They are made from q, from `up`, the result of kv_b, and from
+ * `shared`, the key columns that heads share; q and `shared` are rotated. If head ranks send latents, `up` is the
+ * latents, and qkv gets the rotated q, the latents and the rotated shared columns. */
 static void arrange_heads(struct emit *e, const struct latent_widths *w, int64_t n,
                           struct view positions, struct view q, struct view up, struct view shared,
                           struct view qkv)
@@ -156,7 +156,8 @@ static void product_backward(struct emit *e, uint32_t layer, enum weight weight,
 
 /* Emits the backward of a wide product, of `to` columns, whose input of `from` columns was gathered from the tensor
  * ranks: the gradient of the weight, and that of `own`, this rank's rows of the input, which is reduce-scattered.
- * Writes the latter to dx, or to a new tensor if dx is empty, and returns it. gathered: the input, if it was kept. */
+ * Writes the second of these to dx, or to a new tensor if dx is empty, and returns it. gathered: the gathered input, if
+ * tensor ranks keep such inputs; else it is gathered again. */
 static struct view wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
                                          struct view dy, struct view own, struct view gathered,
                                          struct view dx, const struct latent_rows *rows, int64_t to,

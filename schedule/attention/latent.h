@@ -2,14 +2,15 @@
  *
  * x goes through two narrow products, q_a and kv_a; their results are normed and widened to all heads by q_b and kv_b.
  * kv_a also makes rope_dim key columns that all heads share. The last rope_dim columns of each head of q, and the
- * shared columns of k, are rotated here, so attention choices rotate nothing. From there on it is attention with as
- * many key heads as query heads, whose v is narrower than its k. Without q_latent one product, q, makes the queries.
+ * shared columns of k, are rotated here, so attention choices rotate nothing. What follows is attention with as many
+ * key heads as query heads, whose v is narrower than its k. A model without q_latent makes the queries by one product,
+ * q.
  *
  * q, k and v of a sequence lie one after the other: [n, q width], [n, k width], [n, v width]; or, if head ranks send
  * latents, q, the normed latents and the rotated shared columns: [n, q width], [n, kv_latent], [n, rope_dim].
  *
- * Tensor ranks hold q_a, kv_a and their norms whole, and project their own tokens; the normed latents and the shared
- * columns are then gathered, which are fewer elements than x, and q_b, kv_b and q are divided by heads (Megatron-LM,
+ * Tensor ranks hold q_a, kv_a and their norms whole, and project their own tokens. Then the normed latents and the
+ * shared columns are gathered; they have fewer elements than x. q_b, kv_b and q are divided by heads (Megatron-LM,
  * megatron/core/transformer/multi_latent_attention.py). */
 #ifndef SCHEDULE_ATTENTION_LATENT_H
 #define SCHEDULE_ATTENTION_LATENT_H

@@ -95,8 +95,8 @@ void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attent
 void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
                          const struct attention_saved *saved, int64_t rows);
 
-/* Returns the column blocks of qkv[rows, W] as separate tensors, each cut into `parts` along its columns: [parts,
- * rows, width / parts]. */
+/* Copies the column blocks of qkv[rows, W] to separate tensors, each cut into `parts` along its columns: [parts, rows,
+ * width / parts]. Returns the tensors: those of `to`, and new ones where `to` is empty. */
 struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to);
 /* Does the inverse of split_qkv(): writes qkv[rows, W] from `parts`, which were cut into `pieces` along their
  * columns. */

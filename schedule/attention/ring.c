@@ -123,10 +123,10 @@ static bool has_visible_key(struct emit *e, const struct ring_shape *z,
     return e->group.ring_visibility[row] == SEEN;
 }
 
-/* Gives the tiles of a step the mask DOCUMENTS (or CHUNKS) with the window and documents of the sequence. Drops tiles
- * in which the window hides all keys from all ranks; but keeps them where documents are cut one by one or tokens are
- * dealt by a core plan. Returns the number of tiles left. In these two layouts and in that of stripes, tiles are not
- * halves: the two tiles of a step become one of all queries and keys. */
+/* Gives the tiles of a step the mask DOCUMENTS, or CHUNKS if the window is one of chunks, with the window and documents
+ * of the sequence. Returns the number of tiles that are left. In three layouts a step after the first has one tile, of
+ * all queries and keys: with stripes, if documents are cut one by one, and if a core plan deals the tokens. Drops the
+ * tiles in which the window hides all keys from all ranks, except in the last two of these layouts. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                            const struct sequence_mask *mask, struct ring_tile tile[2],
                            uint32_t count)

@@ -157,8 +157,8 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
     free(bound);
 }
 
-/* The tokens from `position` to that of the next element are read by reading_ranks ranks each. reads_before: the sum of
- * the reading ranks of all tokens before `position`. */
+/* Each of the tokens from `position` to the position of the next element is read by reading_ranks ranks. reads_before:
+ * the number of reads of all tokens before `position`, where each rank that reads a token counts once. */
 struct token_reads {
     int64_t position, reading_ranks, reads_before;
 };
@@ -181,7 +181,7 @@ static void sum_reads(struct token_reads *r, size_t count)
     }
 }
 
-/* Returns the sum of the reading ranks of all tokens before a position. */
+/* Returns the number of reads of all tokens before a position (token_reads.reads_before). */
 static int64_t reads_before_position(const struct token_reads *r, size_t count, int64_t position)
 {
     size_t low = 0, high = count;

@@ -242,7 +242,8 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Fills room[PLAN_OPERANDS] of a round from the parts of its ranks. */
+/* Sets room[what] for each operand of a round: the most rows that any of the ranks has, from their parts,
+ * part[ranks]. */
 static void fill_capacities(struct plan_capacity *room, const struct plan_part *part,
                             uint32_t ranks)
 {

@@ -21,8 +21,8 @@
 /* The most parts of a pass: its rounds, multiplied by the ranks of the plan. */
 enum { TILE_PARTS_MAX = 1 << 22 };
 
-/* query_count consecutive queries by key_count consecutive keys. is_of_backward: the tile is one of the backward
- * only. */
+/* A tile of attention: query_count consecutive queries see key_count consecutive keys. rank and round: the rank that
+ * computes it, and when. is_of_backward: only the backward has the tile. */
 struct core_tile {
     int64_t first_query, query_count, first_key, key_count;
     uint32_t rank, round;
@@ -39,8 +39,8 @@ struct plan_run {
     uint32_t owner;
 };
 
-/* Consecutive queries in packed rows from packed_row on. They see the packed keys at positions key_begin to key_end -
- * 1, except those that the mask hides. */
+/* A strip: query_count consecutive queries, in packed rows from packed_row on. They see the packed keys at positions
+ * key_begin to key_end - 1, except those that the mask hides. */
 struct plan_strip {
     int64_t first_query, query_count, packed_row, key_begin, key_end;
 };

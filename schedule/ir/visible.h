@@ -21,9 +21,9 @@ static inline bool work_has_documents(const struct work *work)
 /* Returns why the schedule cannot have an op that work_has_documents() accepts, in words that may follow "which"; NULL:
  * it can. */
 const char *visible_why_unfit(const struct ir *ir);
-/* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL if they fit. The op
- * has documents (work_has_documents()), or row_use_of_work() accepts it. Call it only if visible_why_unfit() returns
- * NULL. */
+/* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL: they fit. Call it
+ * only if visible_why_unfit() returns NULL, and only for an op that work_has_documents() or row_use_of_work()
+ * accepts. */
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */

@@ -7,8 +7,8 @@
 
 /* The ops that compute in another dtype than that of the schedule. */
 struct other_dtype {
-    /* the number of these ops; the first of them, and the index of its first operand with that dtype, reads before
-     * writes */
+    /* op_count: their number. first_op: the first of them. first_operand: the index of its first operand in another
+     * dtype, where reads come before writes */
     uint32_t op_count, first_op, first_operand;
 };
 
