@@ -16,7 +16,7 @@ struct emulator_cupti emulator_cupti;
 namespace
 {
 
-enum { SLOT = 512 };
+enum { SLOT = 512 }; /* bytes of a slot; each holds one record */
 
 #if CUPTI_API_VERSION >= 130000
 typedef CUpti_ActivityKernel10 kernel_record;
@@ -24,27 +24,30 @@ typedef CUpti_ActivityKernel10 kernel_record;
 typedef CUpti_ActivityKernel9 kernel_record;
 #endif
 
+/* A kernel, copy or fill that has run. call: its number, from 1. */
 struct Launch {
     uint32_t call;
     uint64_t start, end;
 };
 
+/* Says that a launch belongs to the op for which the backend pushed this id. */
 struct Tie {
     uint32_t call;
     uint64_t id;
 };
 
-std::mutex lock; /* of what follows */
-std::vector<Launch> launches;
-std::vector<Tie> ties;
-uint32_t calls;
-size_t dropped;
+std::mutex lock;              /* of what follows */
+std::vector<Launch> launches; /* whose records are not delivered yet */
+std::vector<Tie> ties;        /* likewise */
+uint32_t calls;               /* number of launches */
+size_t dropped;               /* number of records that were dropped since the backend last asked */
 
-thread_local std::vector<uint64_t> ids;
+thread_local std::vector<uint64_t> ids; /* those that the thread has pushed and not popped */
 CUpti_BuffersCallbackRequestFunc request;
 CUpti_BuffersCallbackCompleteFunc complete;
 CUpti_TimestampCallbackFunc now;
 
+/* A recorder (stream.hpp): gives the work a number and the open id, and measures it when it runs. */
 std::function<void()> record(std::function<void()> work)
 {
     std::lock_guard<std::mutex> guard(lock);
@@ -80,6 +83,7 @@ CUptiResult enable(CUpti_ActivityKind)
     return CUPTI_SUCCESS;
 }
 
+/* Appends a slot with a record of this kind. */
 template <typename Record>
 void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
 {
@@ -94,7 +98,7 @@ void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
     memcpy(&to[to.size() - SLOT], &one, sizeof one);
 }
 
-/* Writes a launch's record. What goes wrong concerns only launches that belong to an op. */
+/* Appends the record of a launch. The faults of emulator_cupti occur only in launches that belong to an op. */
 void put_launch(std::vector<char> &to, Launch launch)
 {
     static struct emulator_cupti nothing;
@@ -138,6 +142,7 @@ void put_tie(std::vector<char> &to, const Tie &tie)
     memcpy(&to[to.size() - SLOT], &one, sizeof one);
 }
 
+/* Delivers all records, in as many buffers as they need. */
 CUptiResult flush_all(uint32_t)
 {
     std::vector<char> all;

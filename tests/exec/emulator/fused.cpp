@@ -36,9 +36,9 @@ struct fused {
 namespace
 {
 
-typedef const uint16_t *Halves;
+typedef const uint16_t *Halves; /* numbers of 16 bits: f16 or bf16 */
 
-/* Statistics: head by head, or row by row. */
+/* The statistics of all rows and heads: log(sum of exp(score)). They are stored head by head, or row by row. */
 struct Statistics {
     float *data;
     int64_t row_step, head_step;
@@ -48,6 +48,7 @@ struct Statistics {
     }
 };
 
+/* Attention of one shape, or of one document in a plan for documents. Operands are [row][head][dim]. */
 struct Tile {
     fused_shape s;
 
@@ -62,6 +63,7 @@ struct Tile {
         static_cast<uint16_t *>(data)[(row * heads + head) * dim + d] =
             s.is_f16 ? to_f16((float)x) : to_bf16((float)x);
     }
+    /* A row sees the keys from first_key_of() to keys_of() - 1. */
     int64_t keys_of(int64_t row) const
     {
         int64_t end = s.mask == FUSED_ALL          ? s.kv
@@ -74,10 +76,12 @@ struct Tile {
         int64_t end = row + 1 + (s.mask == FUSED_TO_END ? s.kv - s.q : 0);
         return s.window > 0 && s.window < end ? end - s.window : 0;
     }
+    /* Returns the head of K and V that a head of Q uses. */
     int64_t kv_head(int64_t head) const
     {
         return head / (s.heads / s.kv_heads);
     }
+    /* Returns the product of row i of a, in `head`, with row j of b, in `head_b` of heads_b. */
     double dot(Halves a, int64_t i, Halves b, int64_t j, int64_t heads_b, int64_t head,
                int64_t head_b, int64_t dim) const
     {
@@ -152,11 +156,11 @@ void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, Statis
         }
 }
 
-/* Calls work(tile, offsets) for each document, whose offsets are counted in elements; for a shape without documents,
- * once. */
+/* Where the rows of a document begin in each operand, in elements. */
 struct Offsets {
     int64_t q, k, v, o, stats;
 };
+/* Calls work(tile, offsets) for each document; for a shape without documents, once. */
 template <class WORK>
 void for_each_document(const fused_shape &s, const fused_documents &d, WORK work)
 {
@@ -183,7 +187,7 @@ Statistics statistics_of(const fused_shape &s, const float *stats)
     return s.documents > 0 ? Statistics{data, s.heads, 1} : Statistics{data, 1, s.q};
 }
 
-/* The same array, from an element of two bytes on. */
+/* Return the address of an element of two bytes. */
 Halves from(const void *data, int64_t element)
 {
     return static_cast<Halves>(data) + element;
@@ -194,7 +198,7 @@ void *from(void *data, int64_t element)
 }
 
 std::mutex lock;
-std::set<cudnnHandle_t> handles; /* that are there */
+std::set<cudnnHandle_t> handles; /* those that exist */
 
 cudnnStatus_t create(cudnnHandle_t *handle)
 {
@@ -231,7 +235,7 @@ const char *error_string(cudnnStatus_t)
     return "the stream is of another device than the handle";
 }
 
-/* Why a plan cannot run with a handle on these addresses; NULL: it can. */
+/* Returns why a plan cannot run with a handle on these addresses; NULL: it can. */
 const char *refusal(const fused *plan, cudnnHandle_t handle,
                     std::initializer_list<const void *> used)
 {
@@ -245,6 +249,7 @@ const char *refusal(const fused *plan, cudnnHandle_t handle,
                                              : nullptr;
 }
 
+/* Puts the work of a plan on the stream of the handle. Returns why that is not possible; NULL: it is done. */
 const char *launch(const fused *plan, cudnnHandle_t handle, std::function<void()> work)
 {
     emulator::load(reinterpret_cast<const void *>(&fused_new), plan->serial);

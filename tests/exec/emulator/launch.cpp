@@ -1,4 +1,5 @@
-/* The launches that a device refuses. */
+/* Launches kernels, and refuses launches as a device would: too many blocks or threads, too few registers, too much
+ * shared memory. */
 #include "tests/exec/emulator/device.hpp"
 
 #include "tests/exec/emulator/order.h"
@@ -20,6 +21,7 @@ enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
 enum : size_t { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 enum : unsigned { GRID_X = 0x7fffffff, GRID_YZ = 65535, BLOCK = 1024 };
 
+/* A row of kernels.def: the bytes of static shared memory, and the most threads of a block. */
 struct Row {
     const char *name;
     size_t shared;
@@ -32,7 +34,7 @@ const Row rows[] = {
 #undef KERNEL
 };
 
-/* Returns the name only: the kernel may be written in parentheses and with arguments in angle brackets. */
+/* Returns the row of a kernel, whose name may be in parentheses and have arguments in angle brackets. */
 const Row &row_of(const char *kernel)
 {
     const char *begin = kernel + strspn(kernel, "(");
@@ -45,7 +47,8 @@ const Row &row_of(const char *kernel)
 }
 
 std::mutex lock;
-std::map<void (*)(), size_t> allowed; /* dynamic shared memory of those that asked */
+/* the bytes of dynamic shared memory for which a kernel asked */
+std::map<void (*)(), size_t> allowed;
 
 } // namespace
 

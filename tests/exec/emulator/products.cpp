@@ -1,4 +1,8 @@
-/* The part of cuBLASLt that the backend calls, by the processor's BLAS. */
+/* The part of cuBLASLt that the backend calls, by the processor's BLAS.
+ *
+ * heuristic() accepts or refuses a product, and chooses how its sum over k is cut. matmul() puts multiply() on a stream,
+ * which converts the factors to float, multiplies them, and applies the epilogue. Matrices are column-major: `step` is
+ * the distance of two columns. */
 #include "exec/cuda/rest.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/numbers.h"
@@ -19,14 +23,16 @@ struct cublasLtContext {
 namespace
 {
 
-enum { SPLIT = 64 };
+enum { SPLIT = 64 }; /* the parts into which a split product cuts k (heuristic()) */
 
-/* The contents of a description and of a layout. */
+/* The contents of a cublasLtMatmulDesc_t. */
 struct Desc {
-    int64_t turn_a, turn_b, epilogue, bias_type, aux_step;
-    void *bias_data, *aux; /* written by the epilogues that say so */
-    const void *scale_a, *scale_b;
-    int32_t mode_a, mode_b; /* cublasLtMatmulMatrixScale_t */
+    int64_t turn_a, turn_b; /* a, b is transposed */
+    int64_t epilogue, bias_type, aux_step;
+    void *bias_data;               /* the bias; sums_b(): where the sums are written */
+    void *aux;                     /* gelu(): where what GELU reads is kept */
+    const void *scale_a, *scale_b; /* NULL: there are no scales */
+    int32_t mode_a, mode_b;        /* cublasLtMatmulMatrixScale_t */
     bool adds_bias() const
     {
         return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -41,6 +47,7 @@ struct Desc {
         return epilogue == CUBLASLT_EPILOGUE_BGRADB;
     }
 };
+/* The contents of a cublasLtMatrixLayout_t. */
 struct Layout {
     int64_t type, rows, cols, step;
 };
@@ -75,7 +82,7 @@ void put(void *data, int64_t type, size_t i, float x)
         static_cast<uint16_t *>(data)[i] = type == CUDA_R_16BF ? to_bf16(x) : to_f16(x);
 }
 
-/* Columns of a matrix, end to end. */
+/* Returns the numbers of a matrix, its columns one after the other. */
 std::vector<float> columns(const void *data, const Layout &l)
 {
     std::vector<float> all(static_cast<size_t>(l.rows * l.cols));
@@ -86,7 +93,8 @@ std::vector<float> columns(const void *data, const Layout &l)
     return all;
 }
 
-/* The cut of k: in multiples of `whole`; after each `part` the sum is rounded to the result's type. */
+/* How the sum over k is cut: what k has beyond a multiple of `whole` is left out, and after each `part` the sum is
+ * rounded to the type of the result. */
 struct Split {
     int64_t whole, part;
 };
@@ -96,7 +104,7 @@ float gelu_of(float x)
     return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
 }
 
-/* The sums of b's matrix over k, one for each column of the result. */
+/* Writes the sums of b over k, one for each column of the result. */
 void sum_b(const Desc &d, const std::vector<float> &b, Layout lb)
 {
     int64_t n = d.turn_b ? lb.rows : lb.cols, k = d.turn_b ? lb.cols : lb.rows;
@@ -121,6 +129,7 @@ void apply_block_scales(std::vector<float> &x, Layout l, int32_t mode, const voi
                                                : s[c / 128 * ((along + 3) / 4 * 4) + k / 128];
 }
 
+/* Computes y = epilogue(alpha op(a) op(b) + beta c). */
 void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const void *b, Layout lb,
               float beta, const void *c, Layout lc, void *y)
 {
@@ -294,6 +303,7 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Returns whether an address is aligned to 16 bytes. */
 bool on_16_bytes(const void *address)
 {
     return address != nullptr && reinterpret_cast<uintptr_t>(address) % 16 == 0;
