@@ -1,4 +1,8 @@
 /* tests/exec/comm_cases.h: tests of communication between ranks, on the backend that hand_backend names.
+ *
+ * A schedule with one op of each kind of communication is written for the number of ranks in `ranks`. Its buffers are
+ * named after what they hold after the step: `in` and `odd` are inputs, `exchanged` the result of an all-to-all, and so
+ * on (expected()). Each buffer of a rank is filled with input_of() before the step and compared with expected() after it.
  * Included by test files only. */
 #ifndef TESTS_EXEC_COMM_CASES_H
 #define TESTS_EXEC_COMM_CASES_H
@@ -10,22 +14,24 @@
 
 #include <inttypes.h>
 
+/* EACH: the elements that a rank gives each rank, or gets from each. ODD: the elements of a buffer that is sent as a
+ * whole; it does not divide over 3 or 4 ranks. */
 enum { EACH = 3, ODD = 10 };
 
 /* Returns the input at element i of a rank: a whole number, so that sums are exact in any dtype and order. */
-static double value(uint32_t rank, uint64_t i)
+static double input_of(uint32_t rank, uint64_t i)
 {
     return (double)((rank * 5 + i * 3) % 13) - 6;
 }
 
-static uint32_t ranks;
+static uint32_t ranks; /* of the schedule that runs */
 
 static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_set(buffer->data, buffer->dtype, i, value(buffer->rank, i));
+        number_set(buffer->data, buffer->dtype, i, input_of(buffer->rank, i));
     return STATUS_OK;
 }
 
@@ -33,15 +39,15 @@ static double sum_of(uint64_t i)
 {
     double sum = 0;
     for (uint32_t r = 0; r < ranks; r++)
-        sum += value(r, i);
+        sum += input_of(r, i);
     return sum;
 }
 
 static double most_of(uint64_t i)
 {
-    double most = value(0, i);
+    double most = input_of(0, i);
     for (uint32_t r = 1; r < ranks; r++)
-        most = value(r, i) > most ? value(r, i) : most;
+        most = input_of(r, i) > most ? input_of(r, i) : most;
     return most;
 }
 
@@ -49,31 +55,33 @@ static double most_of(uint64_t i)
 static double expected(const char *name, uint32_t rank, uint64_t i)
 {
     if (strcmp(name, "exchanged") == 0)
-        return value((uint32_t)(i / EACH), rank * EACH + i % EACH);
+        return input_of((uint32_t)(i / EACH), rank * EACH + i % EACH);
     if (strcmp(name, "gathered") == 0)
-        return value((uint32_t)(i / EACH), i % EACH);
+        return input_of((uint32_t)(i / EACH), i % EACH);
     if (strcmp(name, "scattered") == 0)
         return sum_of(rank * EACH + i);
     if (strcmp(name, "summed") == 0)
         return sum_of(i);
     if (strcmp(name, "at_root") == 0) /* ranks other than the root keep their input */
-        return rank == ranks / 2 ? sum_of(i) : value(rank, i);
+        return rank == ranks / 2 ? sum_of(i) : input_of(rank, i);
     if (strcmp(name, "most") == 0)
         return most_of(i);
     if (strcmp(name, "cast") == 0)
-        return value(ranks - 1, i);
+        return input_of(ranks - 1, i);
     if (strcmp(name, "dealt") == 0)
-        return value(ranks / 2, rank * EACH + i);
+        return input_of(ranks / 2, rank * EACH + i);
     if (strcmp(name, "next") == 0)
-        return value((rank + ranks - 1) % ranks, i);
+        return input_of((rank + ranks - 1) % ranks, i);
     if (strcmp(name, "back") == 0)
-        return value((rank + 2) % ranks, i);
+        return input_of((rank + 2) % ranks, i);
     if (strcmp(name, "sent") == 0) /* rank 0 receives nothing and keeps its input */
-        return rank == 0 ? value(0, i) : value(rank - 1, i);
-    return value(rank, i); /* an input */
+        return rank == 0 ? input_of(0, i) : input_of(rank - 1, i);
+    return input_of(rank, i); /* an input */
 }
 
-static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+/* Compares a buffer with expected(), and counts it in *user. */
+static enum status compare_with_expected(void *user, const struct exec_buffer *buffer,
+                                         struct diag *diag)
 {
     char name[32];
     uint32_t *looked = user;
@@ -93,7 +101,8 @@ static enum status look(void *user, const struct exec_buffer *buffer, struct dia
     return STATUS_OK;
 }
 
-static void buffer(struct text *text, const char *name, const char *dtype, int64_t count)
+/* Writes a buffer, with a bundle of its own, so that it is filled before the step and read after it. */
+static void write_buffer(struct text *text, const char *name, const char *dtype, int64_t count)
 {
     text_printf(text, "tensor t.%s [1,%" PRId64 "]\n", name, count);
     text_printf(text, "bundle b.%s first=t.%s count=1 elements=%" PRId64 "\n", name, name, count);
@@ -109,19 +118,19 @@ static void write_schedule(struct text *text, const char *dtype, int64_t size)
                 "\ntokens layout=contiguous cp=1 hp=1 seq=1 batch=1 micro_batch=1 dtype=%s\n"
                 "group g axes=g\nstream compute compute\nstream comm comm\nstream other comm\n",
                 p, dtype);
-    buffer(text, "in", dtype, all);
-    buffer(text, "odd", dtype, ODD);
-    buffer(text, "exchanged", dtype, all);
-    buffer(text, "gathered", dtype, all);
-    buffer(text, "scattered", dtype, EACH);
-    buffer(text, "summed", dtype, ODD);
-    buffer(text, "most", dtype, ODD);
-    buffer(text, "cast", dtype, ODD);
-    buffer(text, "next", dtype, ODD);
-    buffer(text, "back", dtype, ODD);
-    buffer(text, "sent", dtype, ODD);
-    buffer(text, "dealt", dtype, EACH);
-    buffer(text, "at_root", dtype, ODD);
+    write_buffer(text, "in", dtype, all);
+    write_buffer(text, "odd", dtype, ODD);
+    write_buffer(text, "exchanged", dtype, all);
+    write_buffer(text, "gathered", dtype, all);
+    write_buffer(text, "scattered", dtype, EACH);
+    write_buffer(text, "summed", dtype, ODD);
+    write_buffer(text, "most", dtype, ODD);
+    write_buffer(text, "cast", dtype, ODD);
+    write_buffer(text, "next", dtype, ODD);
+    write_buffer(text, "back", dtype, ODD);
+    write_buffer(text, "sent", dtype, ODD);
+    write_buffer(text, "dealt", dtype, EACH);
+    write_buffer(text, "at_root", dtype, ODD);
     text_printf(text, "op 0 all_to_all comm group=g bytes=%" PRId64 " reads in writes exchanged\n",
                 all * size);
     text_printf(text,
@@ -159,7 +168,8 @@ static void write_schedule(struct text *text, const char *dtype, int64_t size)
                 ODD * size, p / 2);
 }
 
-static void all_kinds(uint32_t count, const char *dtype, int64_t size)
+/* Runs the schedule on `count` ranks. size: the bytes of an element of dtype. */
+static void run_all_kinds(uint32_t count, const char *dtype, int64_t size)
 {
     struct text text = {0};
     struct hand h;
@@ -169,7 +179,7 @@ static void all_kinds(uint32_t count, const char *dtype, int64_t size)
     if (hand_load(&h, text.data)) {
         h.options.measured_steps = 2;
         h.options.finds_unwritten_reads = true;
-        h.io = (struct exec_io){&looked, fill, look, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){&looked, fill, compare_with_expected, 0, UINT32_MAX, NULL};
         hand_expect(dtype, &h, STATUS_OK, "");
         CHECK_INT("buffers looked at", looked, (int64_t)count * 13);
     }
@@ -180,15 +190,15 @@ static void all_kinds(uint32_t count, const char *dtype, int64_t size)
 static void every_kind_gives_what_it_says(void)
 {
     for (uint32_t count = 1; count <= 4; count++) {
-        all_kinds(count, "f32", 4);
-        all_kinds(count, "bf16", 2);
+        run_all_kinds(count, "f32", 4);
+        run_all_kinds(count, "bf16", 2);
     }
 }
 
 static void the_same_over_many_ranks(void)
 {
     for (uint32_t count = 5; count <= 8; count++)
-        all_kinds(count, "f32", 4);
+        run_all_kinds(count, "f32", 4);
 }
 
 /* ---- instances ---- */

@@ -1,5 +1,6 @@
-/* tests/models/calibrate_fixture.h: makes points to calibrate from, with random noise or without. Included by
- * test files only. */
+/* tests/models/calibrate_fixture.h: makes points (measured times of kernels) to calibrate a device's costs from. Their
+ * times are those that a device of known costs, `truth`, would take, with random noise or without: a calibration that
+ * begins with the costs `base` must find those of `truth`. Included by test files only. */
 #ifndef TESTS_MODELS_CALIBRATE_FIXTURE_H
 #define TESTS_MODELS_CALIBRATE_FIXTURE_H
 
@@ -12,7 +13,7 @@
 struct calibrate_fixture {
     struct arena arena;
     struct diag diag;
-    struct device_cost base, truth;
+    struct device_cost base, truth; /* truth: equals base until a test changes it */
     struct points points;
     struct calibration result;
     gsl_rng *rng;
@@ -37,8 +38,9 @@ static inline void fixture_release(struct calibrate_fixture *f)
     arena_release(&f->arena);
 }
 
-static inline void add(struct calibrate_fixture *f, enum point_role role, int impl,
-                       struct work work, double seconds)
+/* Adds a point of `seconds` and noise. impl: an implementation of attention, or POINT_NO_IMPL. */
+static inline void fixture_add(struct calibrate_fixture *f, enum point_role role, int impl,
+                               struct work work, double seconds)
 {
     double s = seconds * (1 + gsl_ran_gaussian(f->rng, f->noise));
     struct point point = {.role = (uint8_t)role,
@@ -52,14 +54,16 @@ static inline void add(struct calibrate_fixture *f, enum point_role role, int im
     points_add(&f->points, &point);
 }
 
-/* Adds a point of `work` whose seconds are those of the true device, with the fixture's noise. */
-static inline void add_true(struct calibrate_fixture *f, int impl, struct work work)
+/* Adds a point of `work` with the seconds that it takes on the device `truth`, and noise. */
+static inline void fixture_add_true(struct calibrate_fixture *f, int impl, struct work work)
 {
     enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
-    add(f, POINT_WORK, impl, work, cost_burst_s(&f->truth, used, &work)); /* in a short run */
+    fixture_add(f, POINT_WORK, impl, work,
+                cost_burst_s(&f->truth, used, &work)); /* in a short run */
 }
 
-static inline void add_products(struct calibrate_fixture *f)
+/* Adds points of products: of 4 x 5 sizes that computation limits, and of 5 that memory limits. */
+static inline void fixture_add_products(struct calibrate_fixture *f)
 {
     static const int64_t m[] = {256, 1024, 4096, 16384};
     static const int64_t nk[][2] = {
@@ -70,18 +74,19 @@ static inline void add_products(struct calibrate_fixture *f)
                                 .in = DTYPE_BF16,
                                 .out = DTYPE_BF16,
                                 .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}};
-            add_true(f, POINT_NO_IMPL, work);
+            fixture_add_true(f, POINT_NO_IMPL, work);
         }
     for (int64_t size = 512; size <= 8192; size *= 2) { /* products that memory limits */
         struct work work = {.kind = WORK_MATMUL,
                             .in = DTYPE_BF16,
                             .out = DTYPE_BF16,
                             .matmul = {16, 2 * size, 8 * size, 0, 0, 0}};
-        add_true(f, POINT_NO_IMPL, work);
+        fixture_add_true(f, POINT_NO_IMPL, work);
     }
 }
 
-static inline void add_memory_bound(struct calibrate_fixture *f)
+/* Adds points of kernels that memory limits: streams, reductions, permutations, gathers and scatters of 6 sizes. */
+static inline void fixture_add_memory_bound(struct calibrate_fixture *f)
 {
     for (int64_t rows = 64; rows <= 65536; rows *= 4) {
         const struct work works[] = {
@@ -96,7 +101,7 @@ static inline void add_memory_bound(struct calibrate_fixture *f)
         for (size_t i = 0; i < ARRAY_LEN(works); i++) {
             struct work work = works[i];
             work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* accumulates */
-            add_true(f, POINT_NO_IMPL, work);
+            fixture_add_true(f, POINT_NO_IMPL, work);
         }
     }
 }

@@ -16,7 +16,7 @@ struct cluster_fixture {
     struct cluster cluster;
 };
 
-static inline void release(struct cluster_fixture *f)
+static inline void cluster_fixture_release(struct cluster_fixture *f)
 {
     diag_release(&f->diag);
     arena_release(&f->arena);
@@ -24,7 +24,7 @@ static inline void release(struct cluster_fixture *f)
 
 /* Returns the messages with the folder of presets written as PRESETS and line numbers in presets as #, since
  * the folder depends on the machine and lines of a preset may move. */
-static inline const char *shorten(struct cluster_fixture *f)
+static inline const char *cluster_fixture_messages(struct cluster_fixture *f)
 {
     const char *folder = presets_folder(&f->arena, "clusters");
     struct text out = {0};
@@ -48,7 +48,8 @@ static inline const char *shorten(struct cluster_fixture *f)
     return kept;
 }
 
-static inline bool load(struct cluster_fixture *f, const char *line)
+/* Loads the cluster that `line` names or describes. Returns false, and fails a check, if there is any message. */
+static inline bool cluster_fixture_load(struct cluster_fixture *f, const char *line)
 {
     enum status status = cluster_load(&f->cluster, &f->arena, line, &f->diag);
     return CHECK_TEXT(line, f->diag.text ? f->diag.text : "", "") &&

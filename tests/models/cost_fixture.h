@@ -1,5 +1,9 @@
-/* tests/models/cost_fixture.h: a device whose costs can be computed by hand, and helpers that the tests of
- * costs share. Included by test files only. */
+/* tests/models/cost_fixture.h: the JSON text of a device "toy" whose costs can be computed by hand, and helpers that
+ * the tests of costs share: they make a work and ask for its seconds. A test puts the text of its device together:
+ *
+ *     TOY_HEAD TOY_DEVICE("10", "\"0 s\"") TOY_MATMUL(...) TOY_REST("0")
+ *
+ * Included by test files only. */
 #ifndef TESTS_MODELS_COST_FIXTURE_H
 #define TESTS_MODELS_COST_FIXTURE_H
 
@@ -53,6 +57,7 @@ static inline void fixture_release(struct cost_fixture *f)
     arena_release(&f->arena);
 }
 
+/* Reads a device from JSON text. Returns false, and fails a check with the message, if it is wrong. */
 static inline bool fixture_parse(struct cost_fixture *f, const char *text)
 {
     *f = (struct cost_fixture){0};
@@ -60,6 +65,7 @@ static inline bool fixture_parse(struct cost_fixture *f, const char *text)
     return CHECK(f->diag.text ? f->diag.text : "parses", status == STATUS_OK);
 }
 
+/* Reads the device of this name that ships, as fixture_parse() does. */
 static inline bool fixture_load(struct cost_fixture *f, const char *name)
 {
     *f = (struct cost_fixture){0};
@@ -67,6 +73,7 @@ static inline bool fixture_load(struct cost_fixture *f, const char *name)
     return CHECK(f->diag.text ? f->diag.text : name, status == STATUS_OK);
 }
 
+/* Returns the product of bf16 matrices (m, k) and (k, n). */
 static inline struct work product(int64_t m, int64_t n, int64_t k)
 {
     return (struct work){.kind = WORK_MATMUL,
@@ -86,12 +93,14 @@ static inline struct work attention(enum work_kind kind, int64_t q, int64_t kv, 
             .q = q, .kv = kv, .heads = heads, .kv_heads = kv_heads, .dim = dim, .mask = mask}};
 }
 
+/* Returns a work whose first four parameters are a to d, in the order of its kind's row in models/work_kinds.def. */
 static inline struct work flat(enum work_kind kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     return (struct work){
         .kind = (uint8_t)kind, .in = DTYPE_BF16, .out = DTYPE_BF16, .p = {a, b, c, d}};
 }
 
+/* Returns the seconds of a work, with FlashAttention 2 where it is attention. */
 static inline double seconds(const struct device_cost *cost, struct work work)
 {
     return cost_work_s(cost, ATTENTION_FA2, &work);

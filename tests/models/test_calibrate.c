@@ -16,7 +16,7 @@ static void add_attention(struct calibrate_fixture *f)
                     struct work work = {
                         .kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                         .attention = {q, q, 8, 2, dim, causal ? MASK_CAUSAL : MASK_FULL, 0, 0}};
-                    add_true(f, ATTENTION_FA2, work);
+                    fixture_add_true(f, ATTENTION_FA2, work);
                 }
 }
 
@@ -28,15 +28,15 @@ static void add_threads(struct calibrate_fixture *f)
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         for (int k = 0; k < 3; k++) {
             struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 64, 1, 1, 1, 0, 0, 0}};
-            add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_host_issue_s(&f->truth, &work));
+            fixture_add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_host_issue_s(&f->truth, &work));
         }
     for (int64_t count = 1 << 10; count <= 1 << 24; count *= 4) {
         struct work work = {.kind = WORK_ADAMW, .elements = {count}};
-        add(f, POINT_HOST, POINT_NO_IMPL, work, cost_host_work_s(&f->truth, 100e9, &work));
+        fixture_add(f, POINT_HOST, POINT_NO_IMPL, work, cost_host_work_s(&f->truth, 100e9, &work));
     }
     struct work fill = {.kind = WORK_FILL, .elements = {1}};
     for (int k = 0; k < 5; k++)
-        add(f, POINT_START, POINT_NO_IMPL, fill, f->truth.device_kernel_start_s);
+        fixture_add(f, POINT_START, POINT_NO_IMPL, fill, f->truth.device_kernel_start_s);
 }
 
 /* Changes the costs to those of another A100 than the preset's. */
@@ -88,8 +88,8 @@ static void the_numbers_that_made_the_points_come_back(void)
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", noises[n]);
         make_truth(&f.truth);
-        add_products(&f);
-        add_memory_bound(&f);
+        fixture_add_products(&f);
+        fixture_add_memory_bound(&f);
         add_attention(&f);
         add_threads(&f);
         struct calibrate_options options = {.host_memory_bytes_per_s = 100e9};
@@ -150,8 +150,8 @@ static void the_file_is_read_back(void)
     fixture_init(&f, "a100-80g", 0.01);
     make_truth(&f.truth);
     f.truth.kind_bandwidth_share[WORK_FILL] = 0.1; /* much slower than its class of kinds */
-    add_products(&f);
-    add_memory_bound(&f);
+    fixture_add_products(&f);
+    fixture_add_memory_bound(&f);
     add_attention(&f);
     add_threads(&f);
     struct calibrate_options options = {.host_memory_bytes_per_s = 100e9};
@@ -188,14 +188,14 @@ static void the_file_is_read_back(void)
 static void one_product(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
-    add_true(f, POINT_NO_IMPL, work);
+    fixture_add_true(f, POINT_NO_IMPL, work);
 }
 
 static void one_depth(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, m / 2, 4096, 0, 0, 0}};
-        add_true(f, POINT_NO_IMPL, work);
+        fixture_add_true(f, POINT_NO_IMPL, work);
     }
 }
 
@@ -204,7 +204,7 @@ static void two_products(struct calibrate_fixture *f)
     for (int64_t m = 1024; m <= 2048; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .in = DTYPE_F32, .matmul = {m, m, m, 0, 0, 0}};
         work.in = m == 1024 ? DTYPE_F32 : DTYPE_BF16;
-        add_true(f, POINT_NO_IMPL, work);
+        fixture_add_true(f, POINT_NO_IMPL, work);
     }
 }
 
@@ -212,7 +212,7 @@ static void one_size(struct calibrate_fixture *f)
 {
     for (int i = 0; i < 5; i++) {
         struct work work = {.kind = WORK_ADD, .elements = {1 << 20}};
-        add_true(f, POINT_NO_IMPL, work);
+        fixture_add_true(f, POINT_NO_IMPL, work);
     }
 }
 
@@ -220,7 +220,7 @@ static void no_pattern(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}};
-        add(f, POINT_WORK, POINT_NO_IMPL, work, m % 3 == 1 ? 1e-3 : 1e-2);
+        fixture_add(f, POINT_WORK, POINT_NO_IMPL, work, m % 3 == 1 ? 1e-3 : 1e-2);
     }
 }
 
@@ -228,28 +228,28 @@ static void no_such_attention(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {1024, 1024, 8, 8, 128, MASK_FULL, 0, 0}};
-    add(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
+    fixture_add(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
 }
 
 static void too_wide_heads(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {1024, 1024, 8, 8, 1024, MASK_FULL, 0, 0}};
-    add(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
+    fixture_add(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
 }
 
 static void no_host_bandwidth(struct calibrate_fixture *f)
 {
     for (int64_t count = 1000; count <= 1000000; count *= 10) {
         struct work work = {.kind = WORK_ADAMW, .elements = {count}};
-        add(f, POINT_HOST, POINT_NO_IMPL, work, 1e-9 * (double)count);
+        fixture_add(f, POINT_HOST, POINT_NO_IMPL, work, 1e-9 * (double)count);
     }
 }
 
 static void nothing_of_a_device(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_BARRIER};
-    add(f, POINT_WORK, POINT_NO_IMPL, work, 1e-3);
+    fixture_add(f, POINT_WORK, POINT_NO_IMPL, work, 1e-3);
 }
 
 static void two_devices(struct calibrate_fixture *f)
@@ -346,12 +346,12 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     for (int i = 0; i < 30; i++) {
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
         struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
-        add_true(&f, POINT_NO_IMPL, products);
+        fixture_add_true(&f, POINT_NO_IMPL, products);
     }
     for (int64_t q = 1024; q <= 16384; q *= 2) {
         struct work tile = {.kind = WORK_ATTENTION,
                             .attention = {q, q, 8, 8, 128, MASK_FULL, 0, 0}};
-        add_true(&f, ATTENTION_FA2, tile);
+        fixture_add_true(&f, ATTENTION_FA2, tile);
     }
     struct calibrate_options options = {0};
     CHECK_INT("refused", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -387,18 +387,18 @@ static void numbers_stay_in_their_range(void)
     for (int64_t q = 1024; q <= 16384;
          q *= 2) { /* the rate reaches its bound, those of other dims exceed it */
         struct work tile = {.kind = WORK_ATTENTION, .attention = {q, q, 8, 8, 64, MASK_FULL, 0, 0}};
-        add(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
+        fixture_add(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
     }
     for (int64_t count = 1 << 20; count <= 1 << 30; count *= 4) {
         struct work adds = {.kind = WORK_ADD, .elements = {count}};
-        add(&f, POINT_WORK, POINT_NO_IMPL, adds, 5e-6 + (double)count * 1e-18);
+        fixture_add(&f, POINT_WORK, POINT_NO_IMPL, adds, 5e-6 + (double)count * 1e-18);
     }
     for (int i = 0; i < 30; i++) {
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
         struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
-        add_true(&f, POINT_NO_IMPL, products);
+        fixture_add_true(&f, POINT_NO_IMPL, products);
         if (i == 0)
-            add(&f, POINT_SUSTAINED, POINT_NO_IMPL, products, 1);
+            fixture_add(&f, POINT_SUSTAINED, POINT_NO_IMPL, products, 1);
     }
     struct calibrate_options options = {.rms_error_limit = 1e9};
     enum status status = calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag);
@@ -424,7 +424,7 @@ static void names_that_are_no_utf8_are_written_all_the_same(void)
     fixture_init(&f, "a100-80g", 0);
     for (int64_t count = 1 << 16; count <= 1 << 24; count *= 4) {
         struct work adds = {.kind = WORK_ADD, .elements = {count}};
-        add_true(&f, POINT_NO_IMPL, adds);
+        fixture_add_true(&f, POINT_NO_IMPL, adds);
         f.points.row[f.points.count - 1].at.name = "points\xff.csv";
     }
     struct calibrate_options options = {0};
@@ -445,7 +445,7 @@ static void a_number_that_two_effects_share_is_left_alone(void)
     static const enum work_kind kinds[] = {WORK_MATMUL, WORK_ADD};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) { /* one op and one kernel each */
         struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 1, 1, 0, 0, 0, 0, 0}};
-        add(&f, POINT_ISSUE, POINT_NO_IMPL, work, 20e-6);
+        fixture_add(&f, POINT_ISSUE, POINT_NO_IMPL, work, 20e-6);
     }
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -464,8 +464,8 @@ static void launches_tell_a_kernel_from_an_op(void)
     fixture_init(&f, "a100-80g", 0);
     struct work fill = {.kind = WORK_FILL, .elements = {1}};
     for (int step = 0; step < 3; step++) {
-        add(&f, POINT_LAUNCH, POINT_NO_IMPL, fill, 4e-6 + 1e-8 * step);
-        add(&f, POINT_ISSUE, POINT_NO_IMPL, fill, 13e-6 + 1e-8 * step);
+        fixture_add(&f, POINT_LAUNCH, POINT_NO_IMPL, fill, 4e-6 + 1e-8 * step);
+        fixture_add(&f, POINT_ISSUE, POINT_NO_IMPL, fill, 13e-6 + 1e-8 * step);
     }
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -491,7 +491,8 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
                             .in = DTYPE_BF16,
                             .out = DTYPE_BF16,
                             .matmul = {m, 2 * m, k, 0, 0, 0}};
-        add(&f, POINT_STEP, POINT_NO_IMPL, work, cost_work_s(&f.truth, ATTENTION_FA2, &work));
+        fixture_add(&f, POINT_STEP, POINT_NO_IMPL, work,
+                    cost_work_s(&f.truth, ATTENTION_FA2, &work));
     }
     struct calibrate_options options = {.rates_only_if_few_sizes = true};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),

@@ -20,12 +20,12 @@ static void a_product_of_seconds_gives_the_power(void)
         fixture_init(&f, "a100-80g", 0);
         f.truth.matmul_flop_per_s = 200e12;
         const struct work cube = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
-        add_products(&f);
-        add_true(&f, POINT_NO_IMPL, cube);
+        fixture_add_products(&f);
+        fixture_add_true(&f, POINT_NO_IMPL, cube);
         double start_s = f.truth.device_kernel_start_s;
         double burst_s = cost_burst_s(&f.truth, ATTENTION_FA2, &cube) - start_s;
         double s = start_s + powers[i].slower * burst_s, busy_s = 2 * 4096.0 * 4096 * 4096 / 200e12;
-        add(&f, POINT_SUSTAINED, POINT_NO_IMPL, cube, s);
+        fixture_add(&f, POINT_SUSTAINED, POINT_NO_IMPL, cube, s);
         struct calibrate_options options = {0};
         CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
                   STATUS_OK);
@@ -46,7 +46,7 @@ static void memory_points_leave_no_start_beside_the_kernels(void)
     f.truth.memory_stream_fraction = 0.7;
     f.truth.memory_start_s = 0;
     f.base.memory_start_s = 26e-6;
-    add_memory_bound(&f);
+    fixture_add_memory_bound(&f);
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);

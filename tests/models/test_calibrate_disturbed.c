@@ -13,8 +13,8 @@ static void add_disturbed(struct calibrate_fixture *f, double spread)
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
         struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
         struct work adds = {.kind = WORK_ADD, .elements = {1000 << (i % 12)}};
-        add_true(f, POINT_NO_IMPL, products);
-        add_true(f, POINT_NO_IMPL, adds);
+        fixture_add_true(f, POINT_NO_IMPL, products);
+        fixture_add_true(f, POINT_NO_IMPL, adds);
     }
     for (size_t i = 0; i < f->points.count; i++) {
         struct point *point = &f->points.row[i];
@@ -35,6 +35,7 @@ static void fits_that_others_disturb_are_said_to_be(void)
         const char *word; /* a word of the message; NULL: there is no message */
         bool disturbed;   /* both fits were refused as disturbed */
     } rows[] = {
+        /* label, spread, go_on, status, word, disturbed */
         {"others ran", 4, false, STATUS_NO, "other programs disturbed these points", false},
         {"nobody did", 1.1, false, STATUS_NO, "add products", false},
         {"nobody did, and it is to go on", 1.1, true, STATUS_NO, "add products", false},
@@ -65,7 +66,7 @@ static void what_more_points_would_mend_is_not_put_down_to_others(void)
         fixture_init(&f, "a100-80g", 0);
         for (int i = 0; i < 8; i++) {
             struct work adds = {.kind = WORK_ADD, .elements = {100000}};
-            add_true(&f, POINT_NO_IMPL, adds);
+            fixture_add_true(&f, POINT_NO_IMPL, adds);
             f.points.row[f.points.count - 1].p90_s *= 4;
         }
         struct calibrate_options options = {.despite_noise = go_on == 1};
@@ -91,7 +92,7 @@ static void jitter_is_not_taken_from_what_others_disturbed(void)
         fixture_init(&f, "a100-80g", 0);
         for (int k = 0; k < 12; k++) {
             struct work adds = {.kind = WORK_ADD, .elements = {1000 << k}};
-            add_true(&f, POINT_NO_IMPL, adds);
+            fixture_add_true(&f, POINT_NO_IMPL, adds);
             struct point *point = &f.points.row[f.points.count - 1];
             point->repeats = 20;
             point->p90_s = rows[i].spread * point->p10_s;

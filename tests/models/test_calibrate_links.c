@@ -42,9 +42,9 @@ static void latency_and_bandwidth_of_links_come_back(void)
             {WORK_REDUCE, 7, b},
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-            add(&f, POINT_WORK, POINT_NO_IMPL,
-                (struct work){.kind = (uint8_t)rows[i].kind, .p = {8, bytes}},
-                rows[i].steps * latency_s + rows[i].bytes / bytes_per_s);
+            fixture_add(&f, POINT_WORK, POINT_NO_IMPL,
+                        (struct work){.kind = (uint8_t)rows[i].kind, .p = {8, bytes}},
+                        rows[i].steps * latency_s + rows[i].bytes / bytes_per_s);
     }
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
@@ -76,13 +76,13 @@ static void links_of_one_gpu_come_back(void)
             struct work work = {.kind = (uint8_t)kinds[i], .p = {2, bytes}};
             if (kinds[i] == WORK_SHIFT)
                 work = (struct work){.kind = WORK_SHIFT, .p2p = {2, 1, bytes, 0}};
-            add(&f, POINT_WORK, POINT_NO_IMPL, work, starts[i] * 5e-6 + moved[i] / 1e12);
+            fixture_add(&f, POINT_WORK, POINT_NO_IMPL, work, starts[i] * 5e-6 + moved[i] / 1e12);
             f.points.row[f.points.count - 1].loopback = true;
         }
         for (int out = 0; out < 2; out++) {
             struct work work = {.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}};
-            add(&f, POINT_BOTH_WAYS, POINT_NO_IMPL, work, 5e-6 + 2 * b / 40e9);
-            add(&f, POINT_PAGEABLE, POINT_NO_IMPL, work, 5e-6 + b / (out ? 3e9 : 6e9));
+            fixture_add(&f, POINT_BOTH_WAYS, POINT_NO_IMPL, work, 5e-6 + 2 * b / 40e9);
+            fixture_add(&f, POINT_PAGEABLE, POINT_NO_IMPL, work, 5e-6 + b / (out ? 3e9 : 6e9));
         }
     }
     struct link_calibration links = {0};
@@ -111,8 +111,8 @@ static void links_that_others_disturb_fall_as_fits_do(void)
         for (int i = 0; i < 8; i++) {
             struct work to = {.kind = WORK_H2D, .copy = {.bytes = (int64_t)1 << (16 + i)}};
             struct work from = {.kind = WORK_D2H, .copy = {.bytes = (int64_t)1 << (16 + i)}};
-            add(&f, POINT_WORK, POINT_NO_IMPL, to, 10e-6 + 1e-10 * (double)to.copy.bytes);
-            add(&f, POINT_WORK, POINT_NO_IMPL, from, i % 2 == 0 ? 1e-3 : 1e-5);
+            fixture_add(&f, POINT_WORK, POINT_NO_IMPL, to, 10e-6 + 1e-10 * (double)to.copy.bytes);
+            fixture_add(&f, POINT_WORK, POINT_NO_IMPL, from, i % 2 == 0 ? 1e-3 : 1e-5);
         }
         for (size_t i = 0; i < f.points.count; i++) {
             f.points.row[i].median_s *= i / 2 % 3 == 0 ? 5 : 1;
@@ -143,7 +143,7 @@ static void links_of_one_size_are_refused(void)
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
         struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
-        add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
+        fixture_add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
     }
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
@@ -162,7 +162,7 @@ static void one_size_is_not_put_down_to_others(void)
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
         struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
-        add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
+        fixture_add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
         f.points.row[i].p90_s *= 6;
     }
     struct link_calibration links = {0};

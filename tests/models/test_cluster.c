@@ -33,7 +33,7 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
     CHECK_INT("presets", (int64_t)count, 20);
     for (size_t i = 0; i < count; i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, names[i])) {
+        if (cluster_fixture_load(&f, names[i])) {
             const struct cluster *c = &f.cluster;
             CHECK_TEXT("a preset is named as its file", c->name, names[i]);
             CHECK_INT(names[i], cluster_check(c, &f.diag), STATUS_OK);
@@ -52,9 +52,9 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
                 CHECK(names[i], cluster_field_find(c->facts.row[k - 1].path) <
                                     cluster_field_find(c->facts.row[k].path));
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
-    release(&all);
+    cluster_fixture_release(&all);
 }
 
 static void every_device_has_a_cost_file(void)
@@ -65,14 +65,14 @@ static void every_device_has_a_cost_file(void)
     CHECK_INT("list", cluster_presets(&names, &count, &all.arena, &all.diag), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, names[i]))
+        if (cluster_fixture_load(&f, names[i]))
             CHECK_INT(names[i],
                       presets_find_path("devices", "device", f.cluster.device.cost_name,
                                         (struct loc){0}, &path, &f.arena, &f.diag),
                       STATUS_OK);
-        release(&f);
+        cluster_fixture_release(&f);
     }
-    release(&all);
+    cluster_fixture_release(&all);
 }
 
 static void every_field_is_documented(void)
@@ -98,6 +98,7 @@ static void the_published_test_beds_are_as_published(void)
         enum fabric_kind kind;
         double memory_gib, fabric, nic;
     } rows[] = {
+        /* name, device, nodes, gpus, nics, kind, memory_gib, fabric, nic */
         {"loongtrain-a100", "a100-80g", 8, 8, 4, FABRIC_SWITCH, 80, 300e9, 25e9},
         {"sppo-a100", "a100-80g", 16, 8, 4, FABRIC_SWITCH, 80, 300e9, 25e9},
         {"fpdt-a100-80g", "a100-80g", 8, 4, 1, FABRIC_MESH, 80, 100e9, 25e9},
@@ -114,7 +115,7 @@ static void the_published_test_beds_are_as_published(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, rows[i].name)) {
+        if (cluster_fixture_load(&f, rows[i].name)) {
             const struct cluster *c = &f.cluster;
             CHECK_TEXT(rows[i].name, c->device.name, rows[i].device);
             CHECK_INT(rows[i].name, c->nodes, rows[i].nodes);
@@ -128,26 +129,26 @@ static void the_published_test_beds_are_as_published(void)
                         c->device.usable_bytes + c->device.driver_bytes + c->device.context_bytes,
                         c->device.memory_bytes, 1e-12);
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
 }
 
 static void loongtrain_shares_each_nic_between_two_gpus(void)
 {
     struct cluster_fixture f = {0};
-    if (load(&f, "loongtrain-a100")) {
+    if (cluster_fixture_load(&f, "loongtrain-a100")) {
         for (int64_t gpu = 0; gpu < 8; gpu++) {
             CHECK_INT("NIC", f.cluster.nic_of_gpu[gpu], gpu / 2);
             CHECK_INT("socket", cluster_socket_of_gpu(&f.cluster, gpu), gpu / 4);
         }
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static void the_ideal_cluster_has_no_limits(void)
 {
     struct cluster_fixture f = {0};
-    if (load(&f, "ideal")) {
+    if (cluster_fixture_load(&f, "ideal")) {
         struct cluster *c = &f.cluster;
         CHECK("ideal", c->is_ideal);
         CHECK_CLOSE("peak", c->device.peak_flop_per_s, 1e15, 0);
@@ -161,13 +162,13 @@ static void the_ideal_cluster_has_no_limits(void)
         CHECK_INT("last GPU's socket", cluster_socket_of_gpu(c, 1026), 0);
         CHECK_INT("check", cluster_check(c, &f.diag), STATUS_OK);
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static void ranks_fill_node_after_node(void)
 {
     struct cluster_fixture f = {0};
-    if (load(&f, "gb200")) {
+    if (cluster_fixture_load(&f, "gb200")) {
         struct cluster *c = &f.cluster;
         CHECK_INT("resize", cluster_resize(c, &f.arena, 36, 0, &f.diag), STATUS_OK);
         CHECK_INT("node", cluster_place(c, 75).node, 18);
@@ -175,7 +176,7 @@ static void ranks_fill_node_after_node(void)
         CHECK_INT("domain", cluster_place(c, 75).domain, 1);
         CHECK_INT("domain", cluster_place(c, 71).domain, 0);
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 /* Equal parts of domains that are larger than half of one, whatever the size was before; else whole domains. */
@@ -185,13 +186,13 @@ static void a_job_takes_equal_parts_of_domains(void)
         int64_t nodes, of_domain;
     } rows[] = {{64, 16}, {8, 18}, {18, 18}, {36, 18}, {20, 10}, {37, 18}, {27, 18}, {128, 16}};
     struct cluster_fixture f = {0};
-    if (load(&f, "gb200"))
+    if (cluster_fixture_load(&f, "gb200"))
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             CHECK_INT("resize", cluster_resize(&f.cluster, &f.arena, rows[i].nodes, 0, &f.diag),
                       STATUS_OK);
             CHECK_INT("nodes of a domain", f.cluster.domain_nodes, rows[i].of_domain);
         }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 /* ---- resizing ---- */
@@ -202,6 +203,7 @@ static void resizing_takes_part_of_a_node_or_whole_nodes(void)
         const char *label, *cluster;
         int64_t nodes, gpus, want_nodes, want_gpus;
     } rows[] = {
+        /* label, cluster, nodes, gpus, want_nodes, want_gpus */
         {"nothing asked", "loongtrain-a100", 0, 0, 8, 64},
         {"nodes", "loongtrain-a100", 3, 0, 3, 24},
         {"whole nodes of GPUs", "loongtrain-a100", 0, 32, 4, 32},
@@ -215,7 +217,7 @@ static void resizing_takes_part_of_a_node_or_whole_nodes(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, rows[i].cluster)) {
+        if (cluster_fixture_load(&f, rows[i].cluster)) {
             int64_t nics = f.cluster.nic.count;
             CHECK_INT(rows[i].label,
                       cluster_resize(&f.cluster, &f.arena, rows[i].nodes, rows[i].gpus, &f.diag),
@@ -225,7 +227,7 @@ static void resizing_takes_part_of_a_node_or_whole_nodes(void)
             CHECK_INT(rows[i].label, f.cluster.nic.count, nics);
             CHECK_INT(rows[i].label, cluster_check(&f.cluster, &f.diag), STATUS_OK);
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
 }
 
@@ -252,7 +254,7 @@ static void resizing_says_what_would_fit(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, rows[i].cluster)) {
+        if (cluster_fixture_load(&f, rows[i].cluster)) {
             int64_t nodes = f.cluster.nodes;
             CHECK_INT(rows[i].label,
                       cluster_resize(&f.cluster, &f.arena, rows[i].nodes, rows[i].gpus, &f.diag),
@@ -260,21 +262,21 @@ static void resizing_says_what_would_fit(void)
             CHECK_TEXT(rows[i].label, f.diag.text, rows[i].message);
             CHECK_INT(rows[i].label, f.cluster.nodes, nodes);
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
 }
 
 static void a_cluster_without_nics_stays_one_domain(void)
 {
     struct cluster_fixture f = {0};
-    if (load(&f, check_path("data/clusters/pcie.json"))) {
+    if (cluster_fixture_load(&f, check_path("data/clusters/pcie.json"))) {
         CHECK("no table", f.cluster.nic_of_gpu == NULL && f.cluster.switch_of_nic == NULL);
         CHECK_INT("grow", cluster_resize(&f.cluster, &f.arena, 2, 0, &f.diag), STATUS_BAD_INPUT);
         CHECK_TEXT("grow", f.diag.text,
                    "error: workstation has no NICs, so it cannot have more than 1 nodes; nodes "
                    "is 2\n");
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 /* ---- files ---- */
@@ -282,7 +284,7 @@ static void a_cluster_without_nics_stays_one_domain(void)
 static void a_file_overrides_what_its_base_says(void)
 {
     struct cluster_fixture f = {0};
-    if (load(&f, check_path("data/clusters/ours.json"))) {
+    if (cluster_fixture_load(&f, check_path("data/clusters/ours.json"))) {
         const struct cluster *c = &f.cluster;
         CHECK_TEXT("name", c->name, "ours");
         CHECK_TEXT("device", c->device.name, "h100");
@@ -297,21 +299,21 @@ static void a_file_overrides_what_its_base_says(void)
         CHECK("base's file",
               strstr(cluster_find_fact(c, "nic.efficiency")->at.name, "dgx-h100.json") != NULL);
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static void a_listing_gives_value_source_and_line(void)
 {
     struct cluster_fixture f = {0};
     struct text text = {0};
-    if (load(&f, check_path("data/clusters/ours.json"))) {
+    if (cluster_fixture_load(&f, check_path("data/clusters/ours.json"))) {
         cluster_print(&text, &f.cluster);
         CHECK("own line", strstr(text.data, "nic.bandwidth                     200 Gb/s         "
                                             "ibstat (ours.json:9)\n") != NULL);
         CHECK("usable", strstr(text.data, "usable memory of each 78.7 GiB") != NULL);
     }
     text_release(&text);
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static const struct check_case cases[] = {

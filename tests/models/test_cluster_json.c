@@ -249,8 +249,8 @@ static void a_wrong_file_is_refused_with_its_line(void)
         enum status status = cluster_parse(&f.cluster, &f.arena, "t.json", wrong[i].text,
                                            strlen(wrong[i].text), &f.diag);
         CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
-        CHECK_TEXT(wrong[i].label, shorten(&f), wrong[i].message);
-        release(&f);
+        CHECK_TEXT(wrong[i].label, cluster_fixture_messages(&f), wrong[i].message);
+        cluster_fixture_release(&f);
     }
 }
 
@@ -281,7 +281,7 @@ static void a_value_without_a_source_is_given(void)
         CHECK_CLOSE("efficiency", f.cluster.fabric.efficiency, 0.5, 0);
         CHECK_TEXT("summary", f.cluster.summary, "dgx-a100 with other numbers");
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 /* When a file changes a nominal bandwidth of its base, the bandwidths derived from it scale. dgx-a100 has a fabric of
@@ -314,7 +314,7 @@ static void what_a_base_gave_is_adapted(void)
         CHECK_TEXT("source of a table", cluster_find_fact(c, "nic.of_gpu")->source,
                    "spread evenly with nic.count");
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
@@ -327,7 +327,7 @@ static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
             CHECK_INT("switch", f.cluster.switch_of_nic[n], switch_of_nic[n]);
         CHECK_TEXT("of_gpu", cluster_find_fact(&f.cluster, "nic.of_gpu")->source, "given");
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 /* Returns the start of a line of text; lines count from 1. */
@@ -358,10 +358,10 @@ static void a_missing_number_is_named(void)
                   STATUS_BAD_INPUT);
         CHECK_TEXT(fact->path, f.diag.text,
                    arena_printf(&f.arena, "t.json: error: %s is missing\n", fact->path));
-        release(&f);
+        cluster_fixture_release(&f);
     }
     text_release(&text);
-    release(&whole);
+    cluster_fixture_release(&whole);
 }
 
 static void a_cut_file_never_passes(void)
@@ -378,7 +378,7 @@ static void a_cut_file_never_passes(void)
             cluster_parse(&f.cluster, &f.arena, "t.json", text.data, size, &f.diag);
         CHECK_INT("cut", status, STATUS_BAD_INPUT);
         CHECK_INT("one message", (int64_t)f.diag.error_count, 1);
-        release(&f);
+        cluster_fixture_release(&f);
     }
     text_release(&text);
     diag_release(&diag);
@@ -390,7 +390,7 @@ static void a_file_that_is_not_there_is_named(void)
     CHECK_INT("status", cluster_load(&f.cluster, &f.arena, "no/such.json", &f.diag), STATUS_SYSTEM);
     CHECK_TEXT("message", f.diag.text,
                "no/such.json: error: cannot open: No such file or directory\n");
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static void an_unknown_preset_gets_the_nearest_name(void)
@@ -400,7 +400,7 @@ static void an_unknown_preset_gets_the_nearest_name(void)
               STATUS_BAD_INPUT);
     CHECK_TEXT("message", f.diag.text,
                "error: no cluster 'loongtrain-a10'; did you mean 'loongtrain-a100'?\n");
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 /* A file's own numbers replace its board's, and these its base's. A number that only the board gives is not adapted,
@@ -415,13 +415,13 @@ static void a_board_stands_between_base_and_file(void)
         CHECK_INT("fabric", f.cluster.fabric.kind, FABRIC_MESH);
         CHECK_INT("NICs", f.cluster.nic.count, 2);
     }
-    release(&f);
+    cluster_fixture_release(&f);
     f = (struct cluster_fixture){0};
     if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"board\": \"hgx4\",\n"
                   " \"nic\": {\"efficiency\": 0.9}}"))
         CHECK_TEXT("source", cluster_find_fact(&f.cluster, "nic.of_gpu")->source,
                    "assumed, as nic.count");
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static const struct check_case cases[] = {

@@ -10,6 +10,7 @@ static void a_line_cuts_a_node_from_a_preset(void)
         const char *line, *device;
         int64_t nodes, gpus, nics, last_nic;
     } rows[] = {
+        /* line, device, nodes, gpus, nics, last_nic */
         {"2x4xh100", "h100", 2, 4, 4, 3},
         {"1x8xa100-40g", "a100-40g", 1, 8, 8, 7},
         {"16x8xa100-80g", "a100-80g", 16, 8, 8, 7},
@@ -24,7 +25,7 @@ static void a_line_cuts_a_node_from_a_preset(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
         const char *line = rows[i].line;
-        if (load(&f, line)) {
+        if (cluster_fixture_load(&f, line)) {
             const struct cluster *c = &f.cluster;
             CHECK_TEXT(line, c->name, line);
             CHECK_TEXT(line, c->device.name, rows[i].device);
@@ -35,15 +36,16 @@ static void a_line_cuts_a_node_from_a_preset(void)
             CHECK_INT(line, c->nic_of_gpu[rows[i].gpus - 1], rows[i].last_nic);
             CHECK_INT(line, cluster_check(c, &f.diag), STATUS_OK);
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
 }
 
 static void options_set_any_number(void)
 {
     struct cluster_fixture f = {0};
-    if (load(&f, "2x4xh100:nics=2,nic.bandwidth=200 Gb/s,nic.peer_bandwidth=20 GB/s,"
-                 "host.memory=1 TB,nic.gpudirect=false")) {
+    if (cluster_fixture_load(&f,
+                             "2x4xh100:nics=2,nic.bandwidth=200 Gb/s,nic.peer_bandwidth=20 GB/s,"
+                             "host.memory=1 TB,nic.gpudirect=false")) {
         const struct cluster *c = &f.cluster;
         CHECK_INT("NICs", c->nic.count, 2);
         CHECK_INT("GPU 1", c->nic_of_gpu[1], 0);
@@ -55,7 +57,7 @@ static void options_set_any_number(void)
         CHECK_TEXT("source", cluster_find_fact(c, "host.memory")->source, "the one-line form");
         CHECK_TEXT("value", cluster_find_fact(c, "host.memory")->value_text, "1 TB");
     }
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static void numbers_follow_any_name(void)
@@ -68,11 +70,11 @@ static void numbers_follow_any_name(void)
         {"2x8xdgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 2},
     };
     struct cluster_fixture preset = {0};
-    load(&preset, "dgx-h100");
+    cluster_fixture_load(&preset, "dgx-h100");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
         const struct cluster *c = &f.cluster;
-        if (load(&f, rows[i].line)) {
+        if (cluster_fixture_load(&f, rows[i].line)) {
             CHECK_TEXT(rows[i].line, c->name, rows[i].line);
             CHECK_INT(rows[i].line, c->nic.count, 4);
             CHECK_CLOSE(rows[i].line, c->nic.latency_s, 7e-6, 0);
@@ -81,9 +83,9 @@ static void numbers_follow_any_name(void)
                       rows[i].nodes > 0 ? rows[i].nodes : preset.cluster.nodes);
             CHECK_INT(rows[i].line, c->gpus, c->nodes * 8);
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
-    release(&preset);
+    cluster_fixture_release(&preset);
 }
 
 static void a_board_without_a_switch(void)
@@ -105,13 +107,13 @@ static void a_board_without_a_switch(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, rows[i].line)) {
+        if (cluster_fixture_load(&f, rows[i].line)) {
             CHECK_INT(rows[i].line, f.cluster.fabric.kind, rows[i].kind);
             CHECK_CLOSE(rows[i].line, f.cluster.fabric.bytes_per_s, rows[i].bandwidth, 0);
             CHECK_TEXT(rows[i].line, f.cluster.other_wiring_line ? f.cluster.other_wiring_line : "",
                        rows[i].other ? rows[i].other : "");
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
 }
 
@@ -141,17 +143,18 @@ static void rates_that_are_not_given_are_scaled(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct cluster_fixture f = {0};
-        if (load(&f, rows[i].line)) {
+        if (cluster_fixture_load(&f, rows[i].line)) {
             const struct cluster_fact *fact = cluster_find_fact(&f.cluster, rows[i].path);
             CHECK_TEXT(rows[i].line, fact->value_text, rows[i].value);
             CHECK_TEXT(rows[i].line, fact->source, rows[i].source);
         }
-        release(&f);
+        cluster_fixture_release(&f);
     }
     struct cluster_fixture f = {0};
-    if (load(&f, "gh200:pcie.bandwidth=77.7 GB/s")) /* equal rates stay equal to the last bit */
+    if (cluster_fixture_load(
+            &f, "gh200:pcie.bandwidth=77.7 GB/s")) /* equal rates stay equal to the last bit */
         CHECK("all of the lanes", f.cluster.fabric.peer_bytes_per_s == 77.7e9);
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static const struct {
@@ -232,8 +235,8 @@ static void a_wrong_line_is_refused(void)
         enum status status =
             cluster_parse_line(&f.cluster, &f.arena, wrong[i].line, strlen(wrong[i].line), &f.diag);
         CHECK_INT(wrong[i].line, status, STATUS_BAD_INPUT);
-        CHECK_TEXT(wrong[i].line, shorten(&f), wrong[i].message);
-        release(&f);
+        CHECK_TEXT(wrong[i].line, cluster_fixture_messages(&f), wrong[i].message);
+        cluster_fixture_release(&f);
     }
 }
 
@@ -242,7 +245,7 @@ static void a_line_with_a_nul_is_refused(void)
     struct cluster_fixture f = {0};
     CHECK_INT("status", cluster_parse_line(&f.cluster, &f.arena, "2x4xh100\0x", 10, &f.diag),
               STATUS_BAD_INPUT);
-    release(&f);
+    cluster_fixture_release(&f);
 }
 
 static const struct check_case cases[] = {

@@ -1,5 +1,5 @@
-/* tests/schedule/composed.h: builds schedules of small requests and counts their ops, flops and bytes for the
- * tests of composition. Included by test files only. */
+/* tests/schedule/composed.h: builds the schedules of small requests and counts their ops, flops and bytes, for tests of
+ * what choices make of a step. Included by test files only. */
 #ifndef TESTS_SCHEDULE_COMPOSED_H
 #define TESTS_SCHEDULE_COMPOSED_H
 
@@ -10,8 +10,10 @@
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 
-static inline bool build(struct ir *ir, struct choices *choices, const struct request *request,
-                         const char *label)
+/* Resolves the choices of a request and builds its schedule. Returns false, and fails a check with the messages, if that
+ * is not possible. */
+static inline bool composed_build(struct ir *ir, struct choices *choices,
+                                  const struct request *request, const char *label)
 {
     struct diag diag = {0};
     *ir = (struct ir){0};
@@ -22,7 +24,8 @@ static inline bool build(struct ir *ir, struct choices *choices, const struct re
     return ok;
 }
 
-static inline struct request small(size_t shape, int64_t ranks)
+/* Returns a request that leaves all choices open: a model of shapes[], sequences of 64 tokens, nodes of 4 GPUs. */
+static inline struct request composed_request(size_t shape, int64_t ranks)
 {
     return (struct request){.model = &shapes[shape],
                             .weights = -1,
@@ -48,7 +51,7 @@ static inline double ranks_doing(const struct ir *ir, uint32_t op)
 }
 
 /* Adds up the flops of the forward over all ranks: of matrix products in *products, of attention in *attention. */
-static inline void forward_work(const struct ir *ir, double *products, double *attention)
+static inline void composed_forward_flops(const struct ir *ir, double *products, double *attention)
 {
     *products = *attention = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -67,7 +70,8 @@ static inline void forward_work(const struct ir *ir, double *products, double *a
     }
 }
 
-static inline double phase_flops(const struct ir *ir, enum phase phase)
+/* Returns the flops of products and attention of a phase, each op counted once, for however many ranks it is. */
+static inline double composed_phase_flops(const struct ir *ir, enum phase phase)
 {
     double flops = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -78,7 +82,8 @@ static inline double phase_flops(const struct ir *ir, enum phase phase)
     return flops;
 }
 
-static inline uint32_t count(const struct ir *ir, enum work_kind kind, enum phase phase)
+/* Returns the number of ops of the kind in the phase, or in all phases if it is PHASE_COUNT. */
+static inline uint32_t composed_ops(const struct ir *ir, enum work_kind kind, enum phase phase)
 {
     uint32_t n = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -86,7 +91,8 @@ static inline uint32_t count(const struct ir *ir, enum work_kind kind, enum phas
     return n;
 }
 
-static inline int64_t bytes(const struct ir *ir, enum work_kind kind)
+/* Returns the payload of all ops of the kind. */
+static inline int64_t composed_bytes(const struct ir *ir, enum work_kind kind)
 {
     int64_t n = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)

@@ -25,7 +25,7 @@ static void random_products_verify(void)
         struct ir ir;
         struct choices choices;
         struct diag diag = {0};
-        if (build(&ir, &choices, &request, label)) {
+        if (composed_build(&ir, &choices, &request, label)) {
             verify(&ir, NULL, "schedule", NULL, &diag);
             CHECK_TEXT(label, diag.text ? diag.text : "", "");
         }
@@ -53,7 +53,7 @@ static void every_part_verifies(void)
     const struct strategy *strategy = strategies_list(&strategies);
     const struct profile *profile = profiles_list(&profiles);
     for (size_t i = 0; i < strategies * profiles * SCOPE_COUNT; i++) {
-        struct request request = small(1, 4);
+        struct request request = composed_request(1, 4);
         struct ir ir;
         struct choices choices;
         struct diag diag = {0};
@@ -73,7 +73,7 @@ static void every_part_verifies(void)
             continue; /* there are no fetches from the host */
         snprintf(label, sizeof label, "%s %s %s", request.strategy, request.profile,
                  scope_names[request.scope]);
-        if (build(&ir, &choices, &request, label)) {
+        if (composed_build(&ir, &choices, &request, label)) {
             verify(&ir, NULL, "schedule", NULL, &diag);
             CHECK_TEXT(label, diag.text ? diag.text : "", "");
             CHECK(label, request.scope == SCOPE_STEP || all_buffers_are_touched(&ir));
@@ -92,7 +92,7 @@ static void forward_flops_are_the_models(void)
         shapes_label(&request, label, sizeof label);
         struct ir ir;
         struct choices c;
-        if (build(&ir, &c, &request, label)) {
+        if (composed_build(&ir, &c, &request, label)) {
             /* With tensor ranks the flops are tp times those of one rank's share: its vocabulary is rounded up, in
              * some profiles to a multiple of a unit, and it may hold a copy of a key and value head. */
             const struct transformer share = tensor_share_of_model(
@@ -100,7 +100,7 @@ static void forward_flops_are_the_models(void)
                                      *m = &share;
             double tokens = (double)c.global_batch * (double)c.seq, products, attention;
             double pairs = (double)c.seq * ((double)c.seq + 1) / 2; /* j <= i, the diagonal too */
-            forward_work(&ir, &products, &attention);
+            composed_forward_flops(&ir, &products, &attention);
             CHECK_CLOSE(
                 label, products,
                 tokens * c.tp *
@@ -119,21 +119,21 @@ static void forward_flops_are_the_models(void)
 static void recomputation_repeats_the_layers(void)
 {
     for (size_t shape = 0; shape < SHAPE_COUNT; shape++) {
-        struct request request = small(shape, 2);
+        struct request request = composed_request(shape, 2);
         struct ir keep, full;
         struct choices c;
         request.strategy = "ulysses";
         request.profile = "deepspeed";
         request.activations = CHOICE_ACTIVATIONS_KEEP;
-        build(&keep, &c, &request, shapes[shape].name);
+        composed_build(&keep, &c, &request, shapes[shape].name);
         request.activations = CHOICE_ACTIVATIONS_FULL;
-        build(&full, &c, &request, shapes[shape].name);
+        composed_build(&full, &c, &request, shapes[shape].name);
         double head = 64.0 * (double)transformer_head_flops_per_token(&shapes[shape]) / 2;
-        CHECK_CLOSE(shapes[shape].name, phase_flops(&keep, PHASE_RECOMPUTE), 0, 0);
-        CHECK_CLOSE(shapes[shape].name, phase_flops(&full, PHASE_RECOMPUTE),
-                    phase_flops(&full, PHASE_FORWARD) - head, 1e-12);
-        CHECK_CLOSE(shapes[shape].name, phase_flops(&full, PHASE_BACKWARD),
-                    phase_flops(&keep, PHASE_BACKWARD), 1e-12);
+        CHECK_CLOSE(shapes[shape].name, composed_phase_flops(&keep, PHASE_RECOMPUTE), 0, 0);
+        CHECK_CLOSE(shapes[shape].name, composed_phase_flops(&full, PHASE_RECOMPUTE),
+                    composed_phase_flops(&full, PHASE_FORWARD) - head, 1e-12);
+        CHECK_CLOSE(shapes[shape].name, composed_phase_flops(&full, PHASE_BACKWARD),
+                    composed_phase_flops(&keep, PHASE_BACKWARD), 1e-12);
         ir_release(&keep);
         ir_release(&full);
     }
@@ -141,18 +141,18 @@ static void recomputation_repeats_the_layers(void)
 
 static void what_the_backward_does_not_read_is_not_repeated(void)
 {
-    struct request request = small(0, 2);
+    struct request request = composed_request(0, 2);
     struct ir ir;
     struct choices c;
     request.profile = "ideal";
     request.activations = CHOICE_ACTIVATIONS_FULL;
-    build(&ir, &c, &request, "ideal");
+    composed_build(&ir, &c, &request, "ideal");
     const struct transformer *m = &shapes[0];
     double down = 2.0 * 32 * (double)(m->ffn * m->hidden) *
                   (double)m->layers; /* the last product of a layer */
     double head = 32.0 * (double)transformer_head_flops_per_token(m);
-    CHECK_CLOSE("recomputed", phase_flops(&ir, PHASE_RECOMPUTE),
-                phase_flops(&ir, PHASE_FORWARD) - head - down, 1e-12);
+    CHECK_CLOSE("recomputed", composed_phase_flops(&ir, PHASE_RECOMPUTE),
+                composed_phase_flops(&ir, PHASE_FORWARD) - head - down, 1e-12);
     ir_release(&ir);
 }
 
@@ -164,7 +164,7 @@ static void every_second_product_or_layer_is_repeated(void)
 {
     for (int shape = 0; shape < SHAPE_COUNT; shape++) {
         const struct transformer *m = &shapes[shape];
-        struct request request = small(shape, 2);
+        struct request request = composed_request(shape, 2);
         struct ir op, layer, full;
         struct choices c;
         int64_t recomputed = m->layers / 2;
@@ -175,17 +175,17 @@ static void every_second_product_or_layer_is_repeated(void)
         request.strategy = "local";
         request.profile = "torchtitan";
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_OP;
-        build(&op, &c, &request, "op");
+        composed_build(&op, &c, &request, "op");
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
-        build(&layer, &c, &request, "layer");
+        composed_build(&layer, &c, &request, "layer");
         request.activations = CHOICE_ACTIVATIONS_FULL;
-        build(&full, &c, &request, "full");
-        CHECK_CLOSE(m->name, phase_flops(&op, PHASE_RECOMPUTE), (double)m->layers * (wk + wo + w3),
-                    1e-12);
-        CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_RECOMPUTE) * (double)m->layers,
-                    phase_flops(&full, PHASE_RECOMPUTE) * (double)recomputed, 1e-12);
-        CHECK_CLOSE(m->name, phase_flops(&layer, PHASE_BACKWARD),
-                    phase_flops(&full, PHASE_BACKWARD), 1e-12);
+        composed_build(&full, &c, &request, "full");
+        CHECK_CLOSE(m->name, composed_phase_flops(&op, PHASE_RECOMPUTE),
+                    (double)m->layers * (wk + wo + w3), 1e-12);
+        CHECK_CLOSE(m->name, composed_phase_flops(&layer, PHASE_RECOMPUTE) * (double)m->layers,
+                    composed_phase_flops(&full, PHASE_RECOMPUTE) * (double)recomputed, 1e-12);
+        CHECK_CLOSE(m->name, composed_phase_flops(&layer, PHASE_BACKWARD),
+                    composed_phase_flops(&full, PHASE_BACKWARD), 1e-12);
         ir_release(&op);
         ir_release(&layer);
         ir_release(&full);
@@ -195,25 +195,26 @@ static void every_second_product_or_layer_is_repeated(void)
 /* Forward, recomputation and backward each exchange q, k, v and o once: with MHA 2 n h bytes for each. */
 static void all_to_alls_move_what_ulysses_says(void)
 {
-    struct request request = small(0, 4);
+    struct request request = composed_request(0, 4);
     struct ir ir;
     struct choices c;
     request.profile = "internevo";
-    build(&ir, &c, &request, "mha");
+    composed_build(&ir, &c, &request, "mha");
     int64_t tensor = 2 * (64 / 4) * 64;
-    CHECK_INT("all-to-alls", count(&ir, WORK_ALL_TO_ALL, PHASE_COUNT), 2 * (4 + 4 + 4));
-    CHECK_INT("bytes", bytes(&ir, WORK_ALL_TO_ALL), 2 * 12 * tensor);
+    CHECK_INT("all-to-alls", composed_ops(&ir, WORK_ALL_TO_ALL, PHASE_COUNT), 2 * (4 + 4 + 4));
+    CHECK_INT("bytes", composed_bytes(&ir, WORK_ALL_TO_ALL), 2 * 12 * tensor);
     ir_release(&ir);
 
-    request = small(1, 4); /* 2 kv heads on 4 ranks: copied to 4, half of q's 8 */
+    request = composed_request(1, 4); /* 2 kv heads on 4 ranks: copied to 4, half of q's 8 */
     request.profile = "internevo";
-    build(&ir, &c, &request, "gqa");
-    CHECK_INT("bytes, kv copied to the ranks", bytes(&ir, WORK_ALL_TO_ALL),
+    composed_build(&ir, &c, &request, "gqa");
+    CHECK_INT("bytes, kv copied to the ranks", composed_bytes(&ir, WORK_ALL_TO_ALL),
               3 * 3 * (tensor + tensor + 2 * tensor / 2));
     ir_release(&ir);
     request.profile = "deepspeed";
-    build(&ir, &c, &request, "gqa");
-    CHECK_INT("bytes, kv copied to all heads", bytes(&ir, WORK_ALL_TO_ALL), 3 * 3 * 4 * tensor);
+    composed_build(&ir, &c, &request, "gqa");
+    CHECK_INT("bytes, kv copied to all heads", composed_bytes(&ir, WORK_ALL_TO_ALL),
+              3 * 3 * 4 * tensor);
     ir_release(&ir);
 }
 
@@ -232,12 +233,12 @@ static void fewer_activations_take_less_memory(void)
         int a = order[i];
         struct transformer deep = shapes[0];
         deep.layers = 16;
-        struct request request = small(0, 2);
+        struct request request = composed_request(0, 2);
         struct ir ir;
         request.model = &deep;
         request.seq = 4096;
         request.activations = a;
-        build(&ir, &c, &request, activations_names[a]);
+        composed_build(&ir, &c, &request, activations_names[a]);
         struct offsets_figures figures;
         offsets_plan(&ir, &figures);
         CHECK(activations_names[a], figures.live_bytes[MEMORY_HBM] < before);
@@ -274,7 +275,7 @@ static void copies_to_the_host_make_room(void)
                  activations_names[rows[i].activations], (long long)rows[i].chunks);
         for (int deep = 0; deep < 2; deep++) {
             struct transformer model = shapes[0];
-            struct request request = small(0, 2);
+            struct request request = composed_request(0, 2);
             struct offsets_figures figures;
             struct choices c;
             struct ir ir;
@@ -286,7 +287,7 @@ static void copies_to_the_host_make_room(void)
             request.chunk_fetch = rows[i].fetch;
             request.seq = 6144;
             request.chunk_tokens = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
-            build(&ir, &c, &request, label);
+            composed_build(&ir, &c, &request, label);
             offsets_plan(&ir, &figures);
             waste[deep] = figures.planned_bytes[MEMORY_HBM] - figures.live_bytes[MEMORY_HBM];
             ir_release(&ir);
@@ -307,7 +308,7 @@ static void messages_that_arrived_make_room(void)
         uint64_t most[2];
         for (int many = 0; many < 2; many++) {
             struct transformer model = shapes[0];
-            struct request request = small(0, 4);
+            struct request request = composed_request(0, 4);
             struct choices c;
             struct ir ir;
             model.layers = 8;
@@ -323,7 +324,7 @@ static void messages_that_arrived_make_room(void)
             request.micro_batch = 1;
             request.global_batch = many ? 96 : 16;
             request.subsequences = pipelines[i] == CHOICE_PIPELINE_SEQ1F1B ? 4 : 1;
-            build(&ir, &c, &request, label);
+            composed_build(&ir, &c, &request, label);
             most[many] = ir.planned_bytes[MEMORY_HBM];
             ir_release(&ir);
         }
@@ -342,7 +343,7 @@ static void print_parse_print_is_the_identity(void)
         struct choices c;
         struct diag diag = {0};
         struct text first = {0}, second = {0};
-        if (build(&ir, &c, &request, label)) {
+        if (composed_build(&ir, &c, &request, label)) {
             ir_print(&first, &ir);
             CHECK(label, ir_parse(&again, "printed", first.data, first.size, &diag) == STATUS_OK);
             CHECK_TEXT(label, diag.text ? diag.text : "", "");
@@ -362,13 +363,13 @@ static void a_small_schedule_is_as_recorded(void)
 {
     struct transformer one = shapes[1];
     one.layers = 1;
-    struct request request = small(1, 2);
+    struct request request = composed_request(1, 2);
     struct ir ir;
     struct choices c;
     struct text text = {0};
     request.model = &one;
     request.profile = "internevo";
-    build(&ir, &c, &request, "golden");
+    composed_build(&ir, &c, &request, "golden");
     ir_print(&text, &ir);
     CHECK_GOLDEN("schedule/golden/ulysses.ir", text.data);
     text_release(&text);
@@ -377,55 +378,62 @@ static void a_small_schedule_is_as_recorded(void)
 
 static void wrong_requests_say_what_would_do(void)
 {
-    struct request base = small(0, 4);
+    struct request base = composed_request(0, 4);
     static const struct {
         const char *label;
-        size_t shape;
-        int64_t ranks, dp, hp, cp, seq, batch, micro, shard;
-        int weights, optimizer;
-        const char *strategy, *profile, *message;
+        int64_t ranks, seq;
+        int64_t dp, hp, cp, batch, micro, shard; /* 0: left open */
+        int weights;                             /* 0: left open */
+        const char *strategy, *profile;          /* NULL: left open */
+        const char *message;
     } rows[] = {
-        {"unknown strategy", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, "ulises", NULL,
-         "--strategy: error: unknown strategy 'ulises', did you mean 'ulysses'? (`longhaul list "
-         "strategies` names all)\n"},
-        {"unknown profile", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, "deepsped",
-         "--profile: error: unknown profile 'deepsped', did you mean 'deepspeed'? (`longhaul list "
-         "profiles` names all)\n"},
-        {"heads", 0, 8, 1, 8, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--hp: error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"},
-        {"tokens", 0, 4, 1, 4, 0, 63, 0, 0, 0, -1, -1, NULL, NULL,
-         "--seq: error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"},
-        {"degrees", 0, 4, 3, 2, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--dp: error: dp 3 x hp 2 does not make 4 ranks; dp 2 would do\n"},
-        {"head degree", 0, 8, 0, 16, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--hp: error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"},
-        {"data degree", 0, 8, 3, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--dp: error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"},
-        {"context", 0, 4, 0, 0, 2, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--cp: error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 would do, or "
-         "one of the strategies that have context ranks: ring, 2d\n"},
-        {"local", 0, 4, 0, 4, 0, 64, 0, 0, 0, -1, -1, "local", NULL,
-         "--hp: error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would do, or one "
-         "of the strategies that have head ranks: ulysses, 2d, fpdt, upipe\n"},
-        {"batch", 0, 4, 2, 2, 0, 64, 5, 2, 0, -1, -1, NULL, NULL,
-         "--batch: error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 "
-         "would do\n"},
-        {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL, NULL,
-         "--shard: error: is for --weights hsdp and zero1; weights are 'zero3'\n"},
-        {"shard", 0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP, -1, NULL, NULL,
-         "--shard: error: weights cannot be sharded over runs of 3 of 4 ranks with hp 4; --shard "
-         "1, 2 or 4 "
-         "would do\n"},
-        {"no ranks", 0, 0, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
-         "--gpus: error: the number of ranks is 0; 1 to 1048576 would do\n"},
-        {"no tokens", 0, 4, 0, 0, 0, -5, 0, 0, 0, -1, -1, NULL, NULL,
-         "--seq: error: the sequence length is -5; 1 to 1099511627776 would do\n"},
+        {"unknown strategy", .ranks = 4, .seq = 64, .strategy = "ulises",
+         .message = "--strategy: error: unknown strategy 'ulises', did you mean 'ulysses'? "
+                    "(`longhaul list "
+                    "strategies` names all)\n"},
+        {"unknown profile", .ranks = 4, .seq = 64, .profile = "deepsped",
+         .message = "--profile: error: unknown profile 'deepsped', did you mean 'deepspeed'? "
+                    "(`longhaul list "
+                    "profiles` names all)\n"},
+        {"heads", .ranks = 8, .dp = 1, .hp = 8, .seq = 64,
+         .message = "--hp: error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"},
+        {"tokens", .ranks = 4, .dp = 1, .hp = 4, .seq = 63,
+         .message =
+             "--seq: error: 63 tokens do not divide over 4 ranks; 60 or 64 tokens would do\n"},
+        {"degrees", .ranks = 4, .dp = 3, .hp = 2, .seq = 64,
+         .message = "--dp: error: dp 3 x hp 2 does not make 4 ranks; dp 2 would do\n"},
+        {"head degree", .ranks = 8, .hp = 16, .seq = 64,
+         .message = "--hp: error: hp 16 does not divide 8 ranks; hp 1, 2 or 4 would do\n"},
+        {"data degree", .ranks = 8, .dp = 3, .seq = 64,
+         .message = "--dp: error: dp 3 does not divide 8 ranks; dp 1, 2, 4 or 8 would do\n"},
+        {"context", .ranks = 4, .cp = 2, .seq = 64,
+         .message = "--cp: error: strategy 'ulysses' has no context-parallel axis: cp is 2; 1 "
+                    "would do, or "
+                    "one of the strategies that have context ranks: ring, 2d\n"},
+        {"local", .ranks = 4, .hp = 4, .seq = 64, .strategy = "local",
+         .message = "--hp: error: strategy 'local' keeps a sequence on one rank: hp is 4; 1 would "
+                    "do, or one "
+                    "of the strategies that have head ranks: ulysses, 2d, fpdt, upipe\n"},
+        {"batch", .ranks = 4, .dp = 2, .hp = 2, .seq = 64, .batch = 5, .micro = 2,
+         .message = "--batch: error: a batch of 5 sequences does not divide over dp 2 x "
+                    "micro-batch 2; 4 or 8 "
+                    "would do\n"},
+        {"shard without hsdp", .ranks = 4, .seq = 64, .shard = 2, .weights = CHOICE_WEIGHTS_ZERO3,
+         .message = "--shard: error: is for --weights hsdp and zero1; weights are 'zero3'\n"},
+        {"shard", .ranks = 4, .seq = 64, .shard = 3, .weights = CHOICE_WEIGHTS_HSDP,
+         .message = "--shard: error: weights cannot be sharded over runs of 3 of 4 ranks with hp "
+                    "4; --shard "
+                    "1, 2 or 4 "
+                    "would do\n"},
+        {"no ranks", .seq = 64,
+         .message = "--gpus: error: the number of ranks is 0; 1 to 1048576 would do\n"},
+        {"no tokens", .ranks = 4, .seq = -5,
+         .message = "--seq: error: the sequence length is -5; 1 to 1099511627776 would do\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = base;
         struct choices c;
         struct diag diag = {0};
-        request.model = &shapes[rows[i].shape];
         request.ranks = rows[i].ranks;
         request.dp = rows[i].dp;
         request.hp = rows[i].hp;
@@ -434,8 +442,8 @@ static void wrong_requests_say_what_would_do(void)
         request.global_batch = rows[i].batch;
         request.micro_batch = rows[i].micro;
         request.shard = rows[i].shard;
-        request.weights = rows[i].weights;
-        request.optimizer = rows[i].optimizer;
+        if (rows[i].weights != 0)
+            request.weights = rows[i].weights;
         request.strategy = rows[i].strategy;
         request.profile = rows[i].profile;
         CHECK(rows[i].label, resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);

@@ -25,19 +25,19 @@ static void weights_move_as_the_table_says(void)
         {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0},  /* a model this small stays gathered */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct ir ir;
         struct choices c;
         request.weights = rows[i].weights;
         request.shard = rows[i].shard;
         request.profile = rows[i].profile;
-        build(&ir, &c, &request, weights_names[rows[i].weights]);
-        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+        composed_build(&ir, &c, &request, weights_names[rows[i].weights]);
+        CHECK_INT(weights_names[rows[i].weights], composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT),
                   rows[i].gathers);
-        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
-                  rows[i].reductions);
-        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_REDUCE, PHASE_BACKWARD),
-                  rows[i].all_reductions);
+        CHECK_INT(weights_names[rows[i].weights],
+                  composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT), rows[i].reductions);
+        CHECK_INT(weights_names[rows[i].weights],
+                  composed_ops(&ir, WORK_ALL_REDUCE, PHASE_BACKWARD), rows[i].all_reductions);
         ir_release(&ir);
     }
 }
@@ -49,16 +49,16 @@ static void fsdp1_passes_over_gradients_before_each_reduction(void)
     int64_t casts[2], reductions[2];
     double bytes_of_casts[2] = {0};
     for (int i = 0; i < 2; i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct ir ir;
         struct choices c;
         request.strategy = "local";
         request.weights = CHOICE_WEIGHTS_ZERO3;
         request.profile = profiles[i];
         request.global_batch = 8; /* two micro-batches of four ranks */
-        build(&ir, &c, &request, profiles[i]);
+        composed_build(&ir, &c, &request, profiles[i]);
         casts[i] = 0;
-        reductions[i] = count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        reductions[i] = composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
         for (uint32_t op = 0; op < ir.op.count; op++)
             if (ir.op.kind[op] == WORK_CAST && ir.op.region[op] == REGION_WEIGHTS) {
                 casts[i]++;
@@ -109,14 +109,14 @@ static void a_loss_keeps_what_its_implementation_does(void)
                 {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4, LOSS_HF},
                 {"torchtitan", 2 + 2 + 2 + 2, 2 + 2 + 2 + 2, LOSS_16BIT}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 1);
+        struct request request = composed_request(0, 1);
         struct ir ir;
         struct choices c;
         int64_t all = 0, most = 0;
         request.strategy = "local";
         request.profile = rows[i].profile;
         request.loss = rows[i].loss;
-        build(&ir, &c, &request, rows[i].profile);
+        composed_build(&ir, &c, &request, rows[i].profile);
         for (uint32_t op = 0; op < ir.op.count; op++) {
             int64_t live = 0;
             for (uint32_t b = 0; b < ir.buffer.count; b++) {
@@ -157,7 +157,7 @@ static void a_loss_over_parts_keeps_what_its_implementation_does(void)
         int64_t most;
     } rows[] = {{LOSS_TE, 2}, {LOSS_COMPILED, 4}, {LOSS_MEGATRON, 6}, {LOSS_PARALLEL, 16}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(1, 2);
+        struct request request = composed_request(1, 2);
         struct ir ir;
         struct choices c;
         request.strategy = "local";
@@ -165,7 +165,7 @@ static void a_loss_over_parts_keeps_what_its_implementation_does(void)
         request.tp = 2;
         request.seq = 1024;
         request.loss = rows[i].loss;
-        build(&ir, &c, &request, loss_names[rows[i].loss]);
+        composed_build(&ir, &c, &request, loss_names[rows[i].loss]);
         /* and at most 44 bytes a row of statistics */
         CHECK_CLOSE(loss_names[rows[i].loss], (double)most_of_logits(&ir),
                     (double)(c.seq * (rows[i].most * 48 + 22)), 22.0 / 48 / 2);
@@ -185,7 +185,7 @@ static void megatron_holds_placeholders_of_gradients(void)
         {"megatron-te", 2, 192 * 64 + 64 * 64 + 192 * 64 + 64 * 96},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 2);
+        struct request request = composed_request(0, 2);
         struct diag diag = {0};
         struct choices c;
         request.strategy = "local";
@@ -205,17 +205,17 @@ static void internlm_all_reduces_flat_buckets(void)
     int64_t casts[2], scatters[2], gathers[2];
     double bytes_of_casts[2] = {0};
     for (int i = 0; i < 2; i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct ir ir;
         struct choices c;
         request.strategy = "local";
         request.weights = CHOICE_WEIGHTS_ZERO1;
         request.profile = profiles[i];
         request.global_batch = 8; /* two micro-batches of four ranks */
-        build(&ir, &c, &request, profiles[i]);
-        casts[i] = count(&ir, WORK_CAST, PHASE_COUNT);
-        scatters[i] = count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
-        gathers[i] = count(&ir, WORK_ALL_GATHER, PHASE_COUNT);
+        composed_build(&ir, &c, &request, profiles[i]);
+        casts[i] = composed_ops(&ir, WORK_CAST, PHASE_COUNT);
+        scatters[i] = composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        gathers[i] = composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT);
         for (uint32_t op = 0; op < ir.op.count; op++)
             if (ir.op.kind[op] == WORK_CAST)
                 bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
@@ -256,7 +256,7 @@ static void dtensor_does_more(void)
          3 + 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 2);
+        struct request request = composed_request(0, 2);
         struct cost_chain chain[WORK_KIND_COUNT];
         struct ir ir;
         struct choices c;
@@ -267,7 +267,7 @@ static void dtensor_does_more(void)
         request.weights = rows[i].weights;
         request.loss = rows[i].loss;
         request.kernels = rows[i].kernels;
-        build(&ir, &c, &request, rows[i].label);
+        composed_build(&ir, &c, &request, rows[i].label);
         chains_of(c.profile, &c, true, chain);
         CHECK_CLOSE(rows[i].label, chain[WORK_RMSNORM_BACKWARD].bytes_per_element, rows[i].sums, 0);
         CHECK_CLOSE(rows[i].label, chain[WORK_CROSS_ENTROPY_PARTIAL].bytes_per_element,
@@ -281,7 +281,8 @@ static void dtensor_does_more(void)
             clips += ir.op.kind[op] == WORK_CLIP;
         }
         CHECK_INT(rows[i].label, whole, 2 * 51); /* of 101 rows */
-        CHECK_INT(rows[i].label, count(&ir, WORK_ALL_REDUCE, PHASE_COUNT), rows[i].reductions);
+        CHECK_INT(rows[i].label, composed_ops(&ir, WORK_ALL_REDUCE, PHASE_COUNT),
+                  rows[i].reductions);
         CHECK_INT(rows[i].label, clips, rows[i].clips);
         ir_release(&ir);
     }
@@ -298,6 +299,7 @@ static void fsdp_gathers_and_reduces_as_asked(void)
         int pp, grad_sync, reshard;
         uint32_t gathers, scatters;
     } rows[] = {
+        /* label, profile, pp, grad_sync, reshard, gathers, scatters */
         {"stages keep what they gathered", "torchtitan", 2, 0, 0, 6, 6},
         {"stages free it after a forward", "torchtitan", 2, 0, RESHARD_ALWAYS, 22, 6},
         {"stages free their root, too", "torchtitan", 2, 0, RESHARD_ROOT, 20 + 4 + 5, 6},
@@ -311,7 +313,7 @@ static void fsdp_gathers_and_reduces_as_asked(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct transformer model = shapes[0];
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         model.layers = 4;
         request.model = &model;
         request.strategy = "local";
@@ -327,11 +329,12 @@ static void fsdp_gathers_and_reduces_as_asked(void)
         bool host = strcmp(rows[i].label, "on the host") == 0;
         request.optimizer = host ? CHOICE_OPTIMIZER_HOST : CHOICE_OPTIMIZER_DEVICE;
         request.parameters = host ? PARAMETERS_HOST : PARAMETERS_DEVICE;
-        build(&ir, &c, &request, rows[i].label);
-        CHECK_INT("a copy to the device for each gather", count(&ir, WORK_H2D, PHASE_COUNT),
+        composed_build(&ir, &c, &request, rows[i].label);
+        CHECK_INT("a copy to the device for each gather", composed_ops(&ir, WORK_H2D, PHASE_COUNT),
                   host ? rows[i].gathers : 0);
-        CHECK_INT(rows[i].label, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
-        CHECK_INT(rows[i].label, count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT), rows[i].scatters);
+        CHECK_INT(rows[i].label, composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
+        CHECK_INT(rows[i].label, composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
+                  rows[i].scatters);
         ir_release(&ir);
     }
 }
@@ -351,7 +354,7 @@ static void gradients_have_the_numbers_asked_for(void)
     };
     double wide = 0; /* bytes of all reductions in fp32 */
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct choices c;
         struct ir ir;
         double reduced = 0;
@@ -359,7 +362,7 @@ static void gradients_have_the_numbers_asked_for(void)
         request.profile = rows[i].profile;
         request.weights = CHOICE_WEIGHTS_ZERO1;
         request.gradients = rows[i].gradients;
-        build(&ir, &c, &request, rows[i].profile);
+        composed_build(&ir, &c, &request, rows[i].profile);
         CHECK_INT(rows[i].profile, weights_grad_dtype(&c), rows[i].dtype);
         for (uint32_t op = 0; op < ir.op.count; op++)
             if (ir.op.kind[op] == WORK_REDUCE_SCATTER)
@@ -378,7 +381,7 @@ static void a_cut_loss_multiplies_once_more(void)
     static const int losses[] = {LOSS_FUSED, LOSS_CUT};
     uint32_t products[2] = {0}, again[2] = {0}, pieces[2] = {0}, gathers[2];
     for (size_t i = 0; i < ARRAY_LEN(losses); i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct choices c;
         struct ir ir;
         request.strategy = "local";
@@ -386,13 +389,13 @@ static void a_cut_loss_multiplies_once_more(void)
         request.loss = losses[i];
         request.loss_chunks = 4;
         request.weights = CHOICE_WEIGHTS_ZERO3;
-        build(&ir, &c, &request, loss_names[losses[i]]);
+        composed_build(&ir, &c, &request, loss_names[losses[i]]);
         for (uint32_t op = 0; op < ir.op.count; op++) {
             const bool product = ir.op.kind[op] == WORK_MATMUL && ir.op.region[op] == REGION_LOSS;
             products[i] += product;
             again[i] += product && ir.op.phase[op] == PHASE_RECOMPUTE;
         }
-        gathers[i] = count(&ir, WORK_ALL_GATHER, PHASE_COUNT);
+        gathers[i] = composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT);
         pieces[i] = c.loss_chunks * c.accumulation;
         ir_release(&ir);
     }
@@ -411,7 +414,7 @@ static void a_cut_loss_multiplies_once_more(void)
 static void stages_of_pytorch_reduce_after_the_backward(void)
 {
     for (int pp = 1; pp <= 2; pp++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct choices c;
         struct ir ir;
         request.strategy = "local";
@@ -421,7 +424,7 @@ static void stages_of_pytorch_reduce_after_the_backward(void)
         request.pipeline = pp > 1 ? CHOICE_PIPELINE_1F1B : 0;
         request.grad_sync = GRAD_SYNC_LAST;
         request.global_batch = 4 * request.ranks / pp;
-        build(&ir, &c, &request, "torchtitan");
+        composed_build(&ir, &c, &request, "torchtitan");
         uint32_t early = 0;
         for (uint32_t role = 0; role < ir.role_count; role++) {
             uint32_t last = 0;
@@ -446,7 +449,7 @@ static void fsdp2_reduces_bf16_gradients_in_fp32(void)
         enum dtype whole;
     } rows[] = {{"torchtitan", 4, DTYPE_F32}, {"torchtitan", 1, DTYPE_BF16}, {"hf", 4, DTYPE_BF16}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, rows[i].ranks);
+        struct request request = composed_request(0, rows[i].ranks);
         struct choices c;
         struct ir ir;
         request.strategy = "local";
@@ -455,7 +458,7 @@ static void fsdp2_reduces_bf16_gradients_in_fp32(void)
         request.states = STATES_BF16;
         request.grad_sync = GRAD_SYNC_LAST;
         request.global_batch = 2 * rows[i].ranks;
-        build(&ir, &c, &request, rows[i].profile);
+        composed_build(&ir, &c, &request, rows[i].profile);
         uint32_t wrong = 0, parts = 0;
         for (uint32_t b = 0; b < ir.buffer.count; b++) {
             if (ir.buffer.binding[b] == IR_NONE16 || ir.buffer.category[b] != CATEGORY_GRADIENT)
@@ -474,14 +477,14 @@ static void fsdp2_reduces_bf16_gradients_in_fp32(void)
 static void one_micro_batch_accumulates_nothing(void)
 {
     for (int64_t sequences = 4; sequences <= 8; sequences += 4) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         request.strategy = "local";
         request.profile = "hf";
         request.weights = CHOICE_WEIGHTS_ZERO3;
         request.global_batch = sequences;
         struct choices c;
         struct ir ir;
-        build(&ir, &c, &request, "hf");
+        composed_build(&ir, &c, &request, "hf");
         int64_t whole = 0;
         for (uint32_t b = 0; b < ir.buffer.count; b++)
             whole += ir.buffer.binding[b] != IR_NONE16 &&
@@ -506,7 +509,7 @@ static void tensor_ranks_hold_the_vocabulary_as_asked(void)
         {VOCABULARY_WHOLE, TENSOR_PLAN_REPLICATED, 96 + 96, 0, 96},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(1, 2);
+        struct request request = composed_request(1, 2);
         request.strategy = "local";
         request.profile = "torchtitan";
         request.weights = CHOICE_WEIGHTS_REPLICATED;
@@ -515,7 +518,7 @@ static void tensor_ranks_hold_the_vocabulary_as_asked(void)
         request.vocabulary = rows[i].vocabulary;
         struct choices c;
         struct ir ir;
-        build(&ir, &c, &request, vocabulary_names[rows[i].vocabulary]);
+        composed_build(&ir, &c, &request, vocabulary_names[rows[i].vocabulary]);
         int64_t tables = 0;
         for (uint32_t t = 0; t < ir.tensor_count; t++) {
             const struct tensor *x = &ir.tensor[t];
@@ -523,7 +526,7 @@ static void tensor_ranks_hold_the_vocabulary_as_asked(void)
                 tables += x->rows / (x->slice_axes[0] != 0 ? 2 : 1);
         }
         CHECK_INT("rows of both tables", tables, rows[i].tables);
-        CHECK_INT("gathers", count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
+        CHECK_INT("gathers", composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
         uint32_t heads = 0;
         for (uint32_t op = 0; op < ir.op.count; op++)
             heads += ir.op.kind[op] == WORK_MATMUL && ir.op.region[op] == REGION_LOSS &&
@@ -570,14 +573,14 @@ static void megatron_reduces_after_the_backward(void)
         bool at_end;
     } rows[] = {{"megatron", true}, {"megatron-te", false}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(1, 4);
+        struct request request = composed_request(1, 4);
         struct ir ir;
         struct choices choices;
         request.strategy = "local";
         request.profile = rows[i].profile;
         request.weights = CHOICE_WEIGHTS_ZERO1;
         request.global_batch = 8;
-        if (!build(&ir, &choices, &request, rows[i].profile))
+        if (!composed_build(&ir, &choices, &request, rows[i].profile))
             continue;
         uint32_t last = 0, first = IR_NONE, zeroed = 0, looked_through = 0, bundles = 0;
         for (uint32_t op = 0; op < ir.op.count; op++) {
@@ -605,13 +608,14 @@ static void deepspeed_reduces_shared_sequences_in_fp32(void)
         int64_t hp, batch;
         bool wide;
     } rows[] = {
+        /* label, strategy, profile, hp, batch, wide */
         {"shared", "ulysses", "deepspeed", 4, 1, true},
         {"shared by some, two micro-batches", "ulysses", "deepspeed", 2, 4, true},
         {"not shared", "local", "deepspeed", 1, 4, false},
         {"another framework", "ulysses", "internevo", 4, 1, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(1, 4);
+        struct request request = composed_request(1, 4);
         struct ir ir;
         struct choices choices;
         request.strategy = rows[i].strategy;
@@ -620,7 +624,7 @@ static void deepspeed_reduces_shared_sequences_in_fp32(void)
         request.weights = CHOICE_WEIGHTS_ZERO3;
         request.micro_batch = 1;
         request.global_batch = rows[i].batch;
-        if (!build(&ir, &choices, &request, rows[i].label))
+        if (!composed_build(&ir, &choices, &request, rows[i].label))
             continue;
         uint64_t bytes = 0, elements = 0;
         uint32_t reductions = 0, casts = 0;
@@ -648,15 +652,16 @@ static void fsdp2_copies_what_it_gathered(void)
         int64_t gathers, copies;
     } rows[] = {{"torchtitan", 5, 5}, {"hf", 6, 6}, {"fsdp1", 5, 0}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct ir ir;
         struct choices c;
         int64_t copies = 0;
         request.strategy = "local";
         request.weights = CHOICE_WEIGHTS_ZERO3;
         request.profile = rows[i].profile;
-        build(&ir, &c, &request, rows[i].profile);
-        CHECK_INT(rows[i].profile, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
+        composed_build(&ir, &c, &request, rows[i].profile);
+        CHECK_INT(rows[i].profile, composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+                  rows[i].gathers);
         for (uint32_t op = 0; op < ir.op.count; op++)
             copies += ir.op.kind[op] == WORK_PACK && ir.op.region[op] == REGION_WEIGHTS;
         CHECK_INT(rows[i].profile, copies, rows[i].copies);

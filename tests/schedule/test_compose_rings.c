@@ -15,7 +15,7 @@ static void a_small_ring_is_as_recorded(void)
 {
     struct transformer one = shapes[1];
     one.layers = 1;
-    struct request request = small(1, 4);
+    struct request request = composed_request(1, 4);
     struct ir ir;
     struct choices c;
     struct text text = {0};
@@ -23,7 +23,7 @@ static void a_small_ring_is_as_recorded(void)
     request.strategy = "2d";
     request.cp = 2;
     request.hp = 2;
-    build(&ir, &c, &request, "golden");
+    composed_build(&ir, &c, &request, "golden");
     ir_print(&text, &ir);
     CHECK_GOLDEN("schedule/golden/two_d.ir", text.data);
     text_release(&text);
@@ -45,13 +45,13 @@ static void rings_pass_what_the_paper_counts(void)
         {"one window", 8, 7 + 7 + 8, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 8);
+        struct request request = composed_request(0, 8);
         struct ir ir;
         struct choices c;
         request.strategy = "ring";
         request.ring_window = rows[i].window;
         request.activations = CHOICE_ACTIVATIONS_KEEP;
-        build(&ir, &c, &request, rows[i].label);
+        composed_build(&ir, &c, &request, rows[i].label);
         int64_t got[2] = {0, 0}, layers = shapes[0].layers, kv = 2 * (64 / 8) * 64, moved = 0;
         for (uint32_t op = 0; op < ir.op.count; op++)
             if (ir.op.kind[op] == WORK_SHIFT) {
@@ -78,7 +78,7 @@ static void corners_are_the_plain_strategies(void)
     const struct profile *profile = profiles_list(&profiles);
     for (size_t p = 0; p < profiles; p++)
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-            struct request request = small(0, 4);
+            struct request request = composed_request(0, 4);
             struct ir corner, plain;
             struct choices c;
             struct text text[2] = {{0}, {0}};
@@ -86,9 +86,9 @@ static void corners_are_the_plain_strategies(void)
             request.cp = rows[i].cp;
             request.hp = rows[i].hp;
             request.strategy = "2d";
-            build(&corner, &c, &request, profile[p].name);
+            composed_build(&corner, &c, &request, profile[p].name);
             request.strategy = rows[i].strategy;
-            build(&plain, &c, &request, profile[p].name);
+            composed_build(&plain, &c, &request, profile[p].name);
             CHECK(profile[p].name,
                   c.rotation != ROTATE_PROFILE); /* every profile names its rotation */
             ir_print(&text[0], &corner);
@@ -114,7 +114,7 @@ static void what_the_core_made_is_not_made_again(void)
         {"local", "deepspeed", 1, 1, 0, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct ir ir;
         struct choices c;
         int64_t layers = shapes[0].layers;
@@ -123,15 +123,15 @@ static void what_the_core_made_is_not_made_again(void)
         request.cp = rows[i].cp;
         request.hp = rows[i].hp;
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE;
-        build(&ir, &c, &request, rows[i].strategy);
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_ATTENTION, PHASE_RECOMPUTE), 0);
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_SHIFT, PHASE_RECOMPUTE), 0);
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_MERGE, PHASE_RECOMPUTE), 0);
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_HOST_SYNC, PHASE_RECOMPUTE),
+        composed_build(&ir, &c, &request, rows[i].strategy);
+        CHECK_INT(rows[i].strategy, composed_ops(&ir, WORK_ATTENTION, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, composed_ops(&ir, WORK_SHIFT, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, composed_ops(&ir, WORK_MERGE, PHASE_RECOMPUTE), 0);
+        CHECK_INT(rows[i].strategy, composed_ops(&ir, WORK_HOST_SYNC, PHASE_RECOMPUTE),
                   layers * rows[i].syncs);
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_ROPE, PHASE_RECOMPUTE),
-                  count(&ir, WORK_ROPE, PHASE_FORWARD));
-        CHECK_INT(rows[i].strategy, count(&ir, WORK_ALL_TO_ALL, PHASE_RECOMPUTE),
+        CHECK_INT(rows[i].strategy, composed_ops(&ir, WORK_ROPE, PHASE_RECOMPUTE),
+                  composed_ops(&ir, WORK_ROPE, PHASE_FORWARD));
+        CHECK_INT(rows[i].strategy, composed_ops(&ir, WORK_ALL_TO_ALL, PHASE_RECOMPUTE),
                   layers * rows[i].exchanges);
         ir_release(&ir);
     }
@@ -142,24 +142,24 @@ static void an_operator_alone_is_a_part_of_the_step(void)
 {
     static const char *const strategies[] = {"local", "ulysses", "ring", "2d"};
     for (size_t i = 0; i < ARRAY_LEN(strategies); i++) {
-        struct request request = small(1, 4);
+        struct request request = composed_request(1, 4);
         struct ir step, part;
         struct choices c;
         struct diag diag = {0};
         request.strategy = strategies[i];
         request.profile = "internevo";
         request.activations = CHOICE_ACTIVATIONS_KEEP;
-        build(&step, &c, &request, strategies[i]);
+        composed_build(&step, &c, &request, strategies[i]);
         request.scope = SCOPE_ATTENTION;
-        build(&part, &c, &request, strategies[i]);
+        composed_build(&part, &c, &request, strategies[i]);
         verify(&part, NULL, "operator", NULL, &diag);
         CHECK_TEXT(strategies[i], diag.text ? diag.text : "", "");
         static const uint8_t kinds[] = {WORK_ATTENTION, WORK_ATTENTION_BACKWARD, WORK_MERGE,
                                         WORK_ALL_TO_ALL, WORK_SHIFT};
         for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
-            CHECK_INT(strategies[i], shapes[1].layers * count(&part, kinds[k], PHASE_COUNT),
-                      count(&step, kinds[k], PHASE_COUNT));
-        CHECK_INT(strategies[i], count(&part, WORK_MATMUL, PHASE_COUNT), 0);
+            CHECK_INT(strategies[i], shapes[1].layers * composed_ops(&part, kinds[k], PHASE_COUNT),
+                      composed_ops(&step, kinds[k], PHASE_COUNT));
+        CHECK_INT(strategies[i], composed_ops(&part, WORK_MATMUL, PHASE_COUNT), 0);
         diag_release(&diag);
         ir_release(&step);
         ir_release(&part);
@@ -176,7 +176,7 @@ static void exchanges_alone_are_those_of_the_operator(void)
     static const uint8_t kinds[] = {WORK_ALL_TO_ALL, WORK_PACK, WORK_UNPACK, WORK_HEAD_EXPAND,
                                     WORK_HEAD_REDUCE};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(1, 4);
+        struct request request = composed_request(1, 4);
         struct ir whole, part;
         struct choices c;
         struct diag diag = {0};
@@ -185,17 +185,17 @@ static void exchanges_alone_are_those_of_the_operator(void)
         request.cp = rows[i].cp;
         request.hp = rows[i].hp;
         request.scope = SCOPE_ATTENTION;
-        build(&whole, &c, &request, rows[i].strategy);
+        composed_build(&whole, &c, &request, rows[i].strategy);
         request.scope = SCOPE_EXCHANGE;
-        build(&part, &c, &request, rows[i].strategy);
+        composed_build(&part, &c, &request, rows[i].strategy);
         verify(&part, NULL, "exchange", NULL, &diag);
         CHECK_TEXT(rows[i].strategy, diag.text ? diag.text : "", "");
         for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
-            CHECK_INT(rows[i].strategy, count(&part, kinds[k], PHASE_COUNT),
-                      count(&whole, kinds[k], PHASE_COUNT));
-        CHECK_INT(rows[i].strategy, count(&part, WORK_ATTENTION, PHASE_COUNT), 0);
-        CHECK_INT(rows[i].strategy, count(&part, WORK_SHIFT, PHASE_COUNT), 0);
-        CHECK_INT(rows[i].strategy, count(&part, WORK_HOST_SYNC, PHASE_COUNT),
+            CHECK_INT(rows[i].strategy, composed_ops(&part, kinds[k], PHASE_COUNT),
+                      composed_ops(&whole, kinds[k], PHASE_COUNT));
+        CHECK_INT(rows[i].strategy, composed_ops(&part, WORK_ATTENTION, PHASE_COUNT), 0);
+        CHECK_INT(rows[i].strategy, composed_ops(&part, WORK_SHIFT, PHASE_COUNT), 0);
+        CHECK_INT(rows[i].strategy, composed_ops(&part, WORK_HOST_SYNC, PHASE_COUNT),
                   rows[i].hp > 1 ? 5 : 3);
         diag_release(&diag);
         ir_release(&whole);
@@ -211,6 +211,7 @@ static void wrong_rings_say_what_would_do(void)
         int64_t ranks, dp, cp, hp, window, seq;
         const char *message;
     } rows[] = {
+        /* label, strategy, shape, ranks, dp, cp, hp, window, seq, message */
         {"split", "2d", 0, 8, 1, 3, 2, 0, 64,
          "--dp: error: dp 1 x cp 3 x hp 2 does not make 8 ranks; cp x hp 2 x 4, 4 x 2 or 8 x 1 "
          "would do\n"},
@@ -227,7 +228,7 @@ static void wrong_rings_say_what_would_do(void)
          "would do\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(rows[i].shape, rows[i].ranks);
+        struct request request = composed_request(rows[i].shape, rows[i].ranks);
         struct choices c;
         struct diag diag = {0};
         request.strategy = rows[i].strategy;
@@ -241,7 +242,7 @@ static void wrong_rings_say_what_would_do(void)
         diag_release(&diag);
     }
     {
-        struct request request = small(0, 4);
+        struct request request = composed_request(0, 4);
         struct choices c;
         struct diag diag = {0};
         request.strategy = "ring";
@@ -256,7 +257,7 @@ static void wrong_rings_say_what_would_do(void)
     }
     struct transformer odd = shapes[0];
     odd.heads = odd.kv_heads = 3;
-    struct request request = small(0, 6);
+    struct request request = composed_request(0, 6);
     struct choices c;
     struct diag diag = {0};
     request.model = &odd;

@@ -119,7 +119,7 @@ static struct request request_of(char *const column[COLUMNS], const struct trans
 {
     const bool titan = strcmp(column[LAYER_NAME], "titan") == 0;
     const bool autocast = strcmp(column[DTYPE], "autocast") == 0;
-    struct request r = small(0, titan && !autocast ? 2 : 1);
+    struct request r = composed_request(0, titan && !autocast ? 2 : 1);
     r.model = model;
     r.strategy = "local";
     r.seq = TOKENS;
@@ -160,7 +160,7 @@ static void layers_keep_what_pytorch_keeps(void)
         const bool keeps = strcmp(column[ACTIVATIONS], "keep") == 0;
         struct choices c;
         struct ir ir;
-        if (build(&ir, &c, &request, whole)) {
+        if (composed_build(&ir, &c, &request, whole)) {
             struct life *life = lives_of(&ir);
             const double ours = kept(&ir, life), held = peak(&ir, life);
             double theirs = strtod(column[KEPT], NULL);
@@ -226,7 +226,7 @@ static void adapters_keep_what_peft_keeps(void)
         model.adapter_targets = targets_of(targets);
         char *const column[COLUMNS] = {layer, "bf16", "eager", "keep", "", ""};
         const struct request request = request_of(column, &model);
-        if (build(&ir, &c, &request, label)) {
+        if (composed_build(&ir, &c, &request, label)) {
             struct life *life = lives_of(&ir);
             CHECK_CLOSE(label, kept(&ir, life), theirs, 0.1 / theirs);
             free(life);
@@ -293,7 +293,7 @@ static void copies_of_autocast_live_as_pytorchs(void)
     for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
          line = end + 1) {
         char row[64], activations[8], at[16], *alive, ours[32];
-        struct request r = small(0, 1);
+        struct request r = composed_request(0, 1);
         struct choices c;
         struct ir ir;
         snprintf(row, sizeof row, "%.*s", (int)(end - line), line);
@@ -307,7 +307,7 @@ static void copies_of_autocast_live_as_pytorchs(void)
         r.weights = CHOICE_WEIGHTS_REPLICATED;
         r.activations =
             strcmp(activations, "keep") == 0 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL;
-        if (!build(&ir, &c, &r, row))
+        if (!composed_build(&ir, &c, &r, row))
             continue;
         struct life *life = lives_of(&ir);
         copies_at(&ir, life, moment(&ir, at), ours);
@@ -327,7 +327,7 @@ static void stages_keep_a_residual_in_fp32(void)
     struct transformer model = model_of("llama");
     model.layers = 4;
     for (int64_t pp = 1; pp <= 2; pp++) {
-        struct request r = small(0, pp);
+        struct request r = composed_request(0, pp);
         struct choices c;
         struct ir ir;
         uint32_t wide = 0;
@@ -338,7 +338,7 @@ static void stages_keep_a_residual_in_fp32(void)
         r.pp = pp;
         r.pipeline = pp > 1 ? CHOICE_PIPELINE_1F1B : CHOICE_PIPELINE_NONE;
         r.activations = CHOICE_ACTIVATIONS_KEEP;
-        if (!build(&ir, &c, &r, "stages"))
+        if (!composed_build(&ir, &c, &r, "stages"))
             continue;
         for (uint32_t b = 0; b < ir.buffer.count; b++) {
             char name[64];
@@ -373,7 +373,7 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct transformer model = model_of("llama");
         model.kv_heads = rows[i].kv_heads;
-        struct request r = small(0, rows[i].tp);
+        struct request r = composed_request(0, rows[i].tp);
         struct choices c;
         struct ir ir;
         r.model = &model;
@@ -384,7 +384,7 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
         r.tp = rows[i].tp;
         r.weights = CHOICE_WEIGHTS_REPLICATED;
         r.activations = CHOICE_ACTIVATIONS_KEEP;
-        if (!build(&ir, &c, &r, rows[i].label))
+        if (!composed_build(&ir, &c, &r, rows[i].label))
             continue;
         struct life *life = lives_of(&ir);
         CHECK_CLOSE(rows[i].label, kept(&ir, life), rows[i].kept, 1e-9);
@@ -397,7 +397,7 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
 static void nanotrons_gradients_are_added_after_the_backward(void)
 {
     const struct transformer model = model_of("llama");
-    struct request r = small(0, 1);
+    struct request r = composed_request(0, 1);
     struct choices c;
     struct ir ir;
     r.model = &model;
@@ -406,7 +406,7 @@ static void nanotrons_gradients_are_added_after_the_backward(void)
     r.seq = TOKENS;
     r.weights = CHOICE_WEIGHTS_REPLICATED;
     r.activations = CHOICE_ACTIVATIONS_KEEP;
-    if (!build(&ir, &c, &r, "gradients"))
+    if (!composed_build(&ir, &c, &r, "gradients"))
         return;
     struct life *life = lives_of(&ir);
     uint32_t last_product = 0, first_update = ir.op.count, found = 0;

@@ -214,7 +214,7 @@ static void printed_loops_are_the_flat_list(void)
         model.layers = check_random_i64(&random, 1, 24);
         shapes_label(&request, label, sizeof label);
         request.model = &model;
-        if (build(&ir, &choices, &request, label))
+        if (composed_build(&ir, &choices, &request, label))
             short_ones += round_trip(label, &ir) < 0.5;
         ir_release(&ir);
     }
@@ -224,7 +224,7 @@ static void printed_loops_are_the_flat_list(void)
 static void thirty_two_layers_are_as_long_as_a_few(void)
 {
     struct transformer deep = shapes[1];
-    struct request request = small(1, 4);
+    struct request request = composed_request(1, 4);
     size_t lines[2];
     for (int i = 0; i < 2; i++) {
         struct ir ir;
@@ -232,7 +232,7 @@ static void thirty_two_layers_are_as_long_as_a_few(void)
         struct text text = {0};
         deep.layers = i == 0 ? 16 : 32;
         request.model = &deep;
-        build(&ir, &choices, &request, "deep");
+        composed_build(&ir, &choices, &request, "deep");
         ir_print_loops(&text, &ir);
         lines[i] = lines_of(&text);
         text_release(&text);

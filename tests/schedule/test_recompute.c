@@ -27,18 +27,18 @@ static void attention_alone_is_repeated(void)
 {
     static const char *const strategies[] = {"local", "ulysses"};
     for (size_t s = 0; s < ARRAY_LEN(strategies); s++) {
-        struct request request = small(1, s + 1);
+        struct request request = composed_request(1, s + 1);
         struct choices c;
         struct ir keep, core, full;
         uint32_t attention, others, forwards, rest;
         request.strategy = strategies[s];
         request.profile = "ideal";
         request.activations = CHOICE_ACTIVATIONS_KEEP;
-        build(&keep, &c, &request, strategies[s]);
+        composed_build(&keep, &c, &request, strategies[s]);
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
-        build(&core, &c, &request, strategies[s]);
+        composed_build(&core, &c, &request, strategies[s]);
         request.activations = CHOICE_ACTIVATIONS_FULL;
-        build(&full, &c, &request, strategies[s]);
+        composed_build(&full, &c, &request, strategies[s]);
         count_ops(&core, PHASE_RECOMPUTE, &attention, &others);
         count_ops(&core, PHASE_FORWARD, &forwards, &rest);
         CHECK_INT("attention", attention, shapes[1].layers);
@@ -56,14 +56,14 @@ static void attention_alone_is_repeated(void)
  * the recomputed one. */
 static void the_first_output_stays(void)
 {
-    struct request request = small(1, 1);
+    struct request request = composed_request(1, 1);
     struct choices c;
     struct ir ir;
     uint32_t again = 0, wrong = 0;
     request.strategy = "local";
     request.profile = "ideal";
     request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
-    build(&ir, &c, &request, "local");
+    composed_build(&ir, &c, &request, "local");
     bool *repeated = heap_zalloc(ir.buffer.count + 1u, sizeof *repeated);
     for (uint32_t op = 0; op < ir.op.count; op++) {
         uint32_t reads = ir.op.read_count[op];
@@ -93,7 +93,7 @@ static void exchanges_are_repeated(void)
                 {"ulysses", "neutral", WORK_ALL_TO_ALL}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct transformer deep = shapes[1];
-        struct request request = small(1, 4);
+        struct request request = composed_request(1, 4);
         struct choices c;
         struct ir keep, core;
         deep.layers = 8;
@@ -102,10 +102,10 @@ static void exchanges_are_repeated(void)
         request.strategy = rows[i].strategy;
         request.profile = rows[i].profile;
         request.activations = CHOICE_ACTIVATIONS_KEEP;
-        build(&keep, &c, &request, rows[i].profile);
+        composed_build(&keep, &c, &request, rows[i].profile);
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
-        build(&core, &c, &request, rows[i].profile);
-        CHECK(rows[i].profile, count(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
+        composed_build(&core, &c, &request, rows[i].profile);
+        CHECK(rows[i].profile, composed_ops(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
         struct offsets_figures a, b;
         offsets_plan(&keep, &a);
         offsets_plan(&core, &b);
@@ -120,14 +120,14 @@ static void exchanges_are_repeated(void)
  * it. */
 static void an_unread_product_stays(void)
 {
-    struct request request = small(1, 1);
+    struct request request = composed_request(1, 1);
     struct choices c;
     struct ir ir;
     uint32_t found = 0, late = 0;
     request.strategy = "local";
     request.profile = "torchtitan";
     request.activations = CHOICE_ACTIVATIONS_SELECTIVE_OP;
-    build(&ir, &c, &request, "local");
+    composed_build(&ir, &c, &request, "local");
     for (uint32_t b = 0; b < ir.buffer.count; b++) {
         if (strcmp(ir.word[ir.buffer.stem[b]], "ffn") != 0)
             continue;

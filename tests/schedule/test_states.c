@@ -61,7 +61,7 @@ static void states_take_their_bytes(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         for (int states = 0; states < STATES_COUNT; states++) {
-            struct request request = small(0, RANKS);
+            struct request request = composed_request(0, RANKS);
             struct choices c;
             struct ir ir;
             double blocks;
@@ -70,7 +70,7 @@ static void states_take_their_bytes(void)
             request.weights = rows[i].weights;
             request.optimizer = rows[i].optimizer;
             request.states = states;
-            if (build(&ir, &c, &request, rows[i].label)) {
+            if (composed_build(&ir, &c, &request, rows[i].label)) {
                 double all = parameters(&ir, (uint64_t)rows[i].parts, &blocks);
                 CHECK_CLOSE(rows[i].label, held(&ir, CATEGORY_PARAMETER),
                             all * rows[i].parameter[states], 1e-12);
@@ -87,12 +87,12 @@ static void gradients_follow_bf16_parameters(void)
 {
     static const enum dtype want[STATES_COUNT] = {DTYPE_F32, DTYPE_BF16, DTYPE_F32};
     for (int states = 0; states < STATES_COUNT; states++) {
-        struct request request = small(0, RANKS);
+        struct request request = composed_request(0, RANKS);
         struct choices c;
         struct ir ir;
         request.profile = "megatron";
         request.states = states;
-        if (build(&ir, &c, &request, states_names[states]))
+        if (composed_build(&ir, &c, &request, states_names[states]))
             for (uint32_t b = 0; b < ir.buffer.count; b++)
                 if (ir.buffer.binding[b] != IR_NONE16 &&
                     ir.binding[ir.buffer.binding[b]].kind == BINDING_GRAD)
@@ -110,13 +110,13 @@ static void reductions_in_place_keep_no_second_part(void)
         double bytes;
     } rows[] = {{"neutral", 4}, {"ideal", 4}, {"megatron", 4}, {"fsdp1", 5}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = small(0, RANKS);
+        struct request request = composed_request(0, RANKS);
         struct choices c;
         struct ir ir;
         double blocks;
         request.profile = rows[i].profile;
         request.weights = CHOICE_WEIGHTS_ZERO1;
-        if (build(&ir, &c, &request, rows[i].profile))
+        if (composed_build(&ir, &c, &request, rows[i].profile))
             CHECK_CLOSE(rows[i].profile, held(&ir, CATEGORY_GRADIENT),
                         parameters(&ir, 1, &blocks) * rows[i].bytes, 1e-12);
         ir_release(&ir);
@@ -125,7 +125,7 @@ static void reductions_in_place_keep_no_second_part(void)
 
 static void bf16_states_ask_for_bf16(void)
 {
-    struct request request = small(0, RANKS);
+    struct request request = composed_request(0, RANKS);
     struct choices c;
     struct diag diag = {0};
     request.states = STATES_BF16;
