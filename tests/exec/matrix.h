@@ -1,9 +1,11 @@
 /* tests/exec/matrix.h: combinations of choices, and the check that each computes exact gradients.
  *
- * A product is one level of every factor. Factors that have a registry or an enumeration (strategies, profiles,
- * weights and others) take their levels from it, so a new entry is covered without new test code. resolve_choices()
- * decides which products are legal. A greedy search over seeded draws finds rows that cover every legal pair of
- * levels. Included by test files only. */
+ * A factor is a choice of a step, such as the strategy; its levels are the values that it may take, by number from 0. A
+ * product (struct matrix_row) is one level of every factor, and so a whole configuration. Factors that have a registry or
+ * an enumeration (strategies, profiles, weights and others) take their levels from it, so a new entry is covered without
+ * new test code. resolve_choices() decides which products are legal. A greedy search over seeded draws finds rows, which
+ * are legal products, such that each legal pair of levels of two factors is in one of them (rows_covering_pairs()). Then
+ * check_rows() builds, verifies and executes each row. Included by test files only. */
 #ifndef TESTS_EXEC_MATRIX_H
 #define TESTS_EXEC_MATRIX_H
 
@@ -128,16 +130,19 @@ static const char *const factor_core_plans[] = {
     NULL,          "contiguous", "striped",    "zigzag", "per-document", "chunks:2",
     "zigzag-ring", "gather",     "token-ring", "burst",  "move:1",       "blocks:2"};
 
-enum { LEVELS_MAX = 32 };
+enum { LEVELS_MAX = 32 }; /* of a factor */
 
+/* a product */
 struct matrix_row {
     uint8_t level[FACTOR_COUNT];
 };
 
+/* the number of levels that each factor may take */
 struct factors {
     uint8_t levels[FACTOR_COUNT];
 };
 
+/* Returns all levels. A test lowers a number to try fewer. */
 static inline struct factors factors_all(void)
 {
     size_t strategies, profiles;
@@ -183,6 +188,7 @@ static inline struct factors factors_all(void)
     }};
 }
 
+/* Returns the product as a request of one sequence for each micro-batch's row, in fp32 on the CPU's attention. */
 static inline struct request product_request(const struct matrix_row *product)
 {
     size_t count;
@@ -252,6 +258,7 @@ static inline bool product_legal(const struct matrix_row *product, struct choice
     return resolve_choices(choices, &request, NULL, why) == STATUS_OK;
 }
 
+/* Writes the choices in one line, for messages, and returns it. */
 static inline const char *choices_label(const struct choices *c, char *text, size_t size)
 {
     size_t count;
@@ -276,15 +283,19 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 
 /* ---- rows that cover all pairs ---- */
 
+/* State of a pair of levels. PAIR_REFUSED: DRAWS products with this pair were drawn, and none is legal. */
+enum { PAIR_OPEN, PAIR_COVERED, PAIR_REFUSED };
+
 struct matrix_rows {
     struct matrix_row *row;
     size_t count;
+    /* PAIR_*, by level_index() of the factor with the lower number, then of the other one */
     uint8_t covered[FACTOR_COUNT * LEVELS_MAX][FACTOR_COUNT * LEVELS_MAX];
-    size_t pairs, refused; /* legal pairs that rows cover; pairs never drawn legal */
+    size_t pairs, refused; /* numbers of covered and refused pairs */
     char reason[256];      /* why the last refused pair is not legal */
 };
 
-enum { PAIR_OPEN, PAIR_COVERED, PAIR_REFUSED };
+/* To cover a pair, DRAWS products are drawn at most, and the best of the first CANDIDATES legal ones is taken. */
 enum { DRAWS = 2000, CANDIDATES = 24 };
 
 static inline size_t level_index(int factor, uint8_t level)
@@ -292,6 +303,8 @@ static inline size_t level_index(int factor, uint8_t level)
     return (size_t)factor * LEVELS_MAX + level;
 }
 
+/* Draws a level of each factor. Degrees and other choices of which few values are legal together are left open, level 0,
+ * in half of the draws. */
 static inline struct matrix_row draw_product(const struct factors *factors,
                                              struct check_random *random)
 {
@@ -308,6 +321,7 @@ static inline struct matrix_row draw_product(const struct factors *factors,
     return product;
 }
 
+/* Returns the number of open pairs that the product would cover. */
 static inline size_t new_pairs(const struct matrix_rows *rows, const struct matrix_row *product)
 {
     size_t count = 0;
@@ -318,6 +332,7 @@ static inline size_t new_pairs(const struct matrix_rows *rows, const struct matr
     return count;
 }
 
+/* Adds the product to the rows, and marks its pairs as covered. */
 static inline void add_row(struct matrix_rows *rows, const struct matrix_row *product)
 {
     rows->row = heap_realloc(rows->row, rows->count + 1, sizeof *rows->row);
@@ -365,6 +380,7 @@ static inline void cover_pair(struct matrix_rows *rows, const struct factors *fa
     }
 }
 
+/* Returns rows that cover every legal pair, to be freed by rows_free(). */
 static inline struct matrix_rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)
 {
     struct matrix_rows *rows = heap_zalloc(1, sizeof *rows);

@@ -11,7 +11,8 @@
 
 #include "tests/exec/mutant_write.h"
 
-/* Makes one change. Returns false when the schedule has no place for it. */
+/* Makes one change, which it describes in mutant->what: in the tables of mutant->ir, or as a new list of ops,
+ * mutant->list. Returns false when the schedule has no place for it; the schedule may be changed then, too. */
 typedef bool mutation(struct mutant *mutant);
 
 static inline uint32_t draw_below(struct mutant *m, uint32_t count)
@@ -119,11 +120,12 @@ static inline bool is_sync(const struct ir *ir, uint32_t op)
     return work_kind_info(ir->op.kind[op])->stream == STREAM_SYNC;
 }
 
-static inline bool works(const struct ir *ir, uint32_t op)
+static inline bool is_no_sync(const struct ir *ir, uint32_t op)
 {
     return !is_sync(ir, op);
 }
 
+/* Makes mutant->list of all ops, in their order. */
 static inline void list_all(struct mutant *m)
 {
     m->count = m->ir->op.count;
@@ -153,7 +155,7 @@ static inline bool skipped_sync(struct mutant *m)
 
 static inline bool skipped_op(struct mutant *m)
 {
-    leave_out(m, draw_op(m, works));
+    leave_out(m, draw_op(m, is_no_sync));
     return true;
 }
 
@@ -173,7 +175,7 @@ static inline bool skipped_reduction(struct mutant *m)
 
 static inline bool repeated_op(struct mutant *m)
 {
-    uint32_t op = draw_op(m, works);
+    uint32_t op = draw_op(m, is_no_sync);
     list_all(m);
     memmove(&m->list[op + 1], &m->list[op], (m->count - op) * sizeof *m->list);
     m->count++;
@@ -185,7 +187,7 @@ static inline bool repeated_op(struct mutant *m)
 /* Moves an op up to six places towards the front of the list. */
 static inline bool wrong_order(struct mutant *m)
 {
-    uint32_t op = draw_op(m, works);
+    uint32_t op = draw_op(m, is_no_sync);
     if (op == 0)
         return false;
     uint32_t to = op - 1 - draw_below(m, op < 6 ? op : 6);
@@ -401,6 +403,7 @@ static inline int64_t other_value(struct mutant *m, const struct work_param *p, 
     return value < least ? old : value;
 }
 
+/* Changes a parameter of an op or, everywhere, of all ops of its kind that have the same value there. */
 static inline bool other_scalar(struct mutant *m, bool everywhere)
 {
     struct ir *ir = m->ir;
@@ -548,8 +551,8 @@ static inline bool wrong_head(struct mutant *m)
     layout->kind =
         (uint8_t)((layout->kind + 1 + draw_below(m, LAYOUT_KIND_COUNT - 1)) % LAYOUT_KIND_COUNT);
     snprintf(m->what, sizeof m->what, "layout %s", layout_names[layout->kind]);
-    return layout->kind !=
-           LAYOUT_DEALT; /* no sequence has owners: the schedule can be verified, but not run */
+    /* with LAYOUT_DEALT no sequence has owners: the schedule can be verified, but not run */
+    return layout->kind != LAYOUT_DEALT;
 }
 
 /* ---- the table ---- */
@@ -557,7 +560,7 @@ static inline bool wrong_head(struct mutant *m)
 static const struct {
     const char *name;
     mutation *make;
-    bool meaning; /* half of them get waits, lifetimes and arena anew */
+    bool is_of_meaning; /* half of the mutants get waits, lifetimes and arena anew */
 } mutations[] = {
     {"dropped wait", drop_wait, false},
     {"earlier wait", earlier_wait, false},

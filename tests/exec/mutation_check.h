@@ -15,8 +15,11 @@
 static const char *mutation_backend; /* NULL: the CPU */
 static enum dtype mutation_dtype = DTYPE_F32;
 
+/* Numbers of mutants. Of those made, each is counted once as caught (by the verifier only, the check only, or both), as
+ * equivalent, or as survived. */
 struct mutant_tally {
-    uint32_t made, refused; /* refused: by the executor, before it ran the mutant */
+    uint32_t made,
+        refused; /* refused: by the executor before it ran the mutant; also counted as caught by the check */
     uint32_t by_verifier, by_check, by_both, equivalent, survived;
 };
 
@@ -76,15 +79,17 @@ static inline bool any_order_is_open(const struct ir *ir)
     return open;
 }
 
-/* The result of a run; OUTCOME_RIGHT is 0. */
+/* What a run of a mutant ends with. OUTCOME_WRONG: it fails, stalls, or differs from the reference. */
 enum mutant_outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
+/* Runs a schedule beside the reference and leaves the comparison in *check. stall_s: after so long without progress the
+ * run has failed. */
 static inline enum mutant_outcome run_mutant(struct reference_check *check, const struct ir *ir,
                                              const struct transformer *model, uint64_t seed,
                                              double stall_s)
 {
     /* Ranks that share a GPU may wait for each other on the device, and the watcher takes such a wait for work, not
-     * for a stall. So limit_s ends the run: a step of these small schedules takes well below a second. */
+     * for a stall. So step_limit_s ends the run: a step of these small schedules takes well below a second. */
     const struct exec_options options = {.backend = mutation_backend,
                                          .finds_unwritten_reads = true,
                                          .stall_limit_s = stall_s,
@@ -116,8 +121,11 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
     return same;
 }
 
-static inline void judge(struct mutant_tally *tally, const char *name, const struct mutant *m,
-                         const struct ir *mutant, const struct choices *choices, bool list)
+/* Counts a mutant in *tally: whether the verifier, the numeric check, both or neither catch it. Prints a mutant that
+ * neither catches if it has survived, or if `list` is set. */
+static inline void judge_mutant(struct mutant_tally *tally, const char *name,
+                                const struct mutant *m, const struct ir *mutant,
+                                const struct choices *choices, bool list)
 {
     struct reference_check check = {0};
     bool verifier = verify(mutant, NULL, "mutant", NULL, NULL) != STATUS_OK;
@@ -150,6 +158,7 @@ static inline void judge(struct mutant_tally *tally, const char *name, const str
  * the rounding of gradients that are zero. */
 enum { TOKENS_WITHOUT_KEYS = 2 };
 
+/* Returns random choices that are legal, of at most 4 ranks, and in mutation_dtype. */
 static inline struct choices draw_choices(struct check_random *random)
 {
     struct factors factors = factors_all();
@@ -180,12 +189,13 @@ static inline bool one_mutant(struct mutant_tally *tally, int kind, struct check
         struct mutant m = {.ir = &ir, .random = random};
         bool made = step_build(&ir, &choices, NULL) == STATUS_OK && mutations[kind].make(&m);
         if (made) {
-            m.renew = mutations[kind].meaning && check_random_i64(random, 0, 1) == 1;
+            m.renew = mutations[kind].is_of_meaning && check_random_i64(random, 0, 1) == 1;
             if (m.renew && m.list == NULL)
                 list_all(&m);
             if (m.list != NULL)
                 write_mutant(&m, &anew);
-            judge(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir, &choices, list);
+            judge_mutant(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir, &choices,
+                         list);
         }
         free(m.list);
         ir_release(&ir);
