@@ -34,6 +34,7 @@ static const struct question {
     int64_t chunk;       /* tokens of a chunk, whose queries see half the keys; 0: dense */
     const char *lengths; /* of packed documents; NULL: each sequence is one document */
 } questions[] = {
+    /* model, cluster, profile, strategy, gpus, layers, seq, batch, every, dtype, chunk, lengths */
     {"llama3-8b", "dgx-h100", "published", NULL, 8, 4, 65536, 8, 9, DTYPE_BF16, 0, NULL},
     {"gpt-2.7b", "fpdt-a100-80g", "ideal", NULL, 4, 3, 32768, 0, 9, DTYPE_BF16, 0, NULL},
     {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9, DTYPE_BF16, 0, NULL},
@@ -192,6 +193,7 @@ static const struct long_steps {
     int64_t gpus, seq, batch;
     size_t every; /* every how many candidates one is checked, in DAYS days */
 } long_steps[] = {
+    /* model, fields, cluster, strategy, gpus, seq, batch, every */
     {"gpt-7b", "layers=4", "sppo-a100", "sppo", 8, 65536, 32, 2},
     {"gpt-7b", "layers=8", "sppo-a100", "sppo", 8, 262144, 32, 4},
     {"gpt-13b", "layers=40", "loongtrain-a100", "sppo", 16, 32768, 64, 2},

@@ -81,6 +81,7 @@ static inline void plans_by_hand(void)
         int64_t keys[2], queries[2]; /* received by each rank in the round */
         int64_t packed[2];           /* queries that each rank computes in it */
     } rows[] = {
+        /* label, text, round, keys, queries, packed */
         {"query 7 moves",
          HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,8,1,1\n0,tile,8,8,8,8,1,0\n",
          1,

@@ -130,6 +130,7 @@ static void attention_computes_what_the_processor_does(void)
         bool fused;   /* the fused kernels take it */
         int64_t vdim; /* 0: dim */
     } rows[] = {
+        /* label, q, kv, heads, kv_heads, dim, mask, offset, window, fused, vdim */
         {"square causal", n, n, 4, 4, 64, MASK_CAUSAL, 0, 0, true, 0},
         {"full, grouped", n, n, 4, 2, 128, MASK_FULL, 0, 0, true, 0},
         {"more keys than queries", n, 3 * n, 4, 1, 64, MASK_FULL, 0, 0, true, 0},

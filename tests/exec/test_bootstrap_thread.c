@@ -102,6 +102,7 @@ static const struct {
     const char *host;
     uint16_t port;
 } launched[] = {
+    /* label, variable, rank, size, local, host, port */
     {"none", {0}, 0, 1, 0, "127.0.0.1", 29555},
     {"torchrun",
      {"RANK=5", "WORLD_SIZE=8", "LOCAL_RANK=1", "MASTER_ADDR=a", "MASTER_PORT=29500"},

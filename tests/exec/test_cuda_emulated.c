@@ -175,6 +175,7 @@ static void what_cannot_be_is_said(void)
         size_t memory;
         double copies;
     } rows[] = {
+        /* label, type, message, bytes, devices, memory, copies */
         {"no GPU", "f32",
          "cuda: error: no GPU can be used: cudaGetDeviceCount: no CUDA-capable device is "
          "detected\n",

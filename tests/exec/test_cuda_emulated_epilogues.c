@@ -259,6 +259,7 @@ static const struct {
     const char *label, *r_free, *q_free, *k_free, *ops;
     uint32_t op_count; /* 0: they are apart */
 } rotations[] = {
+    /* label, r_free, q_free, k_free, ops, op_count */
     {"rope, pack", "free=1", "persistent", "persistent", ROPE_PACK, 2},
     {"unpack, rope back", "free=1", "persistent", "persistent", UNPACK_ROPE, 2},
     {"pack, ropes", "persistent", "free=1", "free=2", PACK_ROPES, 3},
@@ -316,6 +317,7 @@ static const struct {
     uint8_t dtype;
     int64_t parts, w[3], heads, dim, rotated;
 } turned[] = {
+    /* label, dtype, parts, w, heads, dim, rotated */
     {"two ranks", CUDA_BF16, 2, {16, 16, 16}, 4, 16, 16},
     {"one block", CUDA_BF16, 3, {32, 0, 0}, 6, 16, 16},
     {"half of each head", CUDA_F16, 1, {64, 32, 32}, 3, 32, 16},

@@ -22,6 +22,7 @@ static void limits_of_a_launch_are_those_of_a_device(void)
         size_t shared;
         int error;
     } rows[] = {
+        /* label, kernel, blocks, threads, shared, error */
         {"the longest grid", "add_kernel", {0x7fffffff, 65535, 65535}, 256, 0, 0},
         {"no block", "add_kernel", {0, 1, 1}, 256, 0, INVALID_CONFIGURATION},
         {"too long along x", "add_kernel", {0x80000000, 1, 1}, 256, 0, INVALID_CONFIGURATION},

@@ -13,6 +13,7 @@ static const struct {
     bool waits;
     int64_t subsequences;
 } rows[] = {
+    /* pipeline, pp, tp, units, ratio, hidden, waits, subsequences */
     {CHOICE_PIPELINE_GPIPE, 2, 1, 3, 1, 0, false, 0},
     {CHOICE_PIPELINE_GPIPE, 2, 1, 4, 0.37, 0, true, 0},
     {CHOICE_PIPELINE_GPIPE, 1, 1, 2, 1, 0, true, 0},

@@ -262,6 +262,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         int model, weights, activations;
         const char *profile;
     } rows[] = {
+        /* pp, tp, dp, subsequences, seq, lengths, model, weights, activations, profile */
         {2, 2, 1, 2, 16, NULL, 0, CHOICE_WEIGHTS_ZERO1, CHOICE_ACTIVATIONS_KEEP, "megatron"},
         {2, 2, 2, 4, 32, NULL, 1, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_FULL, "megatron"},
         {3, 2, 1, 5, 46, uneven, 1, CHOICE_WEIGHTS_ZERO1, CHOICE_ACTIVATIONS_RATIO, "ideal"},

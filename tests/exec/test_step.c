@@ -68,6 +68,7 @@ static const struct ring_row {
     int64_t seq, dp, cp, hp, window;
     int placement, layout, weights, activations;
 } rings[] = {
+    /* label, model, strategy, profile, seq, dp, cp, hp, window, placement, layout, weights, activations */
     {"ring of 4", &small_llama, "ring", NULL, 32, 1, 4, 1, 0, 0, RING_ZIGZAG, OPEN, OPEN},
     {"ring of 2, two", &small_gpt, "ring", "ideal", 16, 2, 2, 1, 0, 0, RING_ZIGZAG, ZERO1, KEEP},
     {"ring of 3", &small_llama, "ring", NULL, 36, 1, 3, 1, 0, 0, RING_ZIGZAG, OPEN, OPEN},

@@ -8,6 +8,7 @@ static const struct chain_row {
     int64_t ranks, seq, dp, batch;
     int weights, activations, optimizer;
 } rows[] = {
+    /* label, model, profile, ranks, seq, dp, batch, weights, activations, optimizer */
     {"zero3", &small_llama, NULL, 2, 8, 1, 2, CHOICE_WEIGHTS_ZERO3, -1, -1},
     {"keep", &small_llama, NULL, 4, 8, 2, 2, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_KEEP,
      -1},

@@ -93,6 +93,7 @@ static void casts_eat_the_gain_where_they_were_seen_to(void)
         int64_t m, n, k;
         double low, high; /* measured, the least and the most over groups */
     } linears[] = {
+        /* label, m, n, k, low, high */
         {"Llama 4 Scout", 128000, 8192, 5120, 1.64, 1.81},
         {"DeepSeek-V3", 128000, 2048, 7168, 1.19, 1.60},
     };
@@ -120,6 +121,7 @@ static void attention_in_8_bits_takes_what_was_measured(void)
         enum scaling scaling;
         double forward_ms, backward_ms, off; /* backward_ms 0: not judged */
     } rows[] = {
+        /* label, device, tokens, heads, kv_heads, dim, vdim, window, scaling, forward_ms, backward_ms, off */
         {"GQA 4K, tensor", "gb200", 4096, 128, 16, 128, 0, 0, SCALING_TENSOR, 0.305, 1.167, 0.1},
         {"GQA 8K, mx", "gb200", 8192, 128, 16, 128, 0, 0, SCALING_MX, 1.156, 4.271, 0.1},
         {"GQA 4K, mx", "gb300", 4096, 128, 16, 128, 0, 0, SCALING_MX, 0.242, 1.203, 0.1},
@@ -249,6 +251,7 @@ static const struct {
     enum scaling scaling;
     double products_ms, products_off, with_casts_ms, with_casts_off;
 } b300[] = {
+    /* label, scaling, products_ms, products_off, with_casts_ms, with_casts_off */
     {"bf16", SCALING_NONE, 12.93, 0.05, 0, 0},
     {"fp8-tensor", SCALING_TENSOR, 6.812, 0.03, 9.147, 0.05},
     {"mxfp8", SCALING_MX, 7.161, 0.03, 8.984, 0.05},

@@ -48,6 +48,7 @@ static const struct {
     size_t count;
     double cube_s;
 } nearby[] = {
+    /* label, ratio, sides, form, count, cube_s */
     {"four points at 1.5 times the formula", {1.5, 1.5, 1.5, 1.5}, 2, MATMUL_NT, 4, 3},
     {"two at 4 times, two at once: geometric mean", {4, 4, 1, 1}, 2, MATMUL_NT, 4, 4},
     {"three are no pattern", {1.5, 1.5, 1.5, 0}, 2, MATMUL_NT, 3, 2},

@@ -19,6 +19,7 @@ static const struct {
     int64_t rows, cols;
     uint64_t code_bytes, scale_bytes;
 } sizes[] = {
+    /* label, storage, rows, cols, code_bytes, scale_bytes */
     {"two blocks of 64", FROZEN_STORAGE_NF4, 2, 64, 64, 8},
     {"a third one begun", FROZEN_STORAGE_NF4, 1, 130, 65, 12},
     {"8-bit scales, padded, one fp32 scale and the offset", FROZEN_STORAGE_NF4_DOUBLE, 2, 64, 64,

@@ -104,6 +104,7 @@ static void proxies_have_the_published_parameters(void)
         const char *file, *proxy;
         int64_t parameters, head_dim, window, windowed_layers;
     } files[] = {
+        /* file, proxy, parameters, head_dim, window, windowed_layers */
         {"gemma-2-2b.json", "soft-caps", INT64_C(2614341888), 256, 4096, 13},
         {"gemma-2-9b.json", "soft-caps", INT64_C(9241705984), 256, 4096, 21},
         {"gemma-2-27b.json", "soft-caps", INT64_C(27227128320), 128, 4096, 23},
@@ -157,6 +158,7 @@ static void proxies_keep_what_a_dense_model_can_have(void)
         double billions; /* of parameters; 0: not compared */
         bool qk_norm, bias_qkv, bias_o;
     } rows[] = {
+        /* label, text, proxy, note, ffn, window, windowed_layers, billions, qk_norm, bias_qkv, bias_o */
         {"Scout", LLAMA4("\"interleave_moe_layer_step\": 1"), llama4, NULL, 16384, 8192, 36, 17.17,
          true, false, false},
         {"Maverick", LLAMA4("\"interleave_moe_layer_step\": 2, \"use_qk_norm\": false"), llama4,

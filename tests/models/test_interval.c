@@ -68,6 +68,7 @@ static const struct {
     double variance;   /* what is added to base^2 */
     const char *named; /* the largest */
 } runs[] = {
+    /* label, device, framework, attention, context, tp, pp, gpus, host, layer_s, variance, named */
     {"all measured", "a100", "x", "fa2", "none", 2, 1, 8, false, 1, 0, ""},
     {"another size", "a100", "x", "fa2", "none", 2, 1, 72, false, 1, .08 * .08,
      "a run of about this size"},

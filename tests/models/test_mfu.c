@@ -20,6 +20,7 @@ static const struct {
     int64_t seq_len;
     double tokens_per_s, peak, printed, tolerance;
 } cells[] = {
+    /* label, model, convention, seq_len, tokens_per_s, peak, printed, tolerance */
     {"LoongTrain 128K", "internlm-7b-mha", MFU_LOONGTRAIN, 131072, 629.9, 312e12, 0.305, 0.0005},
     {"LoongTrain 1M", "internlm-7b-mha", MFU_LOONGTRAIN, 1048576, 194.0, 312e12, 0.543, 0.0005},
     {"the same, GQA", "internlm-7b-gqa", MFU_LOONGTRAIN, 1048576, 194.0, 312e12, 0.543, 0.0005},

@@ -28,6 +28,7 @@ static void the_recorded_forms_are_read(void)
         enum work_kind kind;
         double seconds;
     } files[] = {
+        /* file, test, rows, ranks, bytes, nodes, kind, seconds */
         {"data/calibration/all_reduce_8.txt", NULL, 8, 8, 134217728, 1, WORK_ALL_REDUCE, 1281.5e-6},
         {"data/calibration/all_gather_2x4.txt", "all_gather_perf", 5, 8, 16777216 / 8, 2,
          WORK_ALL_GATHER, 711.4e-6},

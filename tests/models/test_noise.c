@@ -27,6 +27,7 @@ static void the_middle_point_says_how_far_they_spread(void)
         int64_t repeats;
         double want;
     } rows[] = {
+        /* label, first, second, spread, other, repeats, want */
         {"no points", 0, 0, 0, 0, 10, 0},
         {"one", 1, 0, 1.2, 0, 10, 1.2},
         {"a few far ones do not move it", 9, 4, 1.1, 30, 10, 1.1},

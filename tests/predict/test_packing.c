@@ -40,6 +40,7 @@ static const struct {
     int64_t tokens, padding, dropped;
     uint64_t cut;
 } by_hand[] = {
+    /* label, policy, multiple, length, first, second, tokens, padding, dropped, cut */
     {"first fit", PACKING_FIRST_FIT, 1, {10, 8, 6, 7, 16}, "10,6|8,7", "16|10", 31, 1, 0, 0},
     {"first fit leaves a gap",
      PACKING_FIRST_FIT,

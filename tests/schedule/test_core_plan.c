@@ -398,6 +398,7 @@ static void least_keys_by_hand(void)
         uint32_t ranks;
         double pairs, all, most;
     } rows[] = {
+        /* label, documents, window, ranks, pairs, all, most */
         {"three", {.document_count = 3, .document_end = three}, 0, 2, 56, 0, 0},
         {"one", {.document_count = 1, .document_end = one}, 0, 4, 136, 24, 12},
         {"two", {.document_count = 2, .document_end = two}, 0, 4, 76, 10, 6},

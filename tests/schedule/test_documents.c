@@ -215,6 +215,7 @@ static void documents_that_do_not_fit_are_refused(void)
         int64_t sequences, length, cp;
         const char *message;
     } rows[] = {
+        /* label, strategy, sequences, length, cp, message */
         {"sequences", "ulysses", 3, 32, 0,
          "--documents: error: the documents are those of 3 sequences, but a step has 4 "
          "sequences\n"},

@@ -42,6 +42,7 @@ static const struct {
     uint32_t members[8]; /* members of that instance, in index order */
     uint32_t instance;
 } groups[] = {
+    /* label, mesh, group, size, instances, members, instance */
     {"one axis", &head_first, {"hp", 1, {{1, 0, NULL}}}, 2, 4, {2, 3}, 1},
     {"the slow axis", &head_first, {"cp", 1, {{0, 0, NULL}}}, 4, 2, {1, 3, 5, 7}, 1},
     {"both",

@@ -242,6 +242,7 @@ static void layers_of_chunks_are_those_asked_for(void)
         enum stage_layers counted;
         uint32_t first, second, last; /* the layers of these chunks */
     } rows[] = {
+        /* layers, pp, virtual_stages, counted, first, second, last */
         {126, 8, 4, STAGE_LAYERS_EVEN, 3, 4, 4},
         {126, 8, 4, STAGE_LAYERS_BOTH, 3, 4, 3},
         {7, 2, 1, STAGE_LAYERS_HEAD, 4, 3, 3},

@@ -373,6 +373,7 @@ static const struct {
     const char *ranks, *events[2], *message;
     const char *more; /* JSON of the groups that only b has; NULL: it has no such group */
 } stages[] = {
+    /* label, world, rank, ranks, events, message, more */
     {"one sends what the other receives",
      {2, 2},
      {0, 1},

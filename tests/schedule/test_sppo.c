@@ -21,6 +21,7 @@ static const struct {
     int pipeline, partition;
     uint32_t tp_is, pp_is, dp_is, subsequences_is;
 } rows[] = {
+    /* label, ranks, seq, tp, pp, dp, subsequences, pipeline, partition, tp_is, pp_is, dp_is, subsequences_is */
     {"a node of tensor ranks, a stage each", 32, 524288, 0, 0, 0, 0, 0, 1, 8, 4, 1, 64},
     {"65B's GPUs", 128, 1048576, 16, 0, 0, 0, 0, 1, 16, 8, 1, 128},
     {"within a node", 4, 131072, 0, 0, 0, 0, 0, 1, 4, 1, 1, 16},

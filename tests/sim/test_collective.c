@@ -29,6 +29,7 @@ static const struct {
     uint32_t members, stride;
     double latency_s;
 } latencies[] = {
+    /* label, kind, algorithm, members, stride, latency_s */
     {"ring in a node", WORK_ALL_GATHER, ALGORITHM_RING, 4, 1, 3},
     {"ring over two", WORK_ALL_GATHER, ALGORITHM_RING, 8, 1, 106},
     {"one rank a node", WORK_REDUCE_SCATTER, ALGORITHM_AUTO, 2, 4, 100},

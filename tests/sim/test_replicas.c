@@ -16,6 +16,7 @@ static const struct {
     uint32_t domain_nodes, leaf_nodes, oversubscription;
     uint32_t planned; /* ranks */
 } cases_of_meshes[] = {
+    /* label, mesh, ops, domain_nodes, leaf_nodes, oversubscription, planned */
     {"a node each",               "mesh dp=4 tp=4\ngroup dp axes=dp\n", REDUCE, 1, 0, 1, 4},
     {"two in a node",             "mesh dp=8 tp=2\ngroup dp axes=dp\n", REDUCE, 1, 0, 1, 4},
     {"two in three nodes",        "mesh dp=4 tp=6\ngroup dp axes=dp\n", REDUCE, 1, 0, 1, 12},

@@ -246,6 +246,7 @@ static void recordings_align_with_the_schedule_of_their_model(void)
         const char *predicted, *measured;
         size_t steps, predicted_matmuls, measured_matmuls, attentions, layers;
     } rows[] = {
+        /* predicted, measured, steps, predicted_matmuls, measured_matmuls, attentions, layers */
         {"data/kineto/llama.predicted.csv", "data/kineto/llama.json", 1, 27, 45, 4, 2},
         {"data/kineto/gpt.predicted.csv", "data/kineto/gpt.json", 1, 27, 27, 4, 2},
         {"data/kineto/gpt-steps.predicted.csv", "data/kineto/gpt-steps.json", 3, 15, 15, 2, 0},

@@ -77,6 +77,7 @@ static const struct {
     bool is_number;
     double in_si;
 } figures[] = {
+    /* label, row, metric, score, is_number, in_si */
     {"tokens", "tgs,629.9,tokens/s/gpu", METRIC_TGS, SCORE_RELATIVE, true, 629.9},
     {"microseconds", "rotation_us,470,us", METRIC_ROTATION_US, SCORE_RELATIVE, true, 470e-6},
     {"GiB", "reserved_memory,2,GiB", METRIC_RESERVED_MEMORY, SCORE_RELATIVE, true, 2147483648.0},

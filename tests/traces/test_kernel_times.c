@@ -85,6 +85,7 @@ static const struct {
     double us;
     size_t calls;
 } found[] = {
+    /* label, op, inputs, dtype, us, calls */
     {"the median of 10 and 25 + 5", "mm", "[4,8][8,2]", STEP_BF16, 20, 2},
     {"of another dtype", "mm", "[4,8][8,2]", STEP_F32, 7, 1},
     {"of an unknown dtype, none of two", "mm", "[4,8][8,2]", STEP_OTHER, 0, 0},
