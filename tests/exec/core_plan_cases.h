@@ -58,6 +58,7 @@ static bool run_plan(const struct core_plan *plan, const struct surroundings *s,
     return holds;
 }
 
+/* Parses and checks a plan, which must be right. */
 static bool parsed(struct core_plan *plan, const char *text)
 {
     struct diag diag = {0};
@@ -132,7 +133,7 @@ static inline void plans_by_hand(void)
     }
 }
 
-/* Random plans on 1 to 4 context ranks compute the reference: without other ranks, and together with data-parallel,
+/* Random plans on 2 to 4 context ranks compute the reference: without other ranks, and together with data-parallel,
  * head or tensor ranks. */
 static inline void random_plans_compute_the_reference(void)
 {
