@@ -1,4 +1,6 @@
-/* tests/schedule/test_recorded.c: schedules that are made of recorded steps: meshes, costs, bytes, memory. */
+/* tests/schedule/test_recorded.c: schedules that are made of recorded steps. Texts of one event each show what an
+ * operator costs, what a collective sends, on which mesh groups lie and what is refused; pairs of texts, how sends and
+ * receives of stages are matched; whole recordings, that memory and collectives are those that were recorded. */
 #include "base/text.h"
 #include "schedule/recorded/recorded.h"
 #include "schedule/reserved/replay.h"
@@ -9,22 +11,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Parses the text of a recording. Texts are written here with ' in place of ", which it puts in. */
+static enum status parse_recording(struct step_recording *recording, const char *name,
+                                   struct text *text, struct diag *diag)
+{
+    for (char *c = text->data; c < text->data + text->size; c++)
+        if (*c == '\'')
+            *c = '"';
+    return step_recording_parse(recording, name, text->data, text->size, diag);
+}
+
 /* ---- one event at a time ---- */
 
+/* A recording of one event, a forward in layer 5. To be filled in: the numbers of ranks, the rank, groups, and the event's
+ * members: op, k (kind of kernel), rd and wr (bytes read and written), in and out (tensors). A tensor is [storage, sizes,
+ * type] or, if it is not contiguous, [storage, sizes, type, strides]; storage 0 is the only one, -1 is on the host. */
 static const char head[] =
-    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":%d,"
-    "\"rank\":%d,\"groups\":{%s},\"modules\":[\"\",\"model.layers.5.mlp\"],"
-    "\"guessed\":{},\"peak\":0,\"storages\":[[4096,-1,-1,\"given\"]],"
-    "\"events\":[{%s,\"ph\":\"f\",\"m\":1,\"n\":0,\"s\":0}]}";
+    "{'format':'longhaul-step','version':1,'torch':'2','world':%d,'rank':%d,'groups':{%s},'modules'"
+    ":['','model.layers.5.mlp'],'guessed':{},'peak':0,'storages':[[4096,-1,-1,'given']],'events':[{"
+    "%s,'ph':'f','m':1,'n':0,'s':0}]}";
 
-/* Makes a schedule of one event; returns the messages, "" without any. The caller releases *ir and *diag. */
-static const char *make(struct ir *ir, struct diag *diag, int world, int rank, const char *groups,
-                        const char *event)
+/* Makes a schedule of one event and verifies it. Returns the messages, "" without any. The caller releases *ir and
+ * *diag. */
+static const char *make_of_event(struct ir *ir, struct diag *diag, int world, int rank,
+                                 const char *groups, const char *event)
 {
     struct text text = {0};
     struct step_recording recording = {0};
     text_printf(&text, head, world, rank, groups, event);
-    enum status status = step_recording_parse(&recording, "one.json", text.data, text.size, diag);
+    enum status status = parse_recording(&recording, "one.json", &text, diag);
     if (status == STATUS_OK)
         status = recorded_make(ir, &recording, 1, NULL, diag);
     if (status == STATUS_OK)
@@ -34,25 +49,18 @@ static const char *make(struct ir *ir, struct diag *diag, int world, int rank, c
     return diag->text ? diag->text : "";
 }
 
-#define MATRIX(rows, cols, dtype) "[0,[" rows "," cols "],\"" dtype "\"]"
-#define HEADS(heads, tokens) "[0,[2," heads "," tokens ",128],\"bfloat16\"]"
-
 /* The work that the last op of the schedule must be. */
 static const struct {
     const char *label, *event;
     struct work work;
 } operators[] = {
     {"mm",
-     "\"op\":\"mm\",\"k\":\"mm\",\"rd\":1,\"wr\":1,\"in\":[" MATRIX(
-         "1024", "640", "bfloat16") "," MATRIX("640", "256",
-                                               "bfloat16") "],\"out\":[" MATRIX("1024", "256",
-                                                                                "bfloat16") "]",
+     "'op':'mm','k':'mm','rd':1,'wr':1,'in':[[0,[1024,640],'bfloat16'],[0,[640,256],'bfloat16']],'"
+     "out':[[0,[1024,256],'bfloat16']]",
      {.opaque = {.as = OPAQUE_MATMUL, .m = 1024, .n = 256, .k = 640}}},
     {"addmm: the bias is first",
-     "\"op\":\"addmm\",\"k\":\"mm\",\"rd\":1,\"wr\":1,\"in\":[[0,[256],\"float32\"]," MATRIX(
-         "8", "640", "float32") "," MATRIX("640", "256",
-                                           "float32") "],\"out\":[" MATRIX("8", "256",
-                                                                           "float32") "]",
+     "'op':'addmm','k':'mm','rd':1,'wr':1,'in':[[0,[256],'float32'],[0,[8,640],'float32'],[0,[640,"
+     "256],'float32']],'out':[[0,[8,256],'float32']]",
      {.opaque = {.as = OPAQUE_MATMUL,
                  .m = 8,
                  .n = 256,
@@ -60,24 +68,21 @@ static const struct {
                  .dtype = DTYPE_F32,
                  .out_dtype = DTYPE_F32}}},
     {"bmm: a group for each of the batch",
-     "\"op\":\"bmm\",\"k\":\"mm\",\"rd\":1,\"wr\":1,\"in\":[[0,[4,16,32],\"bfloat16\"],"
-     "[0,[4,32,64],\"bfloat16\"]],\"out\":[[0,[4,16,64],\"bfloat16\"]]",
+     "'op':'bmm','k':'mm','rd':1,'wr':1,'in':[[0,[4,16,32],'bfloat16'],[0,[4,32,64],'bfloat16']],'"
+     "out':[[0,[4,16,64],'bfloat16']]",
      {.opaque = {.as = OPAQUE_MATMUL, .m = 64, .n = 64, .k = 32, .groups = 4}}},
     {"experts",
-     "\"op\":\"_grouped_mm\",\"k\":\"mm\",\"rd\":1,\"wr\":1,\"in\":[" MATRIX(
-         "4096", "32", "bfloat16") ",[0,[8,32,64],\"bfloat16\"],[0,[8],\"int32\"]],\"out\":"
-                                   "[" MATRIX("4096", "64", "bfloat16") "]",
+     "'op':'_grouped_mm','k':'mm','rd':1,'wr':1,'in':[[0,[4096,32],'bfloat16'],[0,[8,32,64],'"
+     "bfloat16'],[0,[8],'int32']],'out':[[0,[4096,64],'bfloat16']]",
      {.opaque = {.as = OPAQUE_MATMUL, .m = 4096, .n = 64, .k = 32, .groups = 8}}},
     {"gradients of experts",
-     "\"op\":\"_grouped_mm\",\"k\":\"mm\",\"rd\":1,\"wr\":1,\"in\":[" MATRIX(
-         "32", "4096", "bfloat16") "," MATRIX("4096", "64",
-                                              "bfloat16") ",[0,[8],\"int32\"]],"
-                                                          "\"out\":[[0,[8,32,64],\"bfloat16\"]]",
+     "'op':'_grouped_mm','k':'mm','rd':1,'wr':1,'in':[[0,[32,4096],'bfloat16'],[0,[4096,64],'"
+     "bfloat16'],[0,[8],'int32']],'out':[[0,[8,32,64],'bfloat16']]",
      {.opaque = {.as = OPAQUE_MATMUL_TN, .m = 32, .n = 64, .k = 4096, .groups = 8}}},
     {"attention of cuDNN, causal",
-     "\"op\":\"_scaled_dot_product_cudnn_attention\",\"k\":\"sdpa\",\"rd\":1,\"wr\":1,\"in\":"
-     "[" HEADS("8", "512") "," HEADS("4", "768") "," HEADS("4", "768") "],\"out\":[" HEADS(
-         "8", "512") "],\"arg\":{\"is_causal\":true,\"dropout_p\":0.0}",
+     "'op':'_scaled_dot_product_cudnn_attention','k':'sdpa','rd':1,'wr':1,'in':[[0,[2,8,512,128],'"
+     "bfloat16'],[0,[2,4,768,128],'bfloat16'],[0,[2,4,768,128],'bfloat16']],'out':[[0,[2,8,512,128]"
+     ",'bfloat16']],'arg':{'is_causal':true,'dropout_p':0.0}",
      {.opaque = {.as = OPAQUE_ATTENTION,
                  .m = 512,
                  .n = 768,
@@ -87,9 +92,9 @@ static const struct {
                  .causal = 1,
                  .kernels = ATTENTION_CUDNN}}},
     {"the backward of flash attention, whose gradient is first",
-     "\"op\":\"_scaled_dot_product_flash_attention_backward\",\"k\":\"sdpa\",\"rd\":1,\"wr\":1,"
-     "\"in\":[" HEADS("8", "512") "," HEADS("8", "512") "," HEADS("4", "768") "," HEADS(
-         "4", "768") "],\"out\":[],\"arg\":{\"is_causal\":false}",
+     "'op':'_scaled_dot_product_flash_attention_backward','k':'sdpa','rd':1,'wr':1,'in':[[0,[2,8,"
+     "512,128],'bfloat16'],[0,[2,8,512,128],'bfloat16'],[0,[2,4,768,128],'bfloat16'],[0,[2,4,768,"
+     "128],'bfloat16']],'out':[],'arg':{'is_causal':false}",
      {.opaque = {.as = OPAQUE_ATTENTION_BACKWARD,
                  .m = 512,
                  .n = 768,
@@ -98,69 +103,59 @@ static const struct {
                  .kv_heads = 8,
                  .kernels = ATTENTION_FA2}}},
     {"a sum of two",
-     "\"op\":\"add.Tensor\",\"k\":\"elementwise\",\"in\":[],\"out\":[],\"rd\":200,\"wr\":100",
+     "'op':'add.Tensor','k':'elementwise','in':[],'out':[],'rd':200,'wr':100",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 300}}},
     {"a product of alike tensors in another order of dimensions",
-     "\"op\":\"mul.Tensor\",\"k\":\"elementwise\",\"rd\":8,\"wr\":4,\"in\":[[0,[1,4,8],\"float32\","
-     "[32,1,4]],"
-     "[0,[4,8],\"float32\",[1,4]]],\"out\":[[0,[1,4,8],\"float32\",[32,1,4]]]",
+     "'op':'mul.Tensor','k':'elementwise','rd':8,'wr':4,'in':[[0,[1,4,8],'float32',[32,1,4]],[0,[4,"
+     "8],'float32',[1,4]]],'out':[[0,[1,4,8],'float32',[32,1,4]]]",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 12}}},
     {"a product with a row",
-     "\"op\":\"mul.Tensor\",\"k\":\"elementwise\",\"rd\":8,\"wr\":4,\"in\":[[0,[4,8],\"float32\"],["
-     "0,[8],"
-     "\"float32\"]],\"out\":[[0,[4,8],\"float32\"]]",
+     "'op':'mul.Tensor','k':'elementwise','rd':8,'wr':4,'in':[[0,[4,8],'float32'],[0,[8],'float32']"
+     "],'out':[[0,[4,8],'float32']]",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 12, .slow = 32}}},
     {"a sum of two types",
-     "\"op\":\"add.Tensor\",\"k\":\"elementwise\",\"rd\":8,\"wr\":4,\"in\":[[0,[4,8],\"float32\"],["
-     "0,[4,8],"
-     "\"bfloat16\"]],\"out\":[[0,[4,8],\"float32\"]]",
+     "'op':'add.Tensor','k':'elementwise','rd':8,'wr':4,'in':[[0,[4,8],'float32'],[0,[4,8],'"
+     "bfloat16']],'out':[[0,[4,8],'float32']]",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 12, .slow = 32}}},
     {"a part of each row",
-     "\"op\":\"neg\",\"k\":\"elementwise\",\"rd\":4,\"wr\":4,\"in\":[[0,[4,8],\"float32\",[16,1]]],"
-     "\"out\":[[0,[4,"
-     "8],\"float32\"]]",
+     "'op':'neg','k':'elementwise','rd':4,'wr':4,'in':[[0,[4,8],'float32',[16,1]]],'out':[[0,[4,8],"
+     "'float32']]",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 8, .slow = 32}}},
     {"a product with a number of the host",
-     "\"op\":\"mul.Tensor\",\"k\":\"elementwise\",\"rd\":4,\"wr\":4,\"in\":[[0,[4,8],\"float32\"],["
-     "-1,[],"
-     "\"float32\"]],\"out\":[[0,[4,8],\"float32\"]]",
+     "'op':'mul.Tensor','k':'elementwise','rd':4,'wr':4,'in':[[0,[4,8],'float32'],[-1,[],'float32']"
+     "],'out':[[0,[4,8],'float32']]",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 8}}},
     {"halves of each row are joined",
-     "\"op\":\"cat\",\"k\":\"copy\",\"rd\":4,\"wr\":4,\"in\":[[0,[4,4],\"float32\",[8,1]],[0,[4,4],"
-     "\"float32\",[8,"
-     "1]]],\"out\":[[0,[4,8],\"float32\"]]",
+     "'op':'cat','k':'copy','rd':4,'wr':4,'in':[[0,[4,4],'float32',[8,1]],[0,[4,4],'float32',[8,1]]"
+     "],'out':[[0,[4,8],'float32']]",
      {.opaque = {.as = OPAQUE_PERMUTE, .bytes = 8, .slow = 32}}},
     {"the log-softmax of long rows",
-     "\"op\":\"_log_softmax\",\"k\":\"reduction\",\"rd\":4,\"wr\":4,\"in\":[[0,[2,20000],"
-     "\"float32\"]],\"out\":[]",
+     "'op':'_log_softmax','k':'reduction','rd':4,'wr':4,'in':[[0,[2,20000],'float32']],'out':[]",
      {.opaque = {.as = OPAQUE_REDUCE, .bytes = 8, .slow = 40000}}},
     {"its backward",
-     "\"op\":\"_log_softmax_backward_data\",\"k\":\"reduction\",\"rd\":4,\"wr\":4,\"in\":[[0,[2,"
-     "20000],\"float32\"]],"
-     "\"out\":[]",
+     "'op':'_log_softmax_backward_data','k':'reduction','rd':4,'wr':4,'in':[[0,[2,20000],'float32']"
+     "],'out':[]",
      {.opaque = {.as = OPAQUE_REDUCE, .bytes = 8, .slow = 46000}}},
     {"the log-softmax of short rows",
-     "\"op\":\"_log_softmax\",\"k\":\"reduction\",\"rd\":4,\"wr\":4,\"in\":[[0,[2,2000],"
-     "\"float32\"]],\"out\":[]",
+     "'op':'_log_softmax','k':'reduction','rd':4,'wr':4,'in':[[0,[2,2000],'float32']],'out':[]",
      {.opaque = {.as = OPAQUE_REDUCE, .bytes = 8}}},
     {"a reduction",
-     "\"op\":\"sum.dim_IntList\",\"k\":\"reduction\",\"in\":[],\"out\":[],\"rd\":200,\"wr\":2",
+     "'op':'sum.dim_IntList','k':'reduction','in':[],'out':[],'rd':200,'wr':2",
      {.opaque = {.as = OPAQUE_REDUCE, .bytes = 202}}},
     {"a gather of rows",
-     "\"op\":\"embedding\",\"k\":\"index\",\"in\":[],\"out\":[],\"rd\":200,\"wr\":200",
+     "'op':'embedding','k':'index','in':[],'out':[],'rd':200,'wr':200",
      {.opaque = {.as = OPAQUE_GATHER, .bytes = 400}}},
     {"a scatter of rows",
-     "\"op\":\"embedding_dense_backward\",\"k\":\"index\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":2",
+     "'op':'embedding_dense_backward','k':'index','in':[],'out':[],'rd':1,'wr':2",
      {.opaque = {.as = OPAQUE_SCATTER, .bytes = 3}}},
     {"a copy",
-     "\"op\":\"clone\",\"k\":\"copy\",\"in\":[[0,[64],\"bfloat16\"]],\"out\":[],\"rd\":1,\"wr\":1",
+     "'op':'clone','k':'copy','in':[[0,[64],'bfloat16']],'out':[],'rd':1,'wr':1",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 2}}},
     {"a copy into another order",
-     "\"op\":\"clone\",\"k\":\"copy\",\"in\":[[0,[8,8],\"bfloat16\",[1,8]]],\"out\":[],\"rd\":1,"
-     "\"wr\":1",
+     "'op':'clone','k':'copy','in':[[0,[8,8],'bfloat16',[1,8]]],'out':[],'rd':1,'wr':1",
      {.opaque = {.as = OPAQUE_PERMUTE, .bytes = 2}}},
     {"a kernel of which only its bytes are known",
-     "\"op\":\"mine.scan\",\"k\":\"opaque\",\"in\":[],\"out\":[],\"rd\":5,\"wr\":1",
+     "'op':'mine.scan','k':'opaque','in':[],'out':[],'rd':5,'wr':1",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 6}}},
 };
 
@@ -169,7 +164,7 @@ static void operators_cost_what_their_shapes_say(void)
     for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
         struct ir ir = {0};
         struct diag diag = {0};
-        CHECK_TEXT(operators[i].label, make(&ir, &diag, 1, 0, "", operators[i].event), "");
+        CHECK_TEXT(operators[i].label, make_of_event(&ir, &diag, 1, 0, "", operators[i].event), "");
         if (CHECK(operators[i].label, ir.op.count == 2)) { /* the first writes what is given */
             const struct work *work = ir_work(&ir, 1);
             const struct op_table *op = &ir.op;
@@ -186,16 +181,16 @@ static void operators_cost_what_their_shapes_say(void)
 /* The handles of streams may be addresses, which are longer than a name. */
 static void streams_are_named_by_their_order(void)
 {
-#define KERNEL(s)                                                                                  \
-    "\"op\":\"neg\",\"k\":\"elementwise\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"s\":" s "},{"
+#define KERNEL(s) "'op':'neg','k':'elementwise','in':[],'out':[],'rd':1,'wr':1,'s':" s "},{"
     static const char *const names[] = {"compute", "compute.1", "compute.2"};
     struct ir ir = {0};
     struct diag diag = {0};
     CHECK_TEXT("verified",
-               make(&ir, &diag, 1, 0, "",
-                    KERNEL("0") KERNEL("9223372036854775807") KERNEL("-9223372036854775808")
-                        KERNEL("9223372036854775807") "\"op\":\"neg\",\"k\":\"elementwise\","
-                                                      "\"in\":[],\"out\":[],\"rd\":1,\"wr\":1"),
+               make_of_event(&ir, &diag, 1, 0, "",
+                             KERNEL("0") KERNEL("9223372036854775807")
+                                 KERNEL("-9223372036854775808")
+                                     KERNEL("9223372036854775807") "'op':'neg','k':'elementwise','"
+                                                                   "in':[],'out':[],'rd':1,'wr':1"),
                "");
     CHECK_INT("streams", ir.stream_count, ARRAY_LEN(names));
     for (uint32_t i = 0; i < ir.stream_count && i < ARRAY_LEN(names); i++)
@@ -207,8 +202,8 @@ static void streams_are_named_by_their_order(void)
 /* ---- collectives and meshes ---- */
 
 #define COLLECTIVE(op, full)                                                                       \
-    "\"op\":\"" op "\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[[0,[8],\"float32\"]],\"out\":[],"  \
-    "\"g\":\"7\",\"full\":" full
+    "'op':'" op "','k':'comm','rd':1,'wr':1,'in':[[0,[8],'float32']],'out':[],"                    \
+    "'g':'7','full':" full
 
 static const struct {
     const char *label, *event;
@@ -223,10 +218,10 @@ static const struct {
     {"all-to-all", COLLECTIVE("_c10d_functional.all_to_all_single", "800"), WORK_ALL_TO_ALL, 800},
     {"broadcast", COLLECTIVE("c10d.broadcast_", "400"), WORK_BROADCAST, 400},
     {"a ring by an all-to-all that sends all to one",
-     COLLECTIVE("_c10d_functional.all_to_all_single", "800,\"sent\":[0,0,0,0,800,0,0,0]"),
-     WORK_SHIFT, 800},
+     COLLECTIVE("_c10d_functional.all_to_all_single", "800,'sent':[0,0,0,0,800,0,0,0]"), WORK_SHIFT,
+     800},
     {"an uneven all-to-all: the largest piece for each",
-     COLLECTIVE("_c10d_functional.all_to_all_single", "800,\"sent\":[0,100,0,0,400,300,0,0]"),
+     COLLECTIVE("_c10d_functional.all_to_all_single", "800,'sent':[0,100,0,0,400,300,0,0]"),
      WORK_ALL_TO_ALL, 3200},
     {"bytes that do not cut are filled up", COLLECTIVE("c10d._reduce_scatter_base_", "33"),
      WORK_REDUCE_SCATTER, 64},
@@ -238,8 +233,8 @@ static void collectives_move_the_recorded_bytes(void)
         struct ir ir = {0};
         struct diag diag = {0};
         CHECK_TEXT(collectives[i].label,
-                   make(&ir, &diag, 8, 3, "\"7\":{\"ranks\":[0,1,2,3,4,5,6,7],\"desc\":\"all\"}",
-                        collectives[i].event),
+                   make_of_event(&ir, &diag, 8, 3, "'7':{'ranks':[0,1,2,3,4,5,6,7],'desc':'all'}",
+                                 collectives[i].event),
                    "");
         uint32_t op = ir.op.count - 1;
         CHECK_INT(collectives[i].label, ir.op.kind[op], collectives[i].kind);
@@ -256,18 +251,17 @@ static const struct {
     /* the members of the first group's instance that has the rank, in order; NULL: refused */
     const char *ranks;
 } meshes[] = {
-    {"the whole", "\"7\":{\"ranks\":[0,1,2,3]}", 4, 2, "0 1 2 3"},
-    {"alone", "\"7\":{\"ranks\":[2]}", 4, 2, "2"},
-    {"neighbours", "\"7\":{\"ranks\":[4,5,6,7]}", 64, 5, "4 5 6 7"},
-    {"strides", "\"7\":{\"ranks\":[1,5,9,13]},\"8\":{\"ranks\":[0,1,2,3]}", 16, 1, "1 5 9 13"},
-    {"the outer and the inner axis of three",
-     "\"7\":{\"ranks\":[0,1,8,9]},\"8\":{\"ranks\":[0,2,4,6]}", 16, 0, "0 1 8 9"},
+    {"the whole", "'7':{'ranks':[0,1,2,3]}", 4, 2, "0 1 2 3"},
+    {"alone", "'7':{'ranks':[2]}", 4, 2, "2"},
+    {"neighbours", "'7':{'ranks':[4,5,6,7]}", 64, 5, "4 5 6 7"},
+    {"strides", "'7':{'ranks':[1,5,9,13]},'8':{'ranks':[0,1,2,3]}", 16, 1, "1 5 9 13"},
+    {"the outer and the inner axis of three", "'7':{'ranks':[0,1,8,9]},'8':{'ranks':[0,2,4,6]}", 16,
+     0, "0 1 8 9"},
     {"two axes that are one progression",
-     "\"7\":{\"ranks\":[0,4,8,12,16,20,24,28]},\"8\":{\"ranks\":[0,4]}", 32, 0,
-     "0 4 8 12 16 20 24 28"},
-    {"no progression", "\"7\":{\"ranks\":[0,1,3]}", 8, 0, NULL},
-    {"progressions that cross", "\"7\":{\"ranks\":[0,1,2]},\"8\":{\"ranks\":[0,1]}", 6, 0, NULL},
-    {"one that does not divide the ranks", "\"7\":{\"ranks\":[0,1,2]}", 8, 0, NULL},
+     "'7':{'ranks':[0,4,8,12,16,20,24,28]},'8':{'ranks':[0,4]}", 32, 0, "0 4 8 12 16 20 24 28"},
+    {"no progression", "'7':{'ranks':[0,1,3]}", 8, 0, NULL},
+    {"progressions that cross", "'7':{'ranks':[0,1,2]},'8':{'ranks':[0,1]}", 6, 0, NULL},
+    {"one that does not divide the ranks", "'7':{'ranks':[0,1,2]}", 8, 0, NULL},
 };
 
 static void groups_lie_on_a_mesh(void)
@@ -278,8 +272,8 @@ static void groups_lie_on_a_mesh(void)
         char groups[256];
         snprintf(groups, sizeof groups, "%s", meshes[i].groups);
         /* the recorded rank is in all groups */
-        const char *message = make(&ir, &diag, meshes[i].world, meshes[i].rank, groups,
-                                   COLLECTIVE("c10d.allreduce_", "8"));
+        const char *message = make_of_event(&ir, &diag, meshes[i].world, meshes[i].rank, groups,
+                                            COLLECTIVE("c10d.allreduce_", "8"));
         if (meshes[i].ranks == NULL) {
             CHECK(meshes[i].label, strstr(message, "is no group of a mesh of") != NULL);
         } else {
@@ -306,26 +300,24 @@ static const struct {
     const char *label, *event, *message;
 } refused[] = {
     {"a product of one matrix",
-     "\"op\":\"mm\",\"k\":\"mm\",\"in\":[" MATRIX("8", "8", "bfloat16") "],\"out\":[" MATRIX(
-         "8", "8", "bfloat16") "],\"rd\":1,\"wr\":1",
+     "'op':'mm','k':'mm','in':[[0,[8,8],'bfloat16']],'out':[[0,[8,8],'bfloat16']],'rd':1,'wr':1",
      "one.json: error: event 0 (mm): a product reads two matrices and writes one\n"},
     {"attention without heads",
-     "\"op\":\"_flash_attention_forward\",\"k\":\"sdpa\",\"rd\":1,\"wr\":1,\"in\":[" MATRIX(
-         "8", "8", "bfloat16") "," MATRIX("8", "8", "bfloat16") "],\"out\":[]",
+     "'op':'_flash_attention_forward','k':'sdpa','rd':1,'wr':1,'in':[[0,[8,8],'bfloat16'],[0,[8,8],"
+     "'bfloat16']],'out':[]",
      "one.json: error: event 0 (_flash_attention_forward): attention of this form is not priced: q "
      "and k of (batch, heads, tokens, width) are expected\n"},
     {"a collective that is not known",
-     "\"op\":\"c10d.gossip_\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8",
+     "'op':'c10d.gossip_','k':'comm','rd':1,'wr':1,'in':[],'out':[],'full':8",
      "one.json: error: event 0 (c10d.gossip_): this collective is not predicted from a recording: "
      "gathers, reductions, all-to-alls, broadcasts and barriers are\n"},
     {"a message of a pipeline",
-     "\"op\":\"c10d.send\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8,"
-     "\"peer\":0",
+     "'op':'c10d.send','k':'comm','rd':1,'wr':1,'in':[],'out':[],'full':8,'peer':0",
      "one.json: error: event 0 (c10d.send): a message to rank 0, whose step is not given: of a "
      "pipeline give one recording of each stage, as in predict stage-*.json.gz, each recorded with "
      "its --rank; without them only sends and receives of a ring, in one batch, are predicted\n"},
     {"a collective without a group",
-     "\"op\":\"c10d.allreduce_\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8",
+     "'op':'c10d.allreduce_','k':'comm','rd':1,'wr':1,'in':[],'out':[],'full':8",
      "one.json: error: event 0 (c10d.allreduce_): has no member 'g', the group of its ranks\n"},
 };
 
@@ -334,10 +326,9 @@ static void batches_come_from_the_host(void)
     struct ir ir = {0};
     struct diag diag = {0};
     CHECK_TEXT("verified",
-               make(&ir, &diag, 1, 0, "",
-                    "\"op\":\"_to_copy\",\"k\":\"copy\",\"rd\":64,\"wr\":64,\"in\":[[-1,[8],"
-                    "\"int64\"]],\"out\":[[0,[8],"
-                    "\"int64\"]]"),
+               make_of_event(&ir, &diag, 1, 0, "",
+                             "'op':'_to_copy','k':'copy','rd':64,'wr':64,'in':[[-1,[8],'int64']],'"
+                             "out':[[0,[8],'int64']]"),
                "");
     CHECK_INT("a copy to the device", ir.op.count > 0 ? ir.op.kind[ir.op.count - 1] : -1, WORK_H2D);
     diag_release(&diag);
@@ -349,7 +340,7 @@ static void what_has_no_cost_is_refused_by_name(void)
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct ir ir = {0};
         struct diag diag = {0};
-        CHECK_TEXT(refused[i].label, make(&ir, &diag, 1, 0, "", refused[i].event),
+        CHECK_TEXT(refused[i].label, make_of_event(&ir, &diag, 1, 0, "", refused[i].event),
                    refused[i].message);
         diag_release(&diag);
         ir_release(&ir);
@@ -359,11 +350,11 @@ static void what_has_no_cost_is_refused_by_name(void)
 /* ---- stages of a pipeline ---- */
 
 #define SEND(peer, bytes)                                                                          \
-    "{\"op\":\"c10d.send\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"7\","     \
-    "\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
+    "{'op':'c10d.send','k':'comm','in':[],'out':[],'rd':1,'wr':1,'g':'7',"                         \
+    "'async':true,'full':" bytes ",'peer':" peer "}"
 #define RECV_IN(group, peer, bytes)                                                                \
-    "{\"op\":\"c10d.recv_\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"" group  \
-    "\",\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
+    "{'op':'c10d.recv_','k':'comm','in':[],'out':[],'rd':1,'wr':1,'g':'" group                     \
+    "','async':true,'full':" bytes ",'peer':" peer "}"
 #define RECV(peer, bytes) RECV_IN("7", peer, bytes)
 
 /* Recordings of stages a and b, and the message; "": they match. The ranks of group 7 are all, or 0, 2, ... */
@@ -438,14 +429,14 @@ static const struct {
      {SEND("1", "8"), RECV("0", "8") "," RECV_IN("8", "0", "8")},
      "b.json: error: event 1 (c10d.recv_): is receive 1 from rank 0 in group 'other', and a.json "
      "has no such group\n",
-     ",\"8\":{\"ranks\":[0,1],\"desc\":\"other\"}"},
+     ",'8':{'ranks':[0,1],'desc':'other'}"},
     {"a group that only one has and nobody uses",
      {2, 2},
      {0, 1},
      "0,1",
      {SEND("1", "8"), RECV("0", "8")},
      "",
-     ",\"8\":{\"ranks\":[0,1],\"desc\":\"other\"}"},
+     ",'8':{'ranks':[0,1],'desc':'other'}"},
     {"other bytes",
      {2, 2},
      {0, 1},
@@ -467,14 +458,13 @@ static void messages_of_stages_are_matched(void)
         for (int k = 0; k < 2 && status == STATUS_OK; k++) {
             struct text text = {0};
             text_printf(&text,
-                        "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":%d,"
-                        "\"rank\":%d,\"groups\":{\"7\":{\"ranks\":[%s],\"desc\":\"pp\"}%s},"
-                        "\"modules\":[\"\"],\"guessed\":{},\"peak\":0,\"storages\":[],"
-                        "\"events\":[%s]}",
+                        "{'format':'longhaul-step','version':1,'torch':'2','world':%d,'rank':%d,'"
+                        "groups':{'7':{'ranks':[%s],'desc':'pp'}%s},'modules':[''],'guessed':{},'"
+                        "peak':0,'storages':[],'events':[%s]}",
                         stages[i].world[k], stages[i].rank[k], stages[i].ranks,
                         k == 1 && stages[i].more != NULL ? stages[i].more : "",
                         stages[i].events[k]);
-            status = step_recording_parse(&recording[k], names[k], text.data, text.size, &diag);
+            status = parse_recording(&recording[k], names[k], &text, &diag);
             text_release(&text);
         }
         if (status == STATUS_OK)
@@ -494,7 +484,7 @@ static void messages_of_stages_are_matched(void)
 /* ---- whole recordings ---- */
 
 /* Loads a recording of tests/data/recordings/ and the schedule that is made of it. */
-static bool load(struct step_recording *recording, struct ir *ir, const char *name)
+static bool load_recording(struct step_recording *recording, struct ir *ir, const char *name)
 {
     char relative[80];
     struct text text = {0};
@@ -541,7 +531,7 @@ static void memory_is_that_of_the_storages(void)
     for (size_t i = 0; i < ARRAY_LEN(whole); i++) {
         struct step_recording recording = {0};
         struct ir ir = {0};
-        if (load(&recording, &ir, whole[i])) {
+        if (load_recording(&recording, &ir, whole[i])) {
             struct replay replay;
             CHECK_INT(whole[i], (int64_t)step_recording_peak_bytes(&recording),
                       (int64_t)recording.recorded_peak_bytes);
@@ -554,7 +544,8 @@ static void memory_is_that_of_the_storages(void)
     }
 }
 
-static int64_t moved(const struct ir *ir, enum work_kind kind, uint32_t *count)
+/* Returns the payload of all ops of the kind, and their number in *count. */
+static int64_t moved_bytes(const struct ir *ir, enum work_kind kind, uint32_t *count)
 {
     int64_t bytes = 0;
     *count = 0;
@@ -572,7 +563,7 @@ static void collectives_of_fsdp2_move_the_parameters(void)
 {
     struct step_recording recording = {0};
     struct ir ir = {0};
-    if (load(&recording, &ir, "llama-fsdp")) {
+    if (load_recording(&recording, &ir, "llama-fsdp")) {
         uint32_t gathers, scatters, reductions;
         int64_t root = 0, layers = 0;
         for (uint32_t s = 0; s < recording.storage_count; s++) {
@@ -581,9 +572,10 @@ static void collectives_of_fsdp2_move_the_parameters(void)
                 *(strstr(storage->role, ".layers.") != NULL ? &layers : &root) +=
                     (int64_t)storage->bytes;
         }
-        CHECK_INT("bytes gathered", moved(&ir, WORK_ALL_GATHER, &gathers), root / 2 + layers);
-        CHECK_INT("bytes reduced", moved(&ir, WORK_REDUCE_SCATTER, &scatters), 8 * (root + layers));
-        moved(&ir, WORK_ALL_REDUCE, &reductions);
+        CHECK_INT("bytes gathered", moved_bytes(&ir, WORK_ALL_GATHER, &gathers), root / 2 + layers);
+        CHECK_INT("bytes reduced", moved_bytes(&ir, WORK_REDUCE_SCATTER, &scatters),
+                  8 * (root + layers));
+        moved_bytes(&ir, WORK_ALL_REDUCE, &reductions);
         CHECK_INT("gathers: root, 2 layers forward, 2 backward", gathers, 5);
         CHECK_INT("scatters: root and 2 layers", scatters, 3);
         CHECK_INT("the norm of the gradients", reductions, 1);
