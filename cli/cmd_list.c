@@ -39,7 +39,8 @@ static bool is_json(const struct listing *l)
     return l->json.out != NULL;
 }
 
-/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
+/* A column has: key, label, label in a page, kind, width in text (negative: left-aligned), description
+ * (cli/common/rows.h). */
 /* clang-format off */
 #define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
 #define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* a sentence with the columns after it, in text only */

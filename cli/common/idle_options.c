@@ -17,7 +17,7 @@ static uint64_t note_bit(size_t row, size_t note)
     return one << bit;
 }
 
-/* Returns whether the user gave the option of a row that has notes. */
+/* Returns whether a row has notes and the user gave its option. */
 static bool is_row_given(const struct options *options, const struct choice_row *row)
 {
     return row->note[0].text != NULL && options_given(options, row->option->name);

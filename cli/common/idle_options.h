@@ -34,7 +34,8 @@ bool idle_options_all_used(const struct idle_options *idle);
 /* Adds to `note` a message for each given option that no configuration uses. */
 void idle_options_add_notes(const struct idle_options *idle, struct diag *note);
 
-/* Notes the unused options of a command that makes only one configuration. */
+/* Adds to `note` a message for each given option that a configuration does not use. For a command that makes only
+ * one configuration. */
 void idle_options_note_single(const struct options *options, const struct request *r,
                               const struct choices *c, struct diag *note);
 

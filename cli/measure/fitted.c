@@ -167,8 +167,8 @@ static void note_base_numbers(const char *path, const char *base,
 }
 
 /* Returns the path of the file of points that is written next to a device file, "mine.points.csv" for "mine.json".
- * Returns NULL if none is written: there is no points_source, or no point measures a matrix product or attention,
- * for whose shapes the file is read. */
+ * Returns NULL if none is written: there is no points_source or no device file, or no point measures a matrix product
+ * or attention (only for their shapes does a prediction read the file). */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
     bool shapes = false;

@@ -73,8 +73,8 @@ static void put_lateness(struct text *line, const struct report *r, struct docum
                 late.late_unit_count, late.unit_count);
 }
 
-/* Prints how unevenly attention is divided over ranks: the visible pairs of the rank that has the most, and the rows
- * of keys and values that ranks receive beside lower bounds of these. Prints nothing if the division is not known. */
+/* Prints how unevenly attention is divided over ranks: the visible pairs of the rank that has the most, the rows of
+ * keys and values that ranks receive, and lower bounds of these rows. Prints nothing if the division is not known. */
 static void print_attention_division(struct sheet *sheet, const struct report *r)
 {
     struct attention_division d;

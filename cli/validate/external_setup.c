@@ -46,8 +46,8 @@ static void use_strategy_profile(struct options *options)
         options_replace_text(options, "profile", "published");
 }
 
-/* Options that args may have besides those that describe a configuration. documents_read_set_request() reads
- * `batches`. */
+/* Options that the args of a row may have besides those that describe a configuration: the number of batches of
+ * documents (documents_read_set_request() reads it), and the convention by which the row's MFU was computed. */
 static const struct option other_rows[] = {
     {.name = "batches", .kind = OPTION_INTEGER, .low = 1, .high = 4096, .default_text = "1"},
     {.name = "mfu", .kind = OPTION_TEXT, .default_text = "longhaul"},
