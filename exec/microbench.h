@@ -26,11 +26,12 @@ struct microbench_options {
     struct exec_link copy_link, message_link; /* emulated, as in exec_options */
 };
 
-/* One point to measure. work: its kind and parameters. Where a kind has a group, the parameter is the number of its
- * members, 1 to 64, each of which is a rank. work.reads and work.writes: the numbers of operands; 0: as few as the kind
- * allows, but ADAMW also writes its copy for compute. Roles PAGEABLE and BOTH_WAYS exist only for copies, and the roles
- * from BESIDE on only for compute. In role SM_HOG another kernel runs at the same time, which only the backend cuda
- * has. */
+/* One point to measure. `work` has its kind and parameters. If the kind has a group, the group's parameter is the
+ * number of members, 1 to 64, each of which is a rank. work.reads and work.writes are the numbers of operands; 0: as
+ * few as the kind allows, but ADAMW then also writes its copy for compute.
+ *
+ * Only copies have the roles PAGEABLE and BOTH_WAYS, and only compute has the roles from BESIDE on. In role SM_HOG
+ * another kernel runs at the same time; only the backend cuda has such a kernel. */
 struct microbench_case {
     uint8_t point_role;     /* enum point_role */
     uint8_t attention_impl; /* enum attention_impl, or POINT_NO_IMPL */

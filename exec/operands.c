@@ -19,8 +19,8 @@ struct operand_side {
     uint32_t view_count;
 };
 
-/* Returns, in words, what the kernels ask of the sizes of an op and do not find; NULL: they support its sizes. The
- * numbers of operands are checked elsewhere. members: the number of ranks of the op's group; 1 if it has none. */
+/* Returns the words for a condition that the kernels require and that the op's sizes do not meet; NULL: they meet all.
+ * The numbers of operands are checked elsewhere. members: the number of ranks of the op's group; 1 if it has none. */
 static const char *unsupported_size(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {

@@ -223,9 +223,9 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets *user, a bool, if the error is unlikely to be explained by further roundings: it exceeds the tolerance and is
- * more than 20 times the largest shift that rounding has caused so far. That is said after three roundings or more: the
- * chance that a normal variable is 20 times as large as three others is 10^-4. */
+/* Sets *user, a bool, to true if further roundings are unlikely to explain the error: it exceeds the tolerance, and is
+ * more than 20 times the largest shift that rounding has caused so far. It is called after three roundings or more,
+ * since the chance that a normal variable is 20 times as large as three others is 10^-4. */
 static void note_far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;

@@ -72,8 +72,9 @@ struct reference_check_rule {
 };
 /* Returns the rule for a schedule that stores results in dtype (training_storage_dtype()). */
 struct reference_check_rule reference_check_rule_of(enum dtype dtype);
-/* ROUNDINGS: how often the reference is rounded at most. MOVES: the factor of what rounding moves that may explain an
- * error. MOST: the most that this may be of the largest element. */
+/* The reference's step is repeated with rounded results at most REFERENCE_CHECK_ROUNDINGS times. An error is explained
+ * by rounding if it is at most REFERENCE_CHECK_MOVES times the largest shift that rounding caused, and at most
+ * REFERENCE_CHECK_MOST of the largest element. */
 enum { REFERENCE_CHECK_ROUNDINGS = 8, REFERENCE_CHECK_MOVES = 4 };
 #define REFERENCE_CHECK_MOST 0.25
 /* Returns the tolerance for a part of a tensor: that of the rule, and twice that for second moments. */

@@ -62,9 +62,9 @@ struct reference_pass_sequence {
     size_t tokens;
     /* the first token of each token's document (struct reference_heads) */
     const int64_t *document_begin;
-    const int32_t *const
-        *experts_of_layer;          /* [layers] (tokens, experts_per_token); NULL: it has none */
-    bool activation_weights_copies; /* struct reference */
+    /* [layers] the experts of each token, (tokens, experts_per_token); NULL: the layer has none */
+    const int32_t *const *experts_of_layer;
+    bool activation_weights_copies; /* the member of struct reference with this name */
 };
 
 /* Returns an array of zeros, (rows, cols). */

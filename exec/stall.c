@@ -170,7 +170,7 @@ static struct wait_node explain_waiting_host(struct stall_report *story, struct 
     return (struct wait_node){at.rank, held};
 }
 
-/* Appends for which op the op `at` waits, and returns that op; END, after the reason: it waits for none. */
+/* Appends which op `at` waits for, and returns that op. If it waits for none, appends the reason and returns END. */
 static struct wait_node explain_wait(struct stall_report *story, struct wait_node at)
 {
     struct exec_run *run = story->run;

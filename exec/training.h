@@ -24,8 +24,9 @@
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
-/* With options.flat_weights, the standard deviation of all weights, also of norms, about 0: that of numbers uniform
- * within 0.05. Scores of attention are then nearly 0, and operands draw less power than a model's. */
+/* With options.flat_weights, the standard deviation of all weights, those of norms included, about the mean 0. Numbers
+ * that are uniform from -0.05 to 0.05 have it. Scores of attention are then nearly 0, and operands draw less power than
+ * a model's. */
 #define TRAINING_FLAT 0.0289
 
 struct training_options {

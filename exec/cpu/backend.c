@@ -10,7 +10,7 @@
 
 enum { PAGE = 4096, LINE = 64 };
 
-/* ---- OpenBLAS must start no threads ---- */
+/* ---- OpenBLAS without threads of its own ---- */
 
 /* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS, which OpenBLAS calls when it is loaded, before
  * main(). It would then start a thread for each core, which spins for 25 ms. Products run on the calling thread, so
@@ -109,7 +109,7 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
     [WORK_D2H] = cpu_copy,
 };
 
-/* ---- how threads of a rank sleep and are woken, under the rank's lock ---- */
+/* ---- sleep and wake-up of a rank's threads, under the rank's lock ---- */
 
 static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
 {

@@ -66,7 +66,7 @@ struct visible_keys cpu_visible_keys(const struct call *call, int64_t i);
 cpu_math cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_column_sum;
 size_t cpu_column_scratch_floats(const struct work *work);
 
-/* ---- element by element: exec/cpu/pointwise.c ---- */
+/* ---- functions of elements: exec/cpu/pointwise.c ---- */
 cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast, cpu_fill,
     cpu_adamw, cpu_square_sum, cpu_clip;
 
@@ -83,7 +83,7 @@ size_t cpu_route_scratch_floats(const struct work *work);
 cpu_math cpu_embedding, cpu_embedding_backward, cpu_cross_entropy, cpu_cross_entropy_backward,
     cpu_cross_entropy_partial, cpu_cross_entropy_finish, cpu_cross_entropy_partial_backward;
 
-/* ---- layout: exec/cpu/pack.c, but cpu_merge_rows() and cpu_row_dot() in exec/cpu/attention.c ---- */
+/* ---- moves of elements: exec/cpu/pack.c; the last two functions are in exec/cpu/attention.c ---- */
 cpu_math cpu_pack, cpu_unpack, cpu_head_expand, cpu_head_reduce, cpu_take_rows, cpu_add_rows,
     cpu_merge_rows, cpu_row_dot;
 

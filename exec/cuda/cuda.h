@@ -66,9 +66,9 @@ struct cuda_events {
     /* after this event the op may start. Recorded if events time ops, and for communication between ranks of one GPU,
      * whose peers wait for it */
     cudaEvent_t begin;
-    cudaEvent_t
-        copies_ended; /* the rank's copies have ended; recorded for such communication only */
-    cudaEvent_t end;  /* the op has ended */
+    /* the rank's copies have ended. Recorded only for communication between ranks of one GPU. */
+    cudaEvent_t copies_ended;
+    cudaEvent_t end; /* the op has ended */
 };
 
 struct cuda_rank {
@@ -202,7 +202,7 @@ bool cuda_record_library_failure(const struct cuda_stream *stream, uint32_t op, 
 /* Adds a message about a CUDA call that failed before the first step. Returns STATUS_SYSTEM. */
 enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t error);
 
-/* ---- launch.c: from queues to CUDA streams ---- */
+/* ---- launch.c: streams, events, and launches of issued ops ---- */
 
 /* cuda_list_ops() lists a rank's ops by stream; it is called before cuda_open_streams(), which makes the streams, and
  * the events of ops that are waited for, timed or watched. */
@@ -213,7 +213,7 @@ void cuda_close_streams(struct cuda_rank *rank);
  * for these. Takes the rank's lock. */
 void cuda_launch_ready_ops(struct cuda_rank *rank);
 
-/* ---- poll.c: which ops have ended, and the events that show it ---- */
+/* ---- poll.c: events, and the search for ops that have ended ---- */
 
 /* Asks the device which ops of the rank have ended. Threads that wait and the watcher call it. It takes only the rank's
  * poll_lock, since another thread may hold the rank's lock while it launches. */
@@ -279,7 +279,7 @@ void sm_hog_begin(struct cuda *cuda);
 void sm_hog_end(struct cuda *cuda);
 void sm_hog_close(struct cuda *cuda);
 
-/* ---- describe.c: what is said about the device and the run ---- */
+/* ---- describe.c: descriptions of the device and of the run ---- */
 
 /* Sets environment variables that CUDA and NCCL read at their first call, so call it before that. A value that the user
  * has given CUDA_DEVICE_MAX_CONNECTIONS is kept; NCCL_COMM_BLOCKING is overridden. */
@@ -302,12 +302,12 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
                                  struct cuda_prepared *prepared, struct diag *diag);
 backend_kernel cuda_run_product; /* context: a struct cuda_stream */
 
-/* ---- prepare.c: what ops need besides their operands ---- */
+/* ---- prepare.c: plans and scratch memory of ops ---- */
 
 enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag);
 void cuda_free_prepared_ops(struct cuda *cuda);
 
-/* ---- enqueue.c: from ops to work on a CUDA stream ---- */
+/* ---- enqueue.c: functions that put the work of ops on CUDA streams ---- */
 
 /* True if a communication op moves no bytes: its group has one member, and its result is in place. */
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);

@@ -1,4 +1,4 @@
-/* Puts the work of ops on CUDA streams: for each kind of work, the function that does it. */
+/* The functions that put the work of ops on CUDA streams, one for each kind of work. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"

@@ -279,7 +279,8 @@ int product_run(const struct products *products, const struct product *product, 
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (s->epilogue == PRODUCT_COLUMN_SUM)
         bias = beside;
-    /* addresses are set in the description; the library reads it before the call returns */
+    /* this call's addresses are set in the plan's description, which the library reads before cublasLtMatmul()
+     * returns */
     if (s->has_bias || s->epilogue == PRODUCT_COLUMN_SUM)
         status = lt->cublasLtMatmulDescSetAttribute(
             product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof bias);

@@ -123,8 +123,8 @@ static bool casts_bias(const struct call *call)
            call->read[2].dtype != call->write[0].dtype;
 }
 
-/* Returns where an epilogue writes its sums: the result of the next op, or the scratch memory after the library's
- * workspace, if the sums are to be added to the result, or its address is no multiple of 16. */
+/* Returns where an epilogue writes its sums. This is the result of the next op. But if the sums are to be added to that
+ * result, or if its address is no multiple of 16, it is the scratch memory after the library's workspace. */
 static void *epilogue_sums_address(const struct call *next, void *scratch)
 {
     const struct operand *y = &next->write[0];
@@ -295,8 +295,9 @@ static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_
     return error == 0 ? 0 : (int)CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-/* Runs all groups of a product; or, if the rank has a part of a weight, the product with that part. The gradient of the
- * other parts is then set as that of a group without rows is. */
+/* Runs all groups of a product. If the rank has only a part of a weight, runs the one product with that part; for its
+ * gradient, it first sets the whole gradient as set_gradient_without_rows() does, so that the other parts have results,
+ * too. */
 static int run_product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
                               const struct call *call)
 {
