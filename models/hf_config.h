@@ -1,12 +1,12 @@
 /* models/hf_config.h: a Hugging Face config.json as a struct transformer.
  *
- * Families (model_type): those of hf_families (models/hf_keys.h), which has the defaults of absent keys after the
- * configuration classes of the Transformers library: Llama, Mistral, Qwen 2 and 3, GPT-2, Phi 3 and 4, Gemma 1 to 3,
- * OLMo 2 and 3, Nemotron, StarCoder 2, mixtures of experts and others. If a model has parts for pictures or sound
- * around its text model (text_config), only the text model is read.
+ * The families (model_type) that can be read are the rows of hf_families (models/hf_keys.h): Llama, Mistral, Qwen 2 and
+ * 3, GPT-2, Phi 3 and 4, Gemma 1 to 3, OLMo 2 and 3, Nemotron, StarCoder 2, mixtures of experts and others. A row also
+ * has the values of keys that a file may lack: the defaults of the configuration class in the Transformers library. If
+ * a model has parts for pictures or sound around its text model (text_config), only the text model is read.
  *   - A feature that changes the work and is not modelled is refused by name: experts in a family without experts,
- *     orders of windowed layers without a period, caps of scores, activations other than those of enum activation,
- *     quantised weights. An unknown key is refused, too.
+ *     layers with windows in an order without a period, scores that are capped, activations other than those of enum
+ *     activation, quantised weights. An unknown key is refused, too.
  *   - A feature that changes numbers but no work gets a note in diag, and runs compute without it: RoPE scaling of
  *     types llama3, yarn, linear and longrope, rotary positions of a part of each head, multipliers.
  *   - Dropout other than that of attention, and numbers that only serve initialisation or generation, are not read.

@@ -153,7 +153,8 @@ struct transformer {
     bool qk_norm_wide; /* qk_norm goes over all heads of q together, and over all of k (OLMo 2) */
     bool qk_norm_bare; /* qk_norm has no weights, and is only of layers that rotate (Llama 4) */
     /* Transformers' code computes q, k and v by one product, and gate and up by one (Phi-3); false: by one each. This
-     * decides what PyTorch keeps of a layer (schedule/choices/kept.h). Schedules always have the two products of the first case. */
+     * decides what PyTorch keeps of a layer (schedule/choices/kept.h). Schedules always have one product for q, k and
+     * v, and one for gate and up. */
     bool fused_products;
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */

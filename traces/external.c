@@ -30,7 +30,7 @@ static const char *const column_names[] = {
 };
 enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
 
-/* true for the kind of EXTERNAL_COLUMNS that a file needs (needed[]) */
+/* The kinds of EXTERNAL_COLUMNS as values of needed[]: only a column of kind NEEDED must be there. */
 enum { NEEDED = true, TEXT = false, COUNT = false, NUMBER = false };
 /* [columns] true if a file must have the column and no row may leave it empty */
 static const bool needed[ARRAY_LEN(column_names)] = {
