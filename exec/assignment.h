@@ -34,7 +34,8 @@ struct assignment_shares {
  * other the rows, which are copies of tokens, that their experts compute. */
 struct routed_rows {
     struct work work; /* the work of the shape, with the rank's real number of rows */
-    /* [experts] the rows that the expert computes of every rank's copies: without dropped copies, and with padding */
+    /* [experts] how many rows the expert computes for each rank: that rank's copies without those that the expert
+     * drops, plus padding */
     const int64_t *copies_of_expert;
     /* the rows that arrive from all ranks for the rank's experts; for an all-to-all that sends each token once, the
      * tokens that arrive; for a permutation of the rank's own tokens (PERMUTE_OWN), the rows for all experts */

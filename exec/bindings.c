@@ -175,8 +175,8 @@ void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_fu
 
 struct copied_runs {
     const struct ir *ir;
-    /* the group's axes over which no rank is fixed by its role and the bundle is not sharded; along those of them over
-     * which a tensor is not cut, ranks hold the same elements of it */
+    /* the group's axes that neither a rank's role fixes nor the bundle is sharded over. Ranks that differ only along
+     * those of them over which a tensor is not cut hold the same elements of it. */
     uint32_t replicating_axes;
     struct copied_run *runs;
     uint32_t run_count;

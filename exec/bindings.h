@@ -51,8 +51,8 @@ struct bindings {
      * collected */
     uint64_t differing_replica_elements;
 
-    /* 1 + the number of the step that was read last; only bindings.c uses it */
-    uint32_t next_step; /* 1 + the step that was read last */
+    /* 1 + the number of the step that was read last, at first 0. Only bindings.c uses it. */
+    uint32_t next_step;
 };
 
 /* Checks that the schedule's bindings can be filled and collected: the ranks over which a tensor's columns are cut

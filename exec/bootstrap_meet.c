@@ -49,7 +49,7 @@ static void set_socket_options(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* ---- rank 0 waits for the other ranks ---- */
+/* ---- rank 0: its wait for the other ranks ---- */
 
 static struct greeting_answer make_answer(bool refused, const char *words)
 {
@@ -204,7 +204,7 @@ static enum status listen_for_all(struct bootstrap *b, uint64_t *host, struct di
     return status;
 }
 
-/* ---- the other ranks connect to rank 0 ---- */
+/* ---- the other ranks: their connections to rank 0 ---- */
 
 /* True if a socket is connected to itself. Linux does this when no process listens on the port and the kernel
  * chooses the same port for the caller's end. */

@@ -25,15 +25,16 @@ enum {
     SUSTAINED_MAX = 20000, /* the most repetitions of an op in a sustained point */
 };
 
-static const double SECONDS = 0.06; /* rough time of the ops in a round */
+/* the rough time of the ops in a round */
+static const double SECONDS = 0.06;
 /* the bytes through which sets of operands rotate, which exceed the caches of a core and of a GPU */
 static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_ROTATE_GPU;
-static const double STABLE =
-    0.02; /* rounds end if one changes the median by less than this share */
-/* the length of a sustained point in rounds, 8 s in all: for so long the power limit has settled the clock */
+/* rounds end if one changes the median by less than this share */
+static const double STABLE = 0.02;
+/* the length of a sustained point in rounds, 8 s in all: by then the power limit has settled the clock */
 static const double SUSTAINED_ROUNDS = 130;
-static const double BESIDE_BYTES_PER_S =
-    50e9; /* an upper estimate of the rate of copies beside an op */
+/* an upper estimate of the rate of copies beside an op */
+static const double BESIDE_BYTES_PER_S = 50e9;
 /* Returns a rough estimate of the seconds of an op, on one slow core or on a GPU. It determines how often the op is
  * repeated. On a core, kinds with an exponential for each element take several times as long per byte. */
 static double rough_op_s(const struct work *work, bool gpu)

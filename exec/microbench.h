@@ -49,8 +49,7 @@ enum status microbench_run(const struct microbench_case *wanted,
  * multiprocessors. These need not be fitted then. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
-/* For other programs that measure on a GPU as points are measured: the bytes through which sets of operands rotate
- * there. */
+/* The bytes of all sets of operands together on a GPU, for other programs that measure as points are measured. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 /* Fills data with random numbers. Those of 16 bits have a normal distribution, as activations and weights do: a product
  * of positive numbers draws less power, and so runs up to a tenth faster under a power limit (docs/costs.md, "What the

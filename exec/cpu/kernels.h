@@ -48,8 +48,8 @@ cpu_math cpu_quantise, cpu_dequantise;
 
 /* ---- attention: exec/cpu/attention.c and exec/cpu/attention_backward.c ---- */
 
-/* The rows of a tile of queries and of one of keys. Tiles go through CBLAS; those of which the mask hides every pair are
- * skipped. */
+/* The rows of a tile of queries, and of a tile of keys. Tiles are multiplied by CBLAS. A pair of tiles is skipped if
+ * the mask hides all of it. */
 enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
 cpu_math cpu_attention, cpu_attention_backward, cpu_merge, cpu_sink, cpu_sink_backward;
 size_t cpu_attention_scratch_floats(const struct work *work);

@@ -48,7 +48,7 @@ enum status attentions_build(struct attentions *attentions, struct diag *diag);
 const char *attentions_why_tiles(const struct attentions *attentions);
 /* Returns cuDNN's version; 0: it is not open. */
 int attentions_cudnn_version(const struct attentions *attentions);
-/* Writes to text by what attention is computed: "cudnn", "tiles", "cudnn and tiles" or, without attention, "none". If
+/* Writes to text what computes attention: "cudnn", "tiles", "cudnn and tiles" or, without attention, "none". If
  * attentions_why_tiles() has a reason, it follows in parentheses. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 

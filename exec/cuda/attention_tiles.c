@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SCORES_BYTES: the most bytes of a block's scores. ROWS_UNIT: larger blocks have a multiple of these rows. */
+/* SCORES_BYTES: the most bytes of a block's scores. ROWS_UNIT: a block with more rows than this has a multiple of
+ * it. */
 enum { SCORES_BYTES = 128 << 20, ROWS_UNIT = 64 };
 
 /* The products of a block, by what they compute; PRODUCTS is their number. */

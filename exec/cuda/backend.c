@@ -430,8 +430,8 @@ static void cuda_end_step(struct exec_run *run)
 
 /* ---- functions that the watcher calls ---- */
 
-/* Finds out which ops have ended on the device, since a host thread that is blocked in a call cannot; and whether NCCL
- * has met an error. */
+/* Finds out which ops have ended on the device, since a host thread that is blocked in a call cannot. Also finds out
+ * whether NCCL has met an error. */
 static void cuda_poll_all_ranks(struct exec_run *run)
 {
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)

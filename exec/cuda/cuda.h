@@ -141,9 +141,9 @@ struct cuda {
      * candidates for which the library has an algorithm. */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
-    /* norms in these roles, and those of them that the kernel of an addition computes */
+    /* the number of norms in these roles, and of those that the kernel of an addition computes */
     uint32_t norm_count, joined_norm_count;
-    /* rotations (RoPE) in these roles, and those of them that share a kernel with a pack or unpack */
+    /* the number of rotations (RoPE) in these roles, and of those that share a kernel with a pack or unpack */
     uint32_t rope_count, joined_rope_count;
     const struct cublaslt *cublaslt;
     struct products *products;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* ---- from CUPTI's records to the spans of ops ---- */
+/* ---- the spans of ops, made of CUPTI's records ---- */
 
 static int compare_by_call(const void *a, const void *b)
 {

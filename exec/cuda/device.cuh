@@ -1,5 +1,5 @@
-/* exec/cuda/device.cuh: what all kernels are made of: arrays of any element type, eight elements at a time; sums over
- * warps and blocks; launches.
+/* exec/cuda/device.cuh: the parts from which all kernels are made. It has arrays of any element type, read eight
+ * elements at a time; sums over warps and blocks; and launches.
  *
  * CUDA_EMULATED names a header that replaces CUDA's when the same kernels are compiled for the processor
  * (tests/exec/emulator/). */

@@ -9,7 +9,7 @@
 /* The alignment of every array of a table, in bytes, which the graph (fused_graph.c) declares. */
 enum { ALIGNMENT = 16 };
 
-/* ---- which documents cuDNN takes ---- */
+/* ---- documents that cuDNN can compute ---- */
 
 static const struct assignment_pieces *pieces_of(const struct assignment *assignment,
                                                  uint32_t shape, uint32_t rank)

@@ -3,7 +3,7 @@
 #include "exec/cuda/kernels.h"
 #include "models/work.h"
 
-/* ---- which ops run one after the other ---- */
+/* ---- ops that run one after the other ---- */
 
 static bool waits_for_another_stream(const struct ir *ir, uint32_t op)
 {
@@ -24,7 +24,7 @@ static bool follow_directly(const struct ir *ir, uint32_t op)
            !waits_for_another_stream(ir, next);
 }
 
-/* ---- which operands share memory ---- */
+/* ---- operands that share memory ---- */
 
 static bool is_same_view(struct view a, struct view b)
 {

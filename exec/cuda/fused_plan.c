@@ -11,7 +11,7 @@
  * ALIGNMENT: that of arrays in the scratch memory, in bytes. */
 enum { TENSORS = 20, CONFIGS = 16, ALIGNMENT = 256 };
 
-/* ---- from the graph to a plan ---- */
+/* ---- the plan of a graph ---- */
 
 static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t handle,
                           descriptor device)

@@ -58,8 +58,8 @@ struct cuda_stored {
     float value[16], scale_value[256];
 };
 int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t stream);
-/* Computes SwiGLU of x (rows, 2, cols), gate and up, and multiplies row i of y by weights[i]. weights NULL: all are
- * 1. */
+/* Computes a gated activation, SwiGLU or that of `function`, of x (rows, 2, cols), gate and then up. Row i of y is
+ * multiplied by weights[i]; weights NULL: it is not multiplied. */
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
                 int64_t cols, enum cuda_function function, cudaStream_t stream);
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
@@ -118,7 +118,7 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
 struct draw;
 int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
 
-/* The columns of a block, whose numbers share a scale. A block has 1 row, or CUDA_SCALE_BLOCK rows. */
+/* The columns of a block of numbers that share a scale. A block has 1 row or CUDA_SCALE_BLOCK rows. */
 enum { CUDA_SCALE_BLOCK = 128 };
 /* Does what cuda_quantise() does, but finds the largest magnitude itself, and gives each block of block_rows x
  * CUDA_SCALE_BLOCK numbers of the copy its own scale. The scales are stored as a matrix, which has a row for each row
@@ -191,9 +191,9 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
                   int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream);
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
-/* cuda_embedding_backward() sets each row of the table's gradient to the same row of `before` plus the sum of dy's rows
- * whose token it belongs to. The table has the tokens [first..first + vocab). before: the gradient so far; before.data
- * NULL: it is 0. scratch has cuda_embedding_backward_scratch_bytes() bytes. */
+/* cuda_embedding_backward() computes the gradient of the table, whose rows belong to the tokens [first..first + vocab).
+ * The gradient of a row is that of `before` plus the sum of dy at all positions that have the row's token. before: the
+ * gradient so far; before.data NULL: it is 0. scratch has cuda_embedding_backward_scratch_bytes() bytes. */
 size_t cuda_embedding_backward_scratch_bytes(int64_t rows, int64_t vocab);
 int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
                             struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,

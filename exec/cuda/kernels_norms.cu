@@ -375,8 +375,8 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
-/* Does what norm_backward_kernel() does, in bf16, for rows that OWNED groups of columns in each thread suffice for
- * (fp32 would need too many registers). It fetches the next row while the present one waits for its sums. */
+/* Does what norm_backward_kernel() does, in bf16, for rows that fit into OWNED groups of columns in each thread. (In
+ * fp32 they would need too many registers.) It fetches the next row while the present one waits for its sums. */
 template <bool CENTRED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     norm_backward_owned_kernel(struct array dx, float *part, struct array dy, struct array x,

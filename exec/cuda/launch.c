@@ -105,8 +105,8 @@ static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream
     return false;
 }
 
-/* Makes a stream. If it is for NCCL's kernels, it has the highest priority among the streams whose blocks wait for a
- * multiprocessor: NCCL's blocks are few, and other GPUs wait for them. */
+/* Makes a stream. A stream for NCCL's kernels gets the highest priority. When a multiprocessor becomes free, its blocks
+ * are placed first: they are few, and other GPUs wait for them. */
 static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream, struct diag *diag)
 {
     const char *call = "cudaStreamCreateWithFlags";

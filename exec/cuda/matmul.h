@@ -54,8 +54,8 @@ void products_free(struct products *products);
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
-/* Returns why the library multiplies no factors with a scale for each block of 128, in words that follow "for which";
- * NULL: it does. */
+/* Returns why the library cannot multiply factors with a scale for each block of 128, in words that follow "for which";
+ * NULL: it can. */
 const char *products_why_no_blocks(const struct products *products);
 
 /* Sets the addresses of the fp32 scales, in the order of cuda_lay_out_scales(), for the next runs of a plan with

@@ -193,7 +193,7 @@ const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
                : rank->expert_begins + (size_t)row * (rank->run->ir->routing.expert_count + 1u);
 }
 
-/* Copies to the device, for each such shape, where the copies of each expert begin. */
+/* Copies to the device, for each shape whose rows a route deals to experts, where the copies of each expert begin. */
 static enum status upload_expert_begins(const struct cuda_rank *rank, size_t count,
                                         struct diag *diag)
 {

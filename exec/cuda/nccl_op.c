@@ -64,9 +64,9 @@ static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
     return result;
 }
 
-/* Exchanges rows of an EXCHANGE: sends each member the rows that it needs of this rank and receives those that this
- * rank needs of it; with exchange.back, sends back what this rank has made of each member's rows and receives what the
- * member has made of this rank's. Two members without rows for each other exchange nothing. The rest of the result
+/* Exchanges rows of an EXCHANGE. This rank sends each member the rows that the member needs, and receives the rows that
+ * it needs itself. With exchange.back it sends back what it has made of each member's rows, and receives what the
+ * members have made of its own rows. Two members without rows for each other exchange nothing. The rest of the result
  * becomes zero. */
 static ncclResult_t exchange_rows(const struct nccl_part *p)
 {

@@ -81,9 +81,9 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* True if a stream certainly computes. Its launched ops are then not known to have ended, and those up to the first one
- * with an event, whose end is noticed first, wait for nothing. Some of them may have ended, so one that waits makes the
- * answer false. So does communication with other GPUs, which may wait for them. */
+/* True if a stream certainly computes. It looks at the launched ops that are not known to have ended, up to the first
+ * one with an event. Any of them may be the one that runs, since only the event shows ends. So none of them may wait
+ * for another op, nor be communication with other GPUs, which may wait for those. */
 static bool is_at_work(const struct cuda_stream *stream)
 {
     const struct cuda_rank *rank = stream->rank;
