@@ -319,8 +319,9 @@ struct remote_part {
     op_id last_sum;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The documents of a sequence. first_with_same_documents: the first sequence whose documents are the same on all ranks
- * (documents_first_equal_sequence()). has_several: the sequence has more than one document on some rank. */
+/* The documents of a sequence. first_with_same_documents: the lowest number of a sequence that has the same documents
+ * as this one on every rank (documents_first_equal_sequence()). has_several: the sequence has more than one document on
+ * some rank. */
 struct sequence_documents {
     uint32_t first_with_same_documents;
     bool has_several;

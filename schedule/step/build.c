@@ -484,8 +484,9 @@ int64_t step_layers_per_period(const struct choices *choices)
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 
-/* Shortens the model to `length` periods of layers, plus the layers that do not fill a period. Returns false if no
- * layer can be left out, or if there are several pipeline stages. */
+/* Fills *model with the model shortened to `length` periods of layers and the layers that do not fill a period, and
+ * makes *c use it. Sets *r to what is left out. Returns false, and changes nothing, if no layer can be left out or if
+ * there are several pipeline stages. */
 static bool short_list_layers(struct choices *c, struct transformer *model, struct repeats *r,
                               uint32_t length)
 {
@@ -512,8 +513,8 @@ static bool micro_batches_are_equal(const struct choices *c)
 }
 
 /* Reduces the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, and `length` and a few
- * more in between. Returns false, and changes nothing, if the step has no more micro-batches than that, if it uses
- * subsequences or virtual stages, or if micro-batches have different documents. */
+ * more in between. Sets *r to what is left out. Returns false, and changes nothing, if the step has no more
+ * micro-batches than that, if it uses subsequences or virtual stages, or if micro-batches have different documents. */
 static bool short_list_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;

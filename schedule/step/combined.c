@@ -62,7 +62,7 @@ void combined_end(struct emit *e)
     uint32_t forward = 0, backward = c->backward_begin;
     if (e->awaited_by_next_compute.i == IR_NONE)
         e->awaited_by_next_compute = c->awaited_by_next_compute;
-    /* the op that is listed last on the compute stream is the forward's if it has more layers than the backward */
+    /* if the forward has more layers than the backward, its last op is listed last on the compute stream */
     if (c->begin[c->backward_begin - 1].place > c->begin[c->begin_count - 1].place)
         e->last_compute = c->last_compute;
     while (forward < c->backward_begin || backward < c->begin_count) {

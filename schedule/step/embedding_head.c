@@ -453,7 +453,7 @@ static struct view loss_with_recomputed_logits(struct emit *e, struct view x, st
     return cast_gradient_if_wide(e, logits, labels);
 }
 
-/* Emits a copy that starts after all compute ops so far, as on their stream. The host waits until the copy ends. */
+/* Emits a copy that starts after the last compute op so far has ended. The host waits until the copy has ended. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
     op_id last = e->last_compute;

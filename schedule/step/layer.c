@@ -119,7 +119,8 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = up_product_parts(e, rows);
-    /* The additional rows of all parts are added to the last part, since that one is recomputed if any is. */
+    /* The rows of extra_kept_rows() for all parts are added to the buffer of the last part: if any part is recomputed,
+     * that one is. */
     int64_t beside =
         keeps_up_product(e, parts) || recomputes_pieces(e) ? 0 : extra_kept_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {

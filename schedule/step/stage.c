@@ -87,9 +87,9 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
 
 /* ---- the unit that is emitted ---- */
 
-/* Returns the number of tokens for which this stage's caches of keys need room in a chunk: those of all subsequences of
- * which it computes a part; stages after the chunk's owner share only its first ones. If stages share the last of
- * these, its pieces are rounded up. */
+/* Returns the number of tokens for which this stage's caches of keys need room in a chunk: those of all subsequences;
+ * on a stage after the chunk's owner only those of the first subsequences, which it shares. If stages may share
+ * subsequences, the last one counts with its pieces rounded up. */
 static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->choices;
@@ -376,7 +376,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     return here->input[pass];
 }
 
-/* Returns what this rank sends of the rows `part` of a passage's result, which another stage needs: these rows or, at a
+/* Returns the rows `part` of a passage's result as this rank sends them to another stage: the rows themselves or, at a
  * seam, an equal part of these rows of all tensor ranks. mine: the rows of the result. */
 static struct view rows_to_send(struct stage *s, const struct passage *made, enum pass pass,
                                 bool seam, struct row_range part, struct row_range mine)

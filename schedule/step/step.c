@@ -131,8 +131,8 @@ static void emit_weight_gradients(struct stage *s, const struct action *action)
     emit_late_gradients(s->e);
 }
 
-/* Returns the index of the first action from i on that is not only a message of keys and values, or of their gradients;
- * actions->count: there is none. */
+/* Returns the index of the first action from i on that is neither ACTION_SEND_KV nor ACTION_RETURN_KV; actions->count
+ * if there is none. */
 static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
 {
     while (i < actions->count && actions->action[i].kind >= ACTION_SEND_KV)
@@ -155,13 +155,13 @@ static void emit_messages(struct stage *s, const struct action *done, const stru
 
 /* ---- messages whose arrival later data proves ---- */
 
-/* The list of sent messages whose arrival the input of one action proves, and the message of the action itself. Lists
- * have the numbers of the actions that sent the messages, from 1 on; 0 ends a list. */
+/* An action's message, and the list of earlier actions whose messages are known to have arrived once this action has
+ * its input. In lists, action i has the number i + 1; 0 ends a list. */
 struct arrival {
-    op_id send_op;
-    /* the next action in the list that has this action */
+    op_id send_op; /* the send of this action's message */
+    /* the action that follows this one in the list that has this action */
     uint32_t next_in_list;
-    /* the first action in the list of this action */
+    /* the first action in this action's own list */
     uint32_t first_in_list;
 };
 

@@ -2,8 +2,8 @@
  *
  * The embedding is a bundle, the head is one, and each layer is one. With the profile's switch has_root_unit, embedding
  * and head are one bundle. Where weights stay whole, a bundle has as many consecutive layers as fit into the profile's
- * bucket size. Experts that are spread over ranks, adapters and stored weights have bundles of their own, beside the
- * main bundle of their layers.
+ * bucket size. Three kinds of weights have bundles of their own, beside the main bundle of their layers: experts that
+ * are spread over ranks, adapters, and stored weights (frozen ones in 4 or 8 bits, --frozen-weights).
  *
  * A bundle is padded so that every rank's part is a multiple of 8 elements (16 bytes in bf16); where stages hold parts
  * of each other's weights, every stage's part is as well. docs/strategies/weights.md. */
@@ -255,15 +255,15 @@ static void lay_out_embedding(struct emit *e, bool root)
                  0, false, used);
 }
 
-/* True if a tensor lies in the bundle of adapters of its layer (`adapters` set), or in that of stored weights (not
- * set). */
+/* True if a tensor lies in the bundle of its layer's adapters (if `adapters`) or of its layer's stored weights (if
+ * not). */
 static bool is_beside(const struct emit *e, const struct tensor_spec *spec, bool adapters)
 {
     const enum weight weight = weight_of_name(spec->name);
     return adapters ? weight_is_of_adapter(weight) : weight_is_stored(e, weight);
 }
 
-/* Adds the tensors of a layer's adapters (`adapters` set) or of its stored weights (not set). They lie in their bundle
+/* Adds the tensors of a layer's adapters (if `adapters`) or of its stored weights (if not). They lie in their bundle
  * from element *used on; *used becomes their end. */
 static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *used)
 {
@@ -284,8 +284,8 @@ static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *
     *used += offset;
 }
 
-/* Lays out a bundle with the adapters of layers first .. end - 1 (`adapters` set) or with their stored weights (not
- * set). Adds no bundle if there are none. main_bundle: the bundle of most weights of these layers. */
+/* Lays out a bundle with the adapters of layers first .. end - 1 (if `adapters`) or with their stored weights (if not).
+ * Adds no bundle if there are none. main_bundle: the bundle of most weights of these layers. */
 static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
                            bool adapters, uint32_t main_bundle)
 {
@@ -490,8 +490,8 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
         make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
-/* Returns the dtype of the buffer by which forward and backward ops name a bundle's parameters. Stored weights are
- * bytes. */
+/* Returns the dtype of the buffer by which forward and backward ops name a bundle's parameters: bytes for stored
+ * weights, else the dtype of computation. */
 static enum dtype param_dtype(const struct emit *e, const struct bundle_state *bundle)
 {
     return bundle->storage == FROZEN_STORAGE_16BIT ? (enum dtype)e->choices->dtype : DTYPE_U8;

@@ -207,10 +207,10 @@ static bool runs_share_root(const struct shard *s, const struct op_list *list, u
                s->ir->op.micro[list->op[b->first_position]];
 }
 
-/* True if a bundle stays gathered after its run `before`, so that its next run uses the same gather. After a forward it
- * does with RESHARD_NEVER; the root bundle also does on stages of torch.distributed.pipelining, unless RESHARD_ROOT
- * frees it. After a backward any bundle does on such stages (set_reshard_after_backward(False)), and no bundle
- * elsewhere. */
+/* True if a bundle stays gathered after its run `before`, so that its next run uses the same gather. After a forward
+ * every bundle stays gathered with RESHARD_NEVER, and the root bundle on stages of torch.distributed.pipelining, unless
+ * RESHARD_ROOT frees it. After a backward every bundle stays gathered on such stages
+ * (set_reshard_after_backward(False)), and none elsewhere. */
 static bool stays_gathered(const struct shard *s, const struct op_list *list, uint32_t before)
 {
     const struct choices *c = s->e->choices;
@@ -222,10 +222,10 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     return stage;
 }
 
-/* Finds the runs that use what an earlier run of the bundle gathered. A bundle stays gathered if it is read again
- * before `reuse_within_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance); this
- * concerns the last layers and the head, between forward and backward. It also does in the cases of runs_share_root()
- * and stays_gathered(). */
+/* Finds the runs that use what an earlier run of the bundle gathered. These are the runs before which at most
+ * `reuse_within_elements` elements of other bundles were read since the earlier run (DeepSpeed's
+ * stage3_max_reuse_distance). They are runs of the last layers and of the head, between forward and backward. Further
+ * cases are those of runs_share_root() and stays_gathered(). */
 static void find_kept_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
