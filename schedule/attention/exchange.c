@@ -34,7 +34,7 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
     return z;
 }
 
-/* ---- layouts ---- */
+/* ---- copies for layout ---- */
 
 /* Emits a chain of `count` copies that begins with x[rows, cols], and returns the last copy, or x itself if count is 0.
  * If `to` is not empty, the last copy is written to it. The copies cost the time of an implementation's layout passes;
@@ -212,8 +212,8 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
     scatter_rows(e, d_shared, to.v);
 }
 
-/* Returns the keys or the values, of `width` columns, of the sequence whose queries are q. `all` holds those of all
- * sequences; rows: the number of tokens of a sequence. */
+/* Returns those rows of `all` that belong to the sequence whose queries are q. `all` holds the keys or the values, of
+ * `width` columns, of all sequences; rows: the number of tokens of a sequence. */
 static struct view rows_beside(struct view q, int64_t q_width, struct view all, int64_t width,
                                int64_t rows)
 {
@@ -320,7 +320,7 @@ void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, 
     emit_pack(e, WORK_UNPACK, recv, out, z->rank_tokens, z->head_ranks, width);
 }
 
-/* ---- gradients ---- */
+/* ---- the backward of the exchanges ---- */
 
 struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out)
 {

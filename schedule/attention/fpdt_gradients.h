@@ -13,7 +13,7 @@ struct query_tensors {
 };
 
 struct stored_query_gradients {
-    /* in the memory to which fpdt_store_tensor() has copied them (host or device); empty: not stored yet */
+    /* views that fpdt_store_tensor() has set, in host or device memory; empty: not stored yet */
     struct view d_o, dq;
 };
 

@@ -162,8 +162,9 @@ static enum dtype gradient_sum_dtype(const struct emit *e)
     return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
 }
 
-/* Returns the sum of a tile's gradient and of `later`, the sum of the gradients that later queries gave to these and
- * more keys. Adds in place: to `later` if sums are in a wider dtype than the tile, else to the tile. */
+/* Returns, for the keys of a tile, the sum of the tile's gradient and of `later`. `later` holds the gradients that
+ * later queries gave to these keys, and after them those of later keys; empty: there are none. Adds in place: to
+ * `later` if sums are in a wider dtype than the tile, else to the tile. */
 static struct view add_gradient_tile(struct emit *e, struct view tile, struct view later)
 {
     bool wide = gradient_sum_dtype(e) != (enum dtype)e->choices->dtype;

@@ -88,7 +88,8 @@ struct work ring_tile_work(const struct emit *e, enum work_kind kind,
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
                         const struct ring_tile *tile, struct view q, struct view kv, struct view o,
                         struct view lse);
-/* Merges the tile's rows of a block's o and lse into the sums. */
+/* Merges a tile's o and lse, which are its rows of `block` and of block_lse, into the tile's rows of `sum` and of
+ * `lse`. */
 void ring_merge(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
                 struct view sum, struct view lse, struct view block, struct view block_lse);
 /* Gradients of a rank's queries, and of a block of keys and values; dv lies after dk. */

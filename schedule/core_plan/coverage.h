@@ -21,7 +21,8 @@ struct coverage_load {
     /* rows of queries that the rank receives; it sends back their results */
     int64_t received_queries;
 };
-/* Fills load[ranks] for a sequence of a plan that core_plan_check() has found right. */
+/* Sets load[ranks] to the work and the messages of each rank in the forward of that sequence of the plan, which
+ * core_plan_check() has found right. */
 void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
 
 /* A lower bound of the rows of keys that ranks receive if each of R ranks owns S / R of the S tokens and computes the

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- names ---- */
+/* ---- names of enumerators, and which names are valid ---- */
 
 const char *const memory_names[MEMORY_COUNT] = {"hbm", "pinned", "pageable"};
 

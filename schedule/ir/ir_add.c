@@ -24,7 +24,7 @@ static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_
     add_name(ir, table, name, row);
 }
 
-/* Copies axis sets; explicit coordinates are copied into the arena. */
+/* Copies `count` axis sets from `axes` to `target`. Explicit coordinates are copied into the arena. */
 static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_set *axes,
                       uint32_t count)
 {

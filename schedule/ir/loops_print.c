@@ -55,7 +55,7 @@ struct enclosing_loops {
     const int64_t *stride[DEPTH_MAX];
 };
 
-/* ---- names ---- */
+/* ---- names and variables of loops ---- */
 
 /* Appends the name of a loop: "A" to "Z", "AA" and on. */
 static void put_loop_name(struct text *out, uint32_t loop)
@@ -221,7 +221,7 @@ static struct op_place find_op_place(const struct loops_printer *p, uint64_t op)
     return place;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers of lines ---- */
 
 static void put_expression_term(struct loops_printer *p, const struct enclosing_loops *a,
                                 uint32_t d, int64_t factor, bool any)

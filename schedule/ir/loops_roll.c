@@ -24,7 +24,7 @@ void loops_release(struct loops *l)
     *l = (struct loops){0};
 }
 
-/* ---- shapes ---- */
+/* ---- the shapes of lines and loops ---- */
 
 static uint32_t add_shape(struct loops *l, uint64_t hash, struct loops_shape shape)
 {

@@ -36,7 +36,7 @@ struct loops_node {
     uint64_t first_number; /* index in loops.number[] of the first of its numbers */
 };
 
-/* All-zero is empty. */
+/* The lines added so far, some of them rolled into loops. All-zero: no lines. */
 struct loops {
     struct loops_shape *shape;
     uint32_t shape_count;

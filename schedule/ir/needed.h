@@ -67,8 +67,8 @@ struct own_packed_rows {
     /* [row_count] for each row, its packed row and its row among the rank's own rows; on the heap */
     int64_t *packed_row, *own_row;
 };
-/* List the rows that a context rank sends to each other rank, and those that it receives of each. The caller releases
- * the lists. */
+/* List the rows that a context rank sends to each other rank, and the rows that it receives from each. The caller
+ * releases the lists. */
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,
                       const struct document_list *documents, uint32_t context, int64_t window);
 void needed_list_received(struct needed_rows *rows, const struct token_layout *layout,

@@ -26,7 +26,8 @@ struct repeat_run {
     /* number of iterations; the gap is before iteration gap_before_iteration, and the whole list has there copies of
      * the iteration before it */
     uint32_t iteration_count, gap_before_iteration;
-    /* the value of the first iteration, and what the value changes by from one iteration to the next, 1 or -1 */
+    /* the value of the first iteration; from each iteration to the next, the value changes by value_step, which is 1 or
+     * -1 */
     int32_t first_value, value_step;
     uint32_t ops_left_out_before; /* number of ops that earlier runs leave out */
 };

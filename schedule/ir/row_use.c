@@ -93,7 +93,7 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
     return ir_replica_documents(ir, replica_index(ir, rank, &replicas), n, whole);
 }
 
-/* ---- rows ---- */
+/* ---- the rows that an op uses ---- */
 
 bool row_use_of_work(const struct work *work, struct row_use *use)
 {

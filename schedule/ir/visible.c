@@ -119,15 +119,16 @@ const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
     return NULL;
 }
 
-/* ---- rows ---- */
+/* ---- which keys the rows of an op see ---- */
 
 /* The keys [begin, end) that a query row sees. */
 struct key_range {
     int64_t begin, end;
 };
 
-/* Consecutive rows of queries, with the keys that the first and the last of them see. The begin of the range of keys
- * stays the same from row to row throughout, or moves by one from row to row throughout; so does its end. */
+/* Consecutive rows of queries, with the ranges of keys that the first and the last of the rows see. From each row to
+ * the next, the begin of the range either stays the same in the whole run, or moves by one in the whole run; so does
+ * the end. */
 struct row_run {
     int64_t row, rows;
     struct key_range first, last;
@@ -462,7 +463,7 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     return fullest;
 }
 
-/* ---- flops ---- */
+/* ---- the flops of ops on a rank ---- */
 
 double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint32_t rank)
 {

@@ -351,7 +351,7 @@ static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
     return op;
 }
 
-/* ---- steps ---- */
+/* ---- the replay of a step ---- */
 
 static void replay_step(struct replay_pass *pass, enum memory memory, bool first_step)
 {

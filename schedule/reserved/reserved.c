@@ -27,7 +27,8 @@ enum {
     CONNECTIONS_RING_TREE = 3,
     /* channels per peer for send and receive, in a communicator inside one fabric */
     PEER_CHANNELS_FABRIC = 8,
-    /* the same for the peers in the rank's fabric, if the communicator has others, too */
+    /* channels per peer for send and receive with the peers in the rank's own fabric, in a communicator that has peers
+     * outside the fabric, too */
     PEER_CHANNELS_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */

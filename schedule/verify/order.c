@@ -132,7 +132,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
     verify_fail(r->v, "%s", text);
 }
 
-/* ---- the rule ---- */
+/* ---- the check for deadlocks ---- */
 
 /* True if no deadlock is possible: ops wait only for earlier ops, there are no messages, and there are either no
  * collectives or only one role. Then only an earlier op of its own list can delay an op. */
