@@ -132,10 +132,10 @@ struct launch {
     size_t remark_count, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];
     size_t option_count;
-    /* newest_row: the row whose `since` is the latest version; oldest_row: the row whose `until` is the earliest
-     * version; NULL: no row gives a version */
+    /* Of those rows of the table file that settings matched, newest_row has the latest version in `since`, and
+     * oldest_row the earliest one in `until`. NULL: none of them has such a version. */
     const struct table_row *newest_row, *oldest_row;
-    /* options that rows of a table file give directly, without a field */
+    /* options that rows of the table file set directly, without a field */
     struct launch_option table_option[LAUNCH_OPTIONS_MAX];
     size_t table_option_count;
     struct text printed_comments; /* lines that launch_print() writes before the settings */

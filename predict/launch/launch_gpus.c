@@ -20,8 +20,8 @@ static int64_t count_devices(const char *list, size_t size)
     return count;
 }
 
-/* Returns how many GPUs deepspeed's --include names, as in "worker-0:0,1@worker-1:0". Returns 0 if that is not known,
- * since a node without numbers, as in "worker-0", means all its GPUs. */
+/* Returns how many GPUs deepspeed's --include names: 3 for "worker-0:0,1@worker-1:0". Returns 0 if a node has no
+ * numbers of GPUs ("worker-0"): it stands for all GPUs of the node, and how many these are is not known. */
 static int64_t count_included(const char *nodes)
 {
     int64_t count = 0;

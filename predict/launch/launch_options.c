@@ -107,8 +107,9 @@ static bool gives_low_precision_format(const struct launch *launch, enum launch_
            !launch_is_predicted_value(NULL, launch_field_text(launch, field));
 }
 
-/* Adds a remark if experts stay in 16 bits: torchao's converter of linear layers leaves them out, and another converter
- * is for grouped products (torchtitan: quantize.grouped_mm). model: NULL if it is not known. */
+/* Adds a remark if linear layers multiply in 8 bits, but experts in 16: torchao's converter of linear layers leaves out
+ * experts, and the launch lacks the converter of grouped products (torchtitan: quantize.grouped_mm). model: NULL if it
+ * is not known. */
 static void remark_experts_not_converted(struct launch *launch, const struct transformer *model)
 {
     const enum launch_field from =
@@ -177,8 +178,8 @@ static const char *option_value(const struct launch *launch, const char *name)
     return NULL;
 }
 
-/* Adds --primary-weights if parameters are kept in the 8 or 4 bits of the products; or a remark if that is not
- * modelled. */
+/* Adds --primary-weights if parameters are kept in the 8 or 4 bits in which products read them. If that is not
+ * modelled, adds a remark instead. */
 static void add_primary_weights_option(struct launch *launch)
 {
     const char *products = option_value(launch, "products"),
@@ -378,7 +379,8 @@ static const char *put_mark_value(struct text *out, const char *mark,
     return end + 1;
 }
 
-/* Replaces the marks {2P} and {share} in the texts of remarks by bytes. */
+/* Replaces the marks {2P} and {share} in the texts of remarks as put_mark_value() says. parameters: how many the model
+ * has; gpu_bytes: the memory of a GPU; 0: not known. */
 static void fill_byte_marks(struct launch *launch, double parameters, double gpu_bytes)
 {
     for (size_t i = 0; i < launch->remark_count; i++) {

@@ -460,8 +460,8 @@ static const struct launch_format *add_launch_command(struct launch *launch,
     return launch_format_of_command(launch, launched, first);
 }
 
-/* Fails because a script has no command that starts a training. The error names a script that it starts and that is not
- * here, if there is one; other scripts that it starts are read after it, and then it does not fail. */
+/* For a script without a command that starts a training: notes the scripts that it starts, to be read after it. Fails
+ * if it starts none that can be read; the error names one that it starts and that is not here, if there is one. */
 static enum status find_started_scripts(struct launch *launch, const char *name,
                                         const struct shell_script *script, struct diag *diag)
 {
@@ -481,9 +481,10 @@ static bool is_read(const struct launch_format *format)
     return format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT;
 }
 
-/* Sets fields from the settings of a script. format: that of the program that the script starts; NULL: not known from
- * the program. If neither the program nor the settings tell a format that is read, named files do; if there are such
- * files of no known format, only the launcher's settings are used. */
+/* Sets fields from the settings of a script. format: that of the program that the script starts; NULL: no format lists
+ * the program, and the names of the settings tell the format. If that finds no format that is read, it is the format of
+ * a settings file that the script names. If the script names files, but none of a known format, only the settings of
+ * the launcher set fields; if it names none, the function fails. */
 static enum status set_fields_of_script(struct launch *launch, const char *name,
                                         struct settings *settings,
                                         const struct shell_script *script,

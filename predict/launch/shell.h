@@ -24,14 +24,15 @@ struct shell_word {
     uint32_t line;
 };
 
+/* A command, its words, and the values that variables have when it runs; NULL: the script does not set the variable. */
 struct shell_command {
     struct shell_word *word;
     size_t word_count;
-    const char *visible_devices; /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
-    const char *processes_per_node, *node_count; /* NPROC_PER_NODE and NNODES; NULL: not set */
-    /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh; NULL: not set */
+    const char *visible_devices;                 /* CUDA_VISIBLE_DEVICES */
+    const char *processes_per_node, *node_count; /* NPROC_PER_NODE and NNODES */
+    /* CONFIG_FILE, MODULE, CONFIG and NGPU, which torchtitan's run_train.sh reads */
     const char *config_file, *module, *recipe, *gpu_count;
-    uint32_t line;
+    uint32_t line;    /* the line of the script on which it begins */
     bool may_not_run; /* whether it runs depends on something open */
 };
 

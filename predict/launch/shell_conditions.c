@@ -39,7 +39,7 @@ static enum shell_answer compare_texts(const char *left, const char *sign, const
     return ANSWER_OPEN;
 }
 
-/* Returns the answer of one test, word[0..count), without brackets. */
+/* Returns whether one test holds. word[0..count): the test without its brackets. */
 static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t count)
 {
     if (count > 0 && strcmp(word[0].text, "!") == 0)
@@ -53,8 +53,8 @@ static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t
     return count == 3 ? compare_texts(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
-/* Returns the answer of the tests in word[0..count), without brackets, which && and || may join. They are joined from
- * left to right. */
+/* Returns whether a condition holds that consists of tests with && and || between them. These have equal precedence,
+ * and are applied from left to right. word[0..count): the condition without its brackets. */
 static enum shell_answer evaluate_test(const struct shell_word *word, size_t count)
 {
     enum shell_answer all = ANSWER_YES;

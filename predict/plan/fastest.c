@@ -175,7 +175,7 @@ static void begin_search(struct rate_search *s)
     double available = device->memory_bytes - device->driver_bytes;
     for (size_t i = 0; i < best->space.candidate_count; i++) {
         const struct candidate *c = &best->space.row[i];
-        /* a repair may move the optimizer, and with it this part of the bytes, to the host */
+        /* a repair may move the optimizer to the host, which saves host_optimizer_saves_bytes on the GPU */
         double least = c->gpu_lower_bound_bytes -
                        (s->given_request->optimizer < 0 ? c->host_optimizer_saves_bytes : 0);
         best->row[i] = (struct outcome){.kind = OUTCOME_REFUSED,

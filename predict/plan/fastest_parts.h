@@ -109,8 +109,8 @@ void fastest_choose_jobs(struct rate_search *search, double above);
 /* Does a job; it is a workers_job_fn. context: the search; result: a struct candidate_answer. */
 void fastest_run_job(void *context, size_t number, void *result);
 
-/* Returns a digest of everything on which a job's answer depends: the layer that it times, or the candidate and what is
- * known of it, but not the options and files of the question. */
+/* Returns a digest of what a job's answer depends on besides the options and files of the question: the layer that it
+ * times, or the candidate and what the search knows of it. */
 uint64_t fastest_job_key(const struct rate_search *search, const struct search_job *job);
 
 #endif

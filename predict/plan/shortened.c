@@ -156,8 +156,8 @@ static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
     return made;
 }
 
-/* True if a step of few micro-batches does not fit even if memory were larger by RESERVED_ERROR. As many activations
- * are in flight as in the whole step, but caches differ. */
+/* Does what shortened_lacks() does, by a step of `micro` micro-batches and all layers. As many activations are in
+ * flight as in the whole step, but caches differ, so memories count as larger by RESERVED_ERROR. */
 static bool few_micro_batches_lack(struct verdict *verdict, const struct setup *setup,
                                    const struct request *request, const struct choices *c,
                                    int64_t micro, double odds)
@@ -166,8 +166,9 @@ static bool few_micro_batches_lack(struct verdict *verdict, const struct setup *
            room_lacks(setup, c, verdict, RESERVED_ERROR, odds);
 }
 
-/* True if the bytes that are extrapolated from two steps of few layers exceed a memory. Those of the device are without
- * the allocator's cache, which does not grow evenly with layers. */
+/* Does what shortened_lacks() does, by two steps of few layers, from whose bytes those of the step are extrapolated.
+ * The bytes of the device are without the allocator's cache, which does not grow evenly with layers. Memories count as
+ * larger by the error of the extrapolation. */
 static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
                             const struct request *request, const struct choices *c,
                             const struct short_shape *shape, double odds)
