@@ -182,6 +182,15 @@ const char *check_path(const char *relative)
     return arena_printf(&kept, "%s/%s", TESTS_DIR, relative);
 }
 
+const char *check_json(const char *text)
+{
+    char *copy = arena_text(&kept, text, strlen(text));
+    for (char *c = copy; *c != '\0'; c++)
+        if (*c == '\'')
+            *c = '"';
+    return copy;
+}
+
 const char *check_temp_dir(void)
 {
     if (!temp_dir) {

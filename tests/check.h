@@ -61,6 +61,9 @@ bool check_golden(const char *path, const char *text, const char *file, int line
 /* Returns the path of a file below tests/ in the source tree. The text is kept until the program ends. */
 const char *check_path(const char *relative);
 
+/* Returns a copy of the text with " in place of each ', as JSON wants it. The copy is kept until the program ends. */
+const char *check_json(const char *text);
+
 /* Returns the path of a folder for this program's files. The first call makes it; check_run() removes it with
  * all its files at the end. */
 const char *check_temp_dir(void);

@@ -1,6 +1,5 @@
 /* tests/models/test_hf_config.c: config.json files of Hugging Face are read with the published parameters; what is not
- * modelled is named. Whole files are those of tests/data/configs/. Small ones are texts here, written with ' in place of
- * ", which parse_config() puts in. */
+ * modelled is named. Whole files are those of tests/data/configs/. Small ones are texts here (check_json()). */
 #include "models/hf_config.h"
 
 #include "tests/check.h"
@@ -47,25 +46,12 @@ static enum status load_dense_proxy(struct transformer *t, struct arena *arena, 
     return status;
 }
 
-/* Writes a small config with " in place of '. */
-static void set_quotes(struct text *text, const char *config)
-{
-    text_puts(text, config);
-    for (char *c = text->data; c < text->data + text->size; c++)
-        if (*c == '\'')
-            *c = '"';
-}
-
 /* Reads the model of a small config, as if it were the file at `path`. */
 static enum status parse_config(struct transformer *t, struct arena *arena, const char *path,
                                 const char *config, const char *ignore, struct diag *diag)
 {
-    struct text text = {0};
-    set_quotes(&text, config);
-    enum status status =
-        hf_config_parse(t, arena, path, text.data ? text.data : "", text.size, ignore, diag);
-    text_release(&text);
-    return status;
+    const char *text = check_json(config);
+    return hf_config_parse(t, arena, path, text, strlen(text), ignore, diag);
 }
 
 /* The numbers of parameters that the publishers state. */
@@ -226,12 +212,11 @@ static void proxies_keep_what_a_dense_model_can_have(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};
         struct diag diag = {0};
-        struct text text = {0};
         struct json json = {0};
         struct transformer t;
         const char *label = rows[i].label;
-        set_quotes(&text, rows[i].text);
-        CHECK_INT(label, json_parse(&json, "c.json", text.data, text.size, NULL), STATUS_OK);
+        const char *text = check_json(rows[i].text);
+        CHECK_INT(label, json_parse(&json, "c.json", text, strlen(text), NULL), STATUS_OK);
         CHECK_INT(label, hf_config_read(&t, &arena, "c.json", json_root(&json), NULL, true, &diag),
                   STATUS_OK);
         CHECK_INT(label, transformer_check(&t, (struct loc){"c.json", 0, 0}, &diag), STATUS_OK);
@@ -248,7 +233,6 @@ static void proxies_keep_what_a_dense_model_can_have(void)
                          ? diag.text == NULL
                          : diag.text != NULL && strstr(diag.text, rows[i].note) != NULL);
         json_release(&json);
-        text_release(&text);
         diag_release(&diag);
         arena_release(&arena);
     }

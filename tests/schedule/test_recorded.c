@@ -11,14 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parses the text of a recording. Texts are written here with ' in place of ", which it puts in. */
 static enum status parse_recording(struct step_recording *recording, const char *name,
-                                   struct text *text, struct diag *diag)
+                                   const struct text *text, struct diag *diag)
 {
-    for (char *c = text->data; c < text->data + text->size; c++)
-        if (*c == '\'')
-            *c = '"';
-    return step_recording_parse(recording, name, text->data, text->size, diag);
+    return step_recording_parse(recording, name, check_json(text->data), text->size, diag);
 }
 
 /* ---- one event at a time ---- */

@@ -1,87 +1,92 @@
 /* tests/sim/test_recorded.c: recorded programs of two streams whose overlap is known: products of 1 s and 2 s on the
- * default stream, and a gather of 3 s. */
+ * default stream, and a gather of 3 s. A program is the text of its events (check_json()); the macro of each event ends
+ * with a comma, which the last one loses when the text is put together. */
 #include "schedule/recorded/recorded.h"
 #include "schedule/verify/verify.h"
 #include "tests/sim/machine.h"
 
+#include <string.h>
+
+/* clang-format off */
 #define HEAD                                                                                       \
-    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":4,\"rank\":1,"          \
-    "\"groups\":{\"g\":{\"ranks\":[0,1,2,3]}},\"modules\":[\"\"],\"guessed\":{},\"peak\":1600,"    \
-    "\"storages\":[[1600,-1,-1,\"given\"]],\"events\":["
+    "{'format':'longhaul-step','version':1,'torch':'2','world':4,'rank':1,"                        \
+    "'groups':{'g':{'ranks':[0,1,2,3]}},'modules':[''],'guessed':{},'peak':1600,"                  \
+    "'storages':[[1600,-1,-1,'given']],'events':["
 /* 2 x 1000 x 1000 x 500000 flops are 1 s at 1e12 flop/s */
 #define PRODUCT(k)                                                                                 \
-    "{\"op\":\"mm\",\"k\":\"mm\",\"ph\":\"f\",\"m\":0,\"n\":1,\"s\":0,\"in\":[[0,[1000," k         \
-    "],\"bfloat16\"],[0,[" k ",1000],\"bfloat16\"]],\"out\":[[0,[1000,1000],\"bfloat16\"]],"       \
-    "\"rd\":1,\"wr\":1}"
+    "{'op':'mm','k':'mm','ph':'f','m':0,'n':1,'s':0,"                                              \
+    "'in':[[0,[1000," k "],'bfloat16'],[0,[" k ",1000],'bfloat16']],"                              \
+    "'out':[[0,[1000,1000],'bfloat16']],'rd':1,'wr':1},"
 #define ONE PRODUCT("500000")
 #define TWO PRODUCT("1000000")
-/* of 4 ranks each sends its 100 GB to 3 others, at 100 GB/s */
-#define GATHER(op, stream, more)                                                                   \
-    "{\"op\":\"" op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":" stream                \
-    ",\"in\":[],\"out\":[[0,[1],\"bfloat16\"]],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":"            \
-    "400000000000" more "}"
-/* of rank 1 in a ring of 4 */
-#define MESSAGE(op, peer)                                                                          \
-    "{\"op\":\"c10d." op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":0,\"in\":[],"      \
-    "\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":100000000000,\"async\":true,\"batch\":7,"   \
-    "\"peer\":" peer "}"
-#define SYNC(op, stream, event) "{\"op\":\"" op "\",\"s\":" stream ",\"e\":" event "}"
+/* 3 s: of 4 ranks each sends its 100 GB to 3 others, at 100 GB/s. more: further members */
+#define GATHER_BY(op, stream, more)                                                                \
+    "{'op':'" op "','k':'comm','ph':'f','m':0,'n':-1,'s':" stream ",'in':[],"                      \
+    "'out':[[0,[1],'bfloat16']],'rd':1,'wr':1,'g':'g','full':400000000000" more "},"
+#define GATHER(stream) GATHER_BY("c10d._allgather_base_", stream, "")
+#define FUNCTIONAL_GATHER GATHER_BY("_c10d_functional.all_gather_into_tensor", "0", "")
 #define JOIN                                                                                       \
-    "{\"op\":\"_c10d_functional.wait_tensor\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,"       \
-    "\"s\":0,\"in\":[[0,[1],\"bfloat16\"]],\"out\":[],\"rd\":0,\"wr\":0,\"g\":\"g\",\"full\":1}"
+    "{'op':'_c10d_functional.wait_tensor','k':'comm','ph':'f','m':0,'n':-1,'s':0,"                 \
+    "'in':[[0,[1],'bfloat16']],'out':[],'rd':0,'wr':0,'g':'g','full':1},"
+/* a message of a batch, of rank 1 in a ring of 4 */
+#define MESSAGE(op, peer)                                                                          \
+    "{'op':'c10d." op "','k':'comm','ph':'f','m':0,'n':-1,'s':0,'in':[],'out':[],"                 \
+    "'rd':1,'wr':1,'g':'g','full':100000000000,'async':true,'batch':7,'peer':" peer "},"
+/* the default stream waits for the work of event number `on` */
+#define WORK_WAIT(on) "{'op':'work_wait','s':0,'on':" on "},"
+/* a stream records a CUDA event; a stream, or the host, waits for it */
+#define RECORD(stream, event) "{'op':'record','s':" stream ",'e':" event "},"
+#define WAIT(stream, event) "{'op':'wait','s':" stream ",'e':" event "},"
+#define HOST_WAIT(event) "{'op':'host_wait','s':0,'e':" event "},"
+#define ITEM "{'op':'item','s':0},"
 
 static const struct {
     const char *label, *events;
     double step_s;
 } rows[] = {
     {"a stream of its own: 1 + max(3, 2) + 1",
-     ONE "," SYNC("record", "0", "5") "," SYNC("wait", "7", "5") "," GATHER(
-         "c10d._allgather_base_", "7", "") "," SYNC("record", "7",
-                                                    "6") "," TWO "," SYNC("wait", "0", "6") "," ONE,
-     5},
+     ONE RECORD("0", "5") WAIT("7", "5") GATHER("7") RECORD("7", "6") TWO WAIT("0", "6") ONE, 5},
     {"a stream that does not wait for the first product: max(3, 1 + 2) + 1",
-     ONE "," GATHER("c10d._allgather_base_", "7",
-                    "") "," SYNC("record", "7", "6") "," TWO "," SYNC("wait", "0", "6") "," ONE,
-     4},
+     ONE GATHER("7") RECORD("7", "6") TWO WAIT("0", "6") ONE, 4},
     {"in the order of the default stream: 1 + 3 + 2 + 1",
-     ONE "," GATHER("c10d._allgather_base_", "0", "") "," TWO "," ONE, 7},
+     ONE GATHER("0") TWO ONE, 7},
     {"functional, joined before the last product: 1 + max(3, 2) + 1",
-     ONE "," GATHER("_c10d_functional.all_gather_into_tensor", "0", "") "," TWO "," JOIN "," ONE,
-     5},
+     ONE FUNCTIONAL_GATHER TWO JOIN ONE, 5},
     {"functional, never joined: max(1 + 3, 1 + 2 + 1)",
-     ONE "," GATHER("_c10d_functional.all_gather_into_tensor", "0", "") "," TWO "," ONE, 4},
+     ONE FUNCTIONAL_GATHER TWO ONE, 4},
     {"asynchronous, waited for at once: 1 + 3 + 2",
-     ONE "," GATHER("c10d._allgather_base_", "0", ",\"async\":true") ",{\"op\":\"work_wait\","
-                                                                     "\"s\":0,\"on\":1}," TWO,
-     6},
+     ONE GATHER_BY("c10d._allgather_base_", "0", ",'async':true") WORK_WAIT("1") TWO, 6},
     {"the host reads a value before it issues the gather of another stream: 1 + 3",
-     ONE ",{\"op\":\"item\",\"s\":0}," GATHER("c10d._allgather_base_", "7", ""), 4},
+     ONE ITEM GATHER("7"), 4},
     {"it waits for an event of another stream: 3 + 2",
-     GATHER("c10d._allgather_base_", "7", "") "," SYNC("record", "7",
-                                                       "6") "," SYNC("host_wait", "0", "6") "," TWO,
-     5},
+     GATHER("7") RECORD("7", "6") HOST_WAIT("6") TWO, 5},
     {"a batch of a send and a receive is one shift of 100 GB at 50 GB/s, waited for: max(2, 1)",
-     MESSAGE("send", "2") "," MESSAGE("recv_", "0") "," ONE ",{\"op\":\"work_wait\",\"s\":0,"
-                                                    "\"on\":1},{\"op\":\"work_wait\",\"s\":0,"
-                                                    "\"on\":0}",
-     2},
+     MESSAGE("send", "2") MESSAGE("recv_", "0") ONE WORK_WAIT("1") WORK_WAIT("0"), 2},
     {"a wait for an event that is recorded only later waits for nothing: max(3, 1)",
-     GATHER("c10d._allgather_base_", "7", "") "," SYNC("wait", "0", "6") "," ONE "," SYNC("record",
-                                                                                          "7", "6"),
-     3},
+     GATHER("7") WAIT("0", "6") ONE RECORD("7", "6"), 3},
 };
+/* clang-format on */
+
+/* Reads a recording: a head, events without the comma after the last one, and the end. */
+static enum status parse_events(struct step_recording *recording, const char *name,
+                                const char *head, const char *events, struct diag *diag)
+{
+    struct text text = {0};
+    text_printf(&text, "%s%.*s]}", head, (int)strlen(events) - 1, events);
+    enum status status =
+        step_recording_parse(recording, name, check_json(text.data), text.size, diag);
+    text_release(&text);
+    return status;
+}
 
 static void streams_overlap_as_recorded(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct step_recording recording = {0};
-        struct text text = {0};
         struct diag diag = {0};
         struct ir ir = {0};
         struct sim_result result = {0};
-        text_printf(&text, HEAD "%s]}", rows[i].events);
-        enum status status =
-            step_recording_parse(&recording, "two.json", text.data, text.size, &diag);
+        enum status status = parse_events(&recording, "two.json", HEAD, rows[i].events, &diag);
         if (status == STATUS_OK)
             status = recorded_make(&ir, &recording, 1, NULL, &diag);
         if (status == STATUS_OK)
@@ -98,49 +103,47 @@ static void streams_overlap_as_recorded(void)
         sim_result_release(&result);
         ir_release(&ir);
         diag_release(&diag);
-        text_release(&text);
         step_recording_release(&recording);
     }
 }
 
 /* ---- stages of a pipeline ---- */
 
+/* clang-format off */
 #define STAGE(rank)                                                                                \
-    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":2,\"rank\":" rank       \
-    ",\"groups\":{\"g\":{\"ranks\":[0,1]}},\"modules\":[\"\"],\"guessed\":{},\"peak\":1600,"       \
-    "\"storages\":[[1600,-1,-1,\"given\"]],\"events\":["
-/* 100 GB, 2 s */
+    "{'format':'longhaul-step','version':1,'torch':'2','world':2,'rank':" rank ","                 \
+    "'groups':{'g':{'ranks':[0,1]}},'modules':[''],'guessed':{},'peak':1600,"                      \
+    "'storages':[[1600,-1,-1,'given']],'events':["
+/* a message to the other stage or from it: 100 GB, 2 s */
 #define PASS(op, peer, more)                                                                       \
-    "{\"op\":\"c10d." op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":0,\"in\":[],"      \
-    "\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":100000000000,\"async\":true,"               \
-    "\"peer\":" peer more "}"
-#define BATCH(number) ",\"batch\":" number
-#define DONE(on) "{\"op\":\"work_wait\",\"s\":0,\"on\":" on "}"
+    "{'op':'c10d." op "','k':'comm','ph':'f','m':0,'n':-1,'s':0,'in':[],'out':[],"                 \
+    "'rd':1,'wr':1,'g':'g','full':100000000000,'async':true,'peer':" peer more "},"
+#define SEND(peer) PASS("send", peer, "")
+#define RECV(peer) PASS("recv_", peer, "")
+#define SEND_IN(batch, peer) PASS("send", peer, ",'batch':" batch)
+#define RECV_IN(batch, peer) PASS("recv_", peer, ",'batch':" batch)
 
 static const struct {
-    const char *label, *events[2];
+    const char *label, *events[2]; /* of the stages, which are ranks 0 and 1 */
     double step_s;
 } pipelines[] = {
     {"the second stage waits for the first: 1 + 2 + 1",
-     {ONE "," PASS("send", "1", "") "," DONE("1"), PASS("recv_", "0", "") "," DONE("0") "," ONE},
-     4},
+     {ONE SEND("1") WORK_WAIT("1"),
+      RECV("0") WORK_WAIT("0") ONE}, 4},
     {"a send hides the next product: 1 + max(2, 2)",
-     {ONE "," PASS("send", "1", "") "," TWO, PASS("recv_", "0", "") "," DONE("0")},
-     3},
+     {ONE SEND("1") TWO,
+      RECV("0") WORK_WAIT("0")}, 3},
     {"a batch sends and receives at the same time: 2 + 1",
-     {PASS("send", "1", BATCH("7")) "," PASS("recv_", "1",
-                                             BATCH("7")) "," DONE("0") "," DONE("1") "," ONE,
-      PASS("send", "0", BATCH("3")) "," PASS("recv_", "0", BATCH("3"))},
-     3},
+     {SEND_IN("7", "1") RECV_IN("7", "1") WORK_WAIT("0") WORK_WAIT("1") ONE,
+      SEND_IN("3", "0") RECV_IN("3", "0")}, 3},
     {"two batches are one after the other: 2 + 2",
-     {PASS("send", "1", BATCH("7")) "," PASS("recv_", "1", BATCH("8")),
-      PASS("recv_", "0", BATCH("3")) "," PASS("send", "0", BATCH("4"))},
-     4},
+     {SEND_IN("7", "1") RECV_IN("8", "1"),
+      RECV_IN("3", "0") SEND_IN("4", "0")}, 4},
     {"and so are messages between two ranks that are no batch: 2 + 2",
-     {PASS("send", "1", "") "," PASS("recv_", "1", ""),
-      PASS("recv_", "0", "") "," PASS("send", "0", "")},
-     4},
+     {SEND("1") RECV("1"),
+      RECV("0") SEND("0")}, 4},
 };
+/* clang-format on */
 
 static void stages_wait_for_their_messages(void)
 {
@@ -151,12 +154,9 @@ static void stages_wait_for_their_messages(void)
         struct ir ir = {0};
         struct sim_result result = {0};
         enum status status = STATUS_OK;
-        for (int k = 0; k < 2 && status == STATUS_OK; k++) {
-            struct text text = {0};
-            text_printf(&text, "%s%s]}", heads[k], pipelines[i].events[k]);
-            status = step_recording_parse(&recording[k], "stage.json", text.data, text.size, &diag);
-            text_release(&text);
-        }
+        for (int k = 0; k < 2 && status == STATUS_OK; k++)
+            status =
+                parse_events(&recording[k], "stage.json", heads[k], pipelines[i].events[k], &diag);
         if (status == STATUS_OK)
             status = recorded_make(&ir, recording, 2, NULL, &diag);
         if (status == STATUS_OK)

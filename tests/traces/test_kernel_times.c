@@ -1,4 +1,6 @@
-/* tests/traces/test_kernel_times.c: kernels of a profiler's recording are summed by operator and shapes. */
+/* tests/traces/test_kernel_times.c: kernels of a profiler's recording are summed by operator and shapes. Recordings are
+ * texts here (check_json()), made of three kinds of events: an operator, the launch of a kernel in it, and the kernel,
+ * which has the number of its launch. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/kernel_times.h"
@@ -7,51 +9,48 @@
 #include <string.h>
 
 #define OPERATOR(name, ts, dur, id, dims, types)                                                   \
-    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" ts        \
-    ",\"dur\":" dur ",\"args\":{\"External id\":" id ",\"Input Dims\":" dims                       \
-    ",\"Input type\":" types "}}"
+    "{'ph':'X','cat':'cpu_op','name':'" name "','pid':1,'tid':1,'ts':" ts ",'dur':" dur            \
+    ",'args':{'External id':" id ",'Input Dims':" dims ",'Input type':" types "}}"
 #define LAUNCH(ts, number)                                                                         \
-    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,"    \
-    "\"ts\":" ts ",\"dur\":1,\"args\":{\"correlation\":" number "}}"
+    "{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':1,'tid':1,"                    \
+    "'ts':" ts ",'dur':1,'args':{'correlation':" number "}}"
 #define KERNEL(name, ts, dur, number)                                                              \
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" ts        \
-    ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":" number "}}"
-#define BF16 "[\"c10::BFloat16\",\"c10::BFloat16\"]"
-#define LIST "[\"TensorList\",\"Scalar\"]"
+    "{'ph':'X','cat':'kernel','name':'" name "','pid':0,'tid':7,'ts':" ts ",'dur':" dur            \
+    ",'args':{'device':0,'stream':7,'correlation':" number "}}"
+#define BF16 "['c10::BFloat16','c10::BFloat16']"
+#define LIST "['TensorList','Scalar']"
 
 /* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that
  * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. Inductor's kernels are
- * operators of their own, or are launched together by a CUDA graph. */
-/* An event a line. */
+ * operators of their own, or are launched together by a CUDA graph. Each line is an event. */
 /* clang-format off */
 static const char recording[] =
-    "{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA H200\",\"totalGlobalMem\":150109880320,\"x\":[{}],\"numSms\":132},"
-    "{\"name\":\"other\",\"numSms\":1},7],\"traceEvents\":["
+    "{'deviceProperties':[{'id':0,'name':'NVIDIA H200','totalGlobalMem':150109880320,'x':[{}],'numSms':132},{'name':'other','numSms':1},7],'traceEvents':["
     OPERATOR("aten::linear", "0", "20", "1", "[[4,8],[2,8]]", BF16) ","
     OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16) ","
     LAUNCH("2", "101") ","
-    OPERATOR("aten::mm", "30", "10", "3", "[[4,8],[8,2],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") ","
+    OPERATOR("aten::mm", "30", "10", "3", "[[4,8],[8,2],[]]", "['c10::BFloat16','c10::BFloat16','Scalar']") ","
     LAUNCH("31", "102") ","
     LAUNCH("33", "103") ","
-    OPERATOR("aten::mm", "50", "10", "4", "[[4,8],[8,2]]", "[\"float\",\"float\"]") ","
+    OPERATOR("aten::mm", "50", "10", "4", "[[4,8],[8,2]]", "['float','float']") ","
     LAUNCH("51", "104") ","
-    OPERATOR("aten::to", "70", "20", "5", "[[4,8]]", "[\"float\"]") ","
-    OPERATOR("aten::_to_copy", "71", "15", "6", "[[4,8]]", "[\"float\"]") ","
+    OPERATOR("aten::to", "70", "20", "5", "[[4,8]]", "['float']") ","
+    OPERATOR("aten::_to_copy", "71", "15", "6", "[[4,8]]", "['float']") ","
     OPERATOR("aten::copy_", "72", "5", "7", "[[4,8],[4,8]]", BF16) ","
     LAUNCH("73", "105") ","
     OPERATOR("aten::_foreach_add_", "100", "10", "8", "[[[4,8],[2]],[]]", LIST) ","
     LAUNCH("101", "106") ","
     OPERATOR("aten::_fused_adamw_", "120", "10", "9", "[[],[]]", LIST) ","
     LAUNCH("121", "107") ","
-    OPERATOR("c10d::allreduce_", "140", "10", "10", "[[4,8]]", "[\"float\"]") ","
+    OPERATOR("c10d::allreduce_", "140", "10", "10", "[[4,8]]", "['float']") ","
     LAUNCH("141", "108") ","
-    OPERATOR("mine::scan", "160", "10", "11", "[[4,8]]", "[\"c10::Half\"]") ","
+    OPERATOR("mine::scan", "160", "10", "11", "[[4,8]]", "['c10::Half']") ","
     LAUNCH("161", "109") ","
-    OPERATOR("triton_poi_fused_add_exp2_3", "180", "5", "12", "[[4,8],[4,8],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") ","
+    OPERATOR("triton_poi_fused_add_exp2_3", "180", "5", "12", "[[4,8],[4,8],[]]", "['c10::BFloat16','c10::BFloat16','Scalar']") ","
     LAUNCH("181", "110") ","
-    OPERATOR("triton_poi_fused_add_exp2_0", "186", "5", "13", "[[4,8],[4,8],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") ","
+    OPERATOR("triton_poi_fused_add_exp2_0", "186", "5", "13", "[[4,8],[4,8],[]]", "['c10::BFloat16','c10::BFloat16','Scalar']") ","
     LAUNCH("187", "111") ","
-    OPERATOR("CompiledFunction", "192", "5", "14", "[[4,8]]", "[\"c10::BFloat16\"]") ","
+    OPERATOR("CompiledFunction", "192", "5", "14", "[[4,8]]", "['c10::BFloat16']") ","
     LAUNCH("193", "112") ","
     KERNEL("gemm", "200", "10", "101") ","
     KERNEL("gemm", "210", "25", "102") ","
@@ -109,8 +108,9 @@ static void kernels_are_summed_by_operator_and_shapes(void)
 {
     struct kernel_times times = {0};
     struct diag diag = {0};
-    enum status status = kernel_times_read(&times, "trace.json", recording, strlen(recording),
-                                           wanted, ARRAY_LEN(wanted), &diag);
+    const char *text = check_json(recording);
+    enum status status = kernel_times_read(&times, "trace.json", text, strlen(text), wanted,
+                                           ARRAY_LEN(wanted), &diag);
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
     CHECK_INT("status", status, STATUS_OK);
     CHECK_INT("steps", (int64_t)times.step_count, 1);
@@ -131,41 +131,39 @@ static void kernels_are_summed_by_operator_and_shapes(void)
 
 #define MM OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16)
 #define STEP_AT_100                                                                                \
-    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,"   \
-    "\"ts\":100,\"dur\":50}"
+    "{'ph':'X','cat':'user_annotation','name':'ProfilerStep#1','pid':1,'tid':1,"                   \
+    "'ts':100,'dur':50}"
 
 static const struct {
     const char *label, *text, *message;
 } refused[] = {
     {"of a CPU",
-     "{\"traceEvents\":[" OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16) "]}",
+     "{'traceEvents':[" OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16) "]}",
      "t.json: error: has no kernels of a GPU: record with activities=[ProfilerActivity.CPU, "
      "ProfilerActivity.CUDA]\n"},
     {"without shapes",
-     "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":1,"
-     "\"ts\":1,"
-     "\"dur\":9,\"args\":{\"External id\":2}}," LAUNCH("2", "101") "," KERNEL("gemm", "200", "10",
-                                                                              "101") "]}",
+     "{'traceEvents':[{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':1,'ts':1,'dur':9,'"
+     "args':{'External id':2}}," LAUNCH("2", "101") "," KERNEL("gemm", "200", "10", "101") "]}",
      "t.json: error: does not say the shapes of operators, by which they are told apart: record "
      "with record_shapes=True\n"},
     {"of messages alone",
-     "{\"traceEvents\":[" MM
+     "{'traceEvents':[" MM
      "," LAUNCH("2", "101") "," KERNEL("ncclDevKernel_AllReduce", "200", "10", "101") "]}",
      "t.json: error: has kernels of messages alone: record a step that computes\n"},
     {"outside of the steps",
-     "{\"traceEvents\":[" STEP_AT_100 "," MM
+     "{'traceEvents':[" STEP_AT_100 "," MM
      "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "10", "101") "]}",
      "t.json: error: no kernel was launched in a step of the profiler (ProfilerStep): call "
      "profiler.step() after each training step\n"},
     {"without times",
-     "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "0", "101") "]}",
+     "{'traceEvents':[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "0", "101") "]}",
      "t.json: error: all kernels take 0 us: the profiler recorded no times of the GPU\n"},
     {"a kernel of years",
-     "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "1e15", "101") "]}",
+     "{'traceEvents':[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "1e15", "101") "]}",
      "t.json: error: a call takes 1e+09 s with its kernel 'gemm', and at most 1000000 s are read: "
      "is the recording damaged?\n"},
     {"kernels of one call that are too long together",
-     "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," LAUNCH("4", "102") "," KERNEL(
+     "{'traceEvents':[" MM "," LAUNCH("2", "101") "," LAUNCH("4", "102") "," KERNEL(
          "gemm", "200", "6e11", "101") "," KERNEL("sum", "200", "6e11", "102") "]}",
      "t.json: error: a call takes 1.2e+06 s with its kernel 'sum', and at most 1000000 s are read: "
      "is the recording damaged?\n"},
@@ -176,7 +174,7 @@ static void what_cannot_be_matched_is_refused(void)
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct kernel_times times = {0};
         struct diag diag = {0};
-        const char *text = refused[i].text;
+        const char *text = check_json(refused[i].text);
         CHECK_INT(refused[i].label,
                   kernel_times_read(&times, "t.json", text, strlen(text), wanted, 1, &diag),
                   STATUS_BAD_INPUT);

@@ -1,5 +1,7 @@
 /* tests/traces/test_kineto.c: recordings of PyTorch's profiler are read as rows of a trace, with their phases, kernel
- * classes and runtime calls; hostile text gets one message. */
+ * classes and runtime calls; hostile text gets one message. A recording is a list of events, which macros write: OP is an
+ * operator of the host, NOTE an annotation around others, CALL a call of CUDA's runtime, KERNEL a kernel, which has the
+ * correlation of its call. Times are microseconds. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/kernel_class.h"
@@ -7,12 +9,14 @@
 
 #include <string.h>
 
-static enum status parse(struct trace *trace, const char *text, struct diag *diag)
+/* Reads a recording from a text (check_json()). */
+static enum status parse(struct trace *trace, const char *recording, struct diag *diag)
 {
+    const char *text = check_json(recording);
     return kineto_parse(trace, "t.json", text, strlen(text), diag);
 }
 
-static const char *label(const struct trace *trace, uint16_t id)
+static const char *label_of(const struct trace *trace, uint16_t id)
 {
     return trace->labels[id];
 }
@@ -22,11 +26,12 @@ static void put_row(struct text *out, const struct trace *trace, size_t i)
 {
     const struct trace_ops *ops = &trace->ops;
     text_printf(out, "%u %s %s %s %s step=%d %.3f-%.3f flops=%.0f bytes=%.0f\n", ops->rank[i],
-                label(trace, ops->stream[i]), label(trace, ops->kind[i]),
-                label(trace, ops->region[i]), label(trace, ops->phase[i]), ops->step[i],
+                label_of(trace, ops->stream[i]), label_of(trace, ops->kind[i]),
+                label_of(trace, ops->region[i]), label_of(trace, ops->phase[i]), ops->step[i],
                 1e6 * ops->start_s[i], 1e6 * ops->end_s[i], ops->flops[i], ops->bytes[i]);
 }
 
+/* Checks the rows of the trace that a recording becomes; wanted: lines of put_row(). */
 static void check_rows(const char *what, const char *recording, const char *wanted)
 {
     struct trace trace = {0};
@@ -45,25 +50,24 @@ static void check_rows(const char *what, const char *recording, const char *want
 }
 
 #define OP(name, ts, dur, args)                                                                    \
-    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" #ts       \
-    ",\"dur\":" #dur ",\"args\":{" args "}}"
+    "{'ph':'X','cat':'cpu_op','name':'" name "','pid':1,'tid':2,'ts':" #ts ",'dur':" #dur          \
+    ",'args':{" args "}}"
 #define NOTE(name, ts, dur)                                                                        \
-    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name                                   \
-    "\",\"pid\":1,\"tid\":2,\"ts\":" #ts ",\"dur\":" #dur "}"
+    "{'ph':'X','cat':'user_annotation','name':'" name "','pid':1,'tid':2,'ts':" #ts ",'dur':" #dur \
+    "}"
 
 static void the_outermost_operator_that_works_is_a_row(void)
 {
-    check_rows(
-        "linear calls addmm, which copies the bias",
-        "[" OP("aten::linear", 100, 50, "") "," OP("aten::t", 101, 5, "") "," OP(
-            "aten::addmm", 110, 30,
-            "\"Input Dims\":[[8],[4,16],[16,8],[],[]]") "," OP("aten::copy_", 112, 4, "") "]",
-        "0 cpu.1 aten::addmm matmul forward step=0 10.000-40.000 flops=1024 bytes=0\n");
+    check_rows("linear calls addmm, which copies the bias",
+               "[" OP("aten::linear", 100, 50, "") "," OP("aten::t", 101, 5, "") "," OP(
+                   "aten::addmm", 110, 30,
+                   "'Input Dims':[[8],[4,16],[16,8],[],[]]") "," OP("aten::copy_", 112, 4, "") "]",
+               "0 cpu.1 aten::addmm matmul forward step=0 10.000-40.000 flops=1024 bytes=0\n");
     check_rows("an unknown operator counts when it calls nothing",
                "[" OP("mine::outer", 0, 50, "") "," OP("mine::inner", 10, 5, "") "]",
                "0 cpu.1 mine::inner other forward step=0 10.000-15.000 flops=0 bytes=0\n");
     check_rows("a list of tensors has no shape of its own",
-               "[" OP("aten::mm", 0, 5, "\"Input Dims\":[[[2,3],[3,4]],[3,4]]") "]",
+               "[" OP("aten::mm", 0, 5, "'Input Dims':[[[2,3],[3,4]],[3,4]]") "]",
                "0 cpu.1 aten::mm matmul forward step=0 0.000-5.000 flops=0 bytes=0\n");
 }
 
@@ -91,48 +95,26 @@ static void rows_outside_the_profilers_steps_are_left_out(void)
                "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
 }
 
+#define ON_GPU(category, name, stream, ts, dur, args)                                              \
+    "{'ph':'X','cat':'" category "','name':'" name "','pid':0,'tid':" #stream ",'ts':" #ts         \
+    ",'dur':" #dur ",'args':{'device':0,'stream':" #stream args "}}"
+
 /* A hand-written recording in the form of Kineto's output_json.cpp. If it has kernels, operators only say what
  * launched them. */
 static void kernels_take_class_phase_and_shape_from_their_operator(void)
 {
     check_rows(
         "a product in two kernels, a collective, a copy, a kernel nobody launched",
-        "{\"schemaVersion\":1,\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":3,"
-        "\"world_size\":8},\"traceEvents\":["                                                  //
-        NOTE("ProfilerStep#1", 0, 100) ","                                                     //
-        OP("autograd::engine::evaluate_function: MmBackward0", 1, 50, "\"External id\":4") "," //
-        OP("aten::mm", 2, 10,
-           "\"External id\":5,\"Input Dims\":[[4,16],[16,8]]") "," //
-                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
-                                                               "\"name\":\"nvjet_tst_128x256\","
-                                                               "\"pid\":0,\"tid\":7,"
-                                                               "\"ts\":200,\"dur\":20,\"args\":{"
-                                                               "\"External "
-                                                               "id\":5,\"device\":0,\"stream\":7}},"
-                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
-                                                               "\"name\":\"splitKreduce_kernel\","
-                                                               "\"pid\":0,\"tid\":7,"
-                                                               "\"ts\":220,\"dur\":5,\"args\":{"
-                                                               "\"External "
-                                                               "id\":5,\"device\":0,\"stream\":7}},"
-                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
-                                                               "\"name\":\"ncclDevKernel_AllGather_"
-                                                               "RING_LL\",\"pid\":0,"
-                                                               "\"tid\":20,\"ts\":90,\"dur\":9,"
-                                                               "\"args\":{\"device\":0,\"stream\":"
-                                                               "20,\"In msg nelems\":"
-                                                               "1024,\"dtype\":\"BFloat16\"}},"
-                                                               "{\"ph\":\"X\",\"cat\":\"gpu_"
-                                                               "memcpy\",\"name\":\"Memcpy HtoD "
-                                                               "(Pinned -> Device)\",\"pid\":"
-                                                               "0,\"tid\":7,\"ts\":80,\"dur\":2,"
-                                                               "\"args\":{\"device\":0,\"stream\":"
-                                                               "7,\"bytes\":4096}},"
-                                                               "{\"ph\":\"X\",\"cat\":\"kernel\","
-                                                               "\"name\":\"late_kernel\",\"pid\":0,"
-                                                               "\"tid\":7,\"ts\":300,"
-                                                               "\"dur\":2,\"args\":{\"device\":0,"
-                                                               "\"stream\":7}}]}",
+        "{'schemaVersion':1,'distributedInfo':{'backend':'nccl','rank':3,'world_size':8},"
+        "'traceEvents':[" NOTE("ProfilerStep#1", 0, 100) ","                                 //
+        OP("autograd::engine::evaluate_function: MmBackward0", 1, 50, "'External id':4") "," //
+        OP("aten::mm", 2, 10, "'External id':5,'Input Dims':[[4,16],[16,8]]") ","            //
+        ON_GPU("kernel", "nvjet_tst_128x256", 7, 200, 20, ",'External id':5") ","            //
+        ON_GPU("kernel", "splitKreduce_kernel", 7, 220, 5, ",'External id':5") ","           //
+        ON_GPU("kernel", "ncclDevKernel_AllGather_RING_LL", 20, 90, 9,
+               ",'In msg nelems':1024,'dtype':'BFloat16'") ","                                //
+        ON_GPU("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 7, 80, 2, ",'bytes':4096") "," //
+        ON_GPU("kernel", "late_kernel", 7, 300, 2, "") "]}",
         "3 gpu0.7 Memcpy HtoD (Pinned -> Device) copy  step=1 80.000-82.000 flops=0 bytes=4096\n"
         "3 gpu0.7 nvjet_tst_128x256 matmul backward step=1 200.000-220.000 flops=1024 bytes=0\n"
         "3 gpu0.7 splitKreduce_kernel matmul backward step=1 220.000-225.000 flops=0 bytes=0\n"
@@ -141,26 +123,28 @@ static void kernels_take_class_phase_and_shape_from_their_operator(void)
 }
 
 #define CALL(name, tid, ts, dur, correlation)                                                      \
-    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid         \
-    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"External id\":" #correlation                     \
-    ",\"cbid\":211,\"correlation\":" #correlation "}}"
+    "{'ph':'X','cat':'cuda_runtime','name':'" name "','pid':1,'tid':" #tid ",'ts':" #ts            \
+    ",'dur':" #dur ",'args':{'External id':" #correlation                                          \
+    ",'cbid':211,'correlation':" #correlation "}}"
 #define KERNEL(name, stream, ts, dur, correlation)                                                 \
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":" #stream            \
-    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"External id\":" #correlation                     \
-    ",\"device\":0,\"stream\":" #stream ",\"correlation\":" #correlation "}}"
+    "{'ph':'X','cat':'kernel','name':'" name "','pid':0,'tid':" #stream ",'ts':" #ts               \
+    ",'dur':" #dur ",'args':{'External id':" #correlation ",'device':0,'stream':" #stream          \
+    ",'correlation':" #correlation "}}"
 
 /* Recordings of 2022 repeat the correlation as the kernel's "External id"; 5 is that of another operator here. */
 static void the_call_names_the_operator_of_a_kernel(void)
 {
     check_rows("a product whose kernel has the id of another operator",
                "[" OP("aten::mm", 0, 20,
-                      "\"External id\":4,\"Input Dims\":[[4,16],[16,8]]") "," //
-               OP("aten::mul", 30, 20, "\"External id\":5") ","               //
-               CALL("cudaLaunchKernel", 2, 10, 5, 5) ","                      //
+                      "'External id':4,'Input Dims':[[4,16],[16,8]]") "," //
+               OP("aten::mul", 30, 20, "'External id':5") ","             //
+               CALL("cudaLaunchKernel", 2, 10, 5, 5) ","                  //
                KERNEL("some_gemm", 7, 18, 9, 5) "]",
                "0 gpu0.7 some_gemm matmul forward step=0 18.000-27.000 flops=1024 bytes=0\n");
 }
 
+/* Writes what was found of the host's calls: a line for each step, by kind of call "CALLS of OPERATORS: time in calls after
+ * time between them", in microseconds; and a last line of the whole recording. */
 static void put_calls(struct text *out, const struct kineto_issue *issue)
 {
     static const char *const names[CALL_COUNT] = {"launch", "collective", "copy", "wait"};
@@ -181,13 +165,14 @@ static void put_calls(struct text *out, const struct kineto_issue *issue)
                 issue->graph_launches);
 }
 
+/* Checks the calls of a recording; wanted: lines of put_calls(). */
 static void check_calls(const char *what, const char *recording, const char *wanted)
 {
     struct trace trace = {0};
     struct kineto_issue issue = {0};
     struct text calls = {0};
-    enum status status =
-        kineto_parse_issue(&trace, &issue, "t.json", recording, strlen(recording), NULL);
+    const char *text = check_json(recording);
+    enum status status = kineto_parse_issue(&trace, &issue, "t.json", text, strlen(text), NULL);
     CHECK_INT(what, status, STATUS_OK);
     put_calls(&calls, &issue);
     CHECK_TEXT(what, calls.data, wanted);
@@ -259,14 +244,13 @@ static void launches_into_a_full_queue_are_held(void)
     struct text recording = {0};
     text_puts(&recording, "[");
     for (int i = 1; i <= 1100; i++) {
-        text_printf(
-            &recording,
-            "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,"
-            "\"tid\":2,\"ts\":%d,\"dur\":1,\"args\":{\"correlation\":%d}},",
-            2 * i, i);
         text_printf(&recording,
-                    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":0,\"tid\":7,\"ts\":%d,"
-                    "\"dur\":1,\"args\":{\"device\":0,\"stream\":7,\"correlation\":%d}}%s",
+                    "{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':1,'tid':2,'ts':"
+                    "%d,'dur':1,'args':{'correlation':%d}},",
+                    2 * i, i);
+        text_printf(&recording,
+                    "{'ph':'X','cat':'kernel','name':'a','pid':0,'tid':7,'ts':%d,'dur':1,'args':{'"
+                    "device':0,'stream':7,'correlation':%d}}%s",
                     i == 1 ? 3 : 5000 + 2 * i, i, i < 1100 ? "," : "]");
     }
     check_calls("1,000 wait", recording.data,
@@ -333,7 +317,7 @@ static void real_recordings_are_read_whole(void)
         CHECK_INT(rows[i].file, status, STATUS_OK);
         size_t matmuls = 0, shaped = 0, unknown = 0;
         for (size_t k = 0; k < trace.ops.count; k++) {
-            const char *class = label(&trace, trace.ops.region[k]);
+            const char *class = label_of(&trace, trace.ops.region[k]);
             bool first = trace.ops.step[k] == rows[i].first_step;
             CHECK(rows[i].file, trace.ops.step[k] >= rows[i].first_step &&
                                     trace.ops.step[k] <= rows[i].last_step);
@@ -369,25 +353,24 @@ static void hostile_text_gives_one_message(void)
         const char *label, *text, *message;
     } rows[] = {
         {"empty", "", "t.json:1:1: error: expected a value, but the text ends here\n"},
-        {"cut", "{\"traceEvents\":[{\"ph\":\"X\"",
+        {"cut", "{'traceEvents':[{'ph':'X'",
          "t.json:1:26: error: expected ',' or '}', but the text ends here\n"},
-        {"open text", "{\"trace", "t.json:1:2: error: this string does not end on its line\n"},
+        {"open text", "{'trace", "t.json:1:2: error: this string does not end on its line\n"},
         {"trailing comma", "[{},]", "t.json:1:5: error: there must be no comma before ']'\n"},
         {"no comma", "[{} {}]", "t.json:1:5: error: expected ',' or ']', found '{'\n"},
         {"two values", "[] []", "t.json:1:4: error: expected nothing after the value, found '['\n"},
         {"word", "[nul]", "t.json:1:2: error: 'nul' is no JSON value\n"},
         {"key", "{1:2}", "t.json:1:2: error: expected a key in double quotes, found '1'\n"},
-        {"colon", "{\"a\" 2}", "t.json:1:6: error: expected ':', found '2'\n"},
-        {"escape", "[\"\\x\"]", BAD_ESCAPE},
-        {"unicode", "[\"\\u12g4\"]", BAD_ESCAPE},
-        {"line end in a text", "[\n\"a\nb\"]",
+        {"colon", "{'a' 2}", "t.json:1:6: error: expected ':', found '2'\n"},
+        {"escape", "['\\x']", BAD_ESCAPE},
+        {"unicode", "['\\u12g4']", BAD_ESCAPE},
+        {"line end in a text", "[\n'a\nb']",
          "t.json:2:1: error: this string does not end on its line\n"},
-        {"no events", "{\"a\":[1,2]}", NOT_OURS},
+        {"no events", "{'a':[1,2]}", NOT_OURS},
         {"a scalar", "17", NOT_OURS},
         {"not objects", "[1]", "t.json:1:2: error: expected an event, which is an object {...}\n"},
-        {"no rows", "[{\"ph\":\"X\",\"cat\":\"python_function\"}]", NO_ROWS},
-        {"no time", "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":NaN,\"dur\":1}]",
-         NO_TIME},
+        {"no rows", "[{'ph':'X','cat':'python_function'}]", NO_ROWS},
+        {"no time", "[{'ph':'X','cat':'cpu_op','name':'a','ts':NaN,'dur':1}]", NO_TIME},
         {"ends early", ENDS_EARLY, BAD_TIME},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -413,7 +396,7 @@ static void nesting_is_limited(void)
                "t.json:1:2: error: expected an event, which is an object {...}\n");
     diag_clear(&diag);
     text.size = 0;
-    text_puts(&text, "{\"a\":");
+    text_puts(&text, "{'a':");
     for (int i = 0; i < 100000; i++)
         text_putc(&text, '[');
     CHECK_INT("skipped", parse(&trace, text.data, &diag), STATUS_BAD_INPUT);

@@ -8,18 +8,20 @@
 #include <string.h>
 
 #define START                                                                                      \
-    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2.15\",\"world\":2,\"rank\":1,"       \
-    "\"groups\":{\"3\":{\"ranks\":[1,0],\"desc\":\"dp\"}},\"modules\":[\"\",\"a.b\"],"
-#define PEAK "\"guessed\":{\"item\":2},\"peak\":150,"
-#define STORAGES "\"storages\":[[100,-1,-1,\"param a.b\"],[50,0,1,\"\"],[40,1,-1,\"grad\"]],"
+    "{'format':'longhaul-step','version':1,'torch':'2.15','world':2,'rank':1,"                     \
+    "'groups':{'3':{'ranks':[1,0],'desc':'dp'}},'modules':['','a.b'],"
+#define PEAK "'guessed':{'item':2},'peak':150,"
+#define STORAGES "'storages':[[100,-1,-1,'param a.b'],[50,0,1,''],[40,1,-1,'grad']],"
 #define MM                                                                                         \
-    "{\"op\":\"mm\",\"k\":\"mm\",\"ph\":\"b\",\"m\":1,\"n\":3,\"s\":7,\"in\":[[0,[2,3],"           \
-    "\"bfloat16\",[1,2]]],\"out\":[[-1,[],\"int64\"]],\"fl\":12,\"rd\":5,\"wr\":6}"
-#define WAIT "{\"op\":\"wait\",\"s\":7,\"e\":9}"
-#define WHOLE START PEAK STORAGES "\"events\":[" MM "," WAIT "]}"
+    "{'op':'mm','k':'mm','ph':'b','m':1,'n':3,'s':7,'in':[[0,[2,3],"                               \
+    "'bfloat16',[1,2]]],'out':[[-1,[],'int64']],'fl':12,'rd':5,'wr':6}"
+#define WAIT "{'op':'wait','s':7,'e':9}"
+#define WHOLE START PEAK STORAGES "'events':[" MM "," WAIT "]}"
 
-static enum status parse(struct step_recording *r, const char *text, struct diag *diag)
+/* Reads a recording from a text (check_json()). */
+static enum status parse(struct step_recording *r, const char *recording, struct diag *diag)
 {
+    const char *text = check_json(recording);
     return step_recording_parse(r, "step.json", text, strlen(text), diag);
 }
 
@@ -61,77 +63,72 @@ static void every_member_is_read(void)
     step_recording_release(&r);
 }
 
-#define EVENT(text) START PEAK STORAGES "\"events\":[" text "]}"
+#define EVENT(text) START PEAK STORAGES "'events':[" text "]}"
 #define OPERATOR(op, kind, more)                                                                   \
-    "{\"op\":\"" op "\",\"k\":\"" kind "\",\"ph\":\"f\",\"m\":0,\"n\":0,\"s\":0,\"in\":[],"        \
-    "\"out\":[],\"rd\":0,\"wr\":0" more "}"
+    "{'op':'" op "','k':'" kind "','ph':'f','m':0,'n':0,'s':0,'in':[],"                            \
+    "'out':[],'rd':0,'wr':0" more "}"
 
 static const struct {
     const char *label, *text, *message;
 } wrong[] = {
     {"no object", "[1]", "step.json:1: error: expected an object: {\"format\": ...}\n"},
-    {"of another program", "{\"traceEvents\":[]}",
+    {"of another program", "{'traceEvents':[]}",
      "step.json:1: error: has no member 'format', so this is no recorded step: longhaul.record "
      "writes \"format\": \"longhaul-step\" first\n"},
-    {"another format", "{\"format\":\"chakra\",\"version\":1}",
+    {"another format", "{'format':'chakra','version':1}",
      "step.json:1: error: format: 'chakra' is not 'longhaul-step': this is no recorded step\n"},
-    {"another version", "{\"format\":\"longhaul-step\",\"version\":2}",
+    {"another version", "{'format':'longhaul-step','version':2}",
      "step.json:1: error: version: 2 is another version of the format than 1, which this program "
      "reads: record the step again with the longhaul.record of this version\n"},
-    {"cut short", START PEAK "\"storages\":[[100,",
+    {"cut short", START PEAK "'storages':[[100,",
      "step.json:1:186: error: expected a value, but the text ends here\n"},
-    {"a rank beyond the ranks",
-     "{\"format\":\"longhaul-step\",\"version\":1,\"world\":2,\"rank\":2}",
+    {"a rank beyond the ranks", "{'format':'longhaul-step','version':1,'world':2,'rank':2}",
      "step.json:1: error: rank: 2 is out of range: expected 0 to 1\n"},
     {"a group without the recorded rank",
-     "{\"format\":\"longhaul-step\",\"version\":1,\"world\":4,\"rank\":3,\"modules\":[],"
-     "\"groups\":{\"3\":{\"ranks\":[1,0]}}}",
+     "{'format':'longhaul-step','version':1,'world':4,'rank':3,'modules':[],'groups':{'3':{'ranks':"
+     "[1,0]}}}",
      "step.json:1: error: groups.3.ranks: lacks rank 3, whose step was recorded\n"},
     {"a rank twice",
-     "{\"format\":\"longhaul-step\",\"version\":1,\"world\":4,\"rank\":1,\"modules\":[],"
-     "\"groups\":{\"3\":{\"ranks\":[1,0,1]}}}",
+     "{'format':'longhaul-step','version':1,'world':4,'rank':1,'modules':[],'groups':{'3':{'ranks':"
+     "[1,0,1]}}}",
      "step.json:1: error: groups.3.ranks: rank 1 is there twice\n"},
-    {"no events", START PEAK STORAGES "\"events\":[]}",
+    {"no events", START PEAK STORAGES "'events':[]}",
      "step.json:1: error: events: has no events: nothing was recorded\n"},
     {"a storage that dies before its birth",
-     START PEAK "\"storages\":[[100,1,0,\"\"]],\"events\":[" WAIT "]}",
+     START PEAK "'storages':[[100,1,0,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages[0]: died at event 0, before it was born at event 1\n"},
     {"a storage that dies after the end",
-     START PEAK "\"storages\":[[100,0,2,\"\"]],\"events\":[" WAIT "]}",
+     START PEAK "'storages':[[100,0,2,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages[0][2]: 2 is out of range: expected -1 to 1\n"},
     {"an unknown kind of operator", EVENT(OPERATOR("x", "spmv", "")),
      "step.json:1: error: events[0].k: 'spmv' is no kind of operator that this version knows\n"},
-    {"an unknown event", EVENT("{\"op\":\"signal\",\"s\":0}"),
+    {"an unknown event", EVENT("{'op':'signal','s':0}"),
      "step.json:1: error: events[0].op: 'signal' is no event that this version knows\n"},
-    {"a record without its event", EVENT("{\"op\":\"record\",\"s\":0}"),
+    {"a record without its event", EVENT("{'op':'record','s':0}"),
      "step.json:1: error: events[0]: has no member 'e', the event of the stream\n"},
-    {"an unknown group", EVENT(OPERATOR("c10d.allreduce_", "comm", ",\"g\":\"9\",\"full\":8")),
+    {"an unknown group", EVENT(OPERATOR("c10d.allreduce_", "comm", ",'g':'9','full':8")),
      "step.json:1: error: events[0].g: there is no group '9' among the groups\n"},
-    {"an unknown phase",
-     EVENT("{\"op\":\"mm\",\"k\":\"mm\",\"ph\":\"x\",\"in\":[],\"out\":[],\"rd\":0,\"wr\":0}"),
+    {"an unknown phase", EVENT("{'op':'mm','k':'mm','ph':'x','in':[],'out':[],'rd':0,'wr':0}"),
      "step.json:1: error: events[0].ph: 'x' is no phase: f, b, r or o\n"},
     {"a tensor of a storage that there is not",
-     EVENT(
-         "{\"op\":\"mm\",\"k\":\"mm\",\"in\":[[3,[1],\"bfloat16\"]],\"out\":[],\"rd\":0,\"wr\":0}"),
+     EVENT("{'op':'mm','k':'mm','in':[[3,[1],'bfloat16']],'out':[],'rd':0,'wr':0}"),
      "step.json:1: error: events[0].in[0][0]: 3 is out of range: expected -1 to 2\n"},
     {"a tensor without a dtype",
-     EVENT("{\"op\":\"mm\",\"k\":\"mm\",\"in\":[[0,[1]]],\"out\":[],\"rd\":0,\"wr\":0}"),
+     EVENT("{'op':'mm','k':'mm','in':[[0,[1]]],'out':[],'rd':0,'wr':0}"),
      "step.json:1: error: events[0].in[0]: expected [storage, [sizes], dtype] and, if it is not "
      "contiguous, [strides]\n"},
     {"a collective beyond 2^50 bytes",
-     EVENT(OPERATOR("c10d.allreduce_", "comm", ",\"full\":1125899906842625")),
+     EVENT(OPERATOR("c10d.allreduce_", "comm", ",'full':1125899906842625")),
      "step.json:1: error: events[0].full: 1125899906842625 is out of range: expected 0 to "
      "1125899906842624\n"},
     {"an all-to-all beyond 2^50 bytes",
-     EVENT(OPERATOR("c10d.alltoall_", "comm",
-                    ",\"g\":\"3\",\"full\":8,\"sent\":[0,562949953421313]")),
+     EVENT(OPERATOR("c10d.alltoall_", "comm", ",'g':'3','full':8,'sent':[0,562949953421313]")),
      "step.json:1: error: events[0].sent: 2 times the largest piece, 562949953421313, is more than "
      "2^50 bytes\n"},
     {"storages beyond 2^50 bytes",
-     START PEAK "\"storages\":[[1125899906842624,-1,-1,\"\"],[1,-1,-1,\"\"]],\"events\":[" WAIT
-                "]}",
+     START PEAK "'storages':[[1125899906842624,-1,-1,''],[1,-1,-1,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages: all storages have more than 2^50 bytes\n"},
-    {"a wait for a later collective", EVENT("{\"op\":\"work_wait\",\"s\":0,\"on\":0}"),
+    {"a wait for a later collective", EVENT("{'op':'work_wait','s':0,'on':0}"),
      "step.json:1: error: events[0].on: 0 is out of range: expected -1 to -1\n"},
 };
 
@@ -153,11 +150,11 @@ static void too_many_groups_are_refused(void)
     struct step_recording r = {0};
     struct diag diag = {0};
     struct text text = {0};
-    text_puts(&text, "{\"format\":\"longhaul-step\",\"version\":1,\"world\":1,\"rank\":0,"
-                     "\"modules\":[],\"groups\":{");
+    text_puts(&text,
+              "{'format':'longhaul-step','version':1,'world':1,'rank':0,'modules':[],'groups':{");
     for (int i = 0; i <= 65536; i++)
-        text_printf(&text, "%s\"%d\":{\"ranks\":[0]}", i > 0 ? "," : "", i);
-    text_puts(&text, "},\"storages\":[],\"events\":[" WAIT "]}");
+        text_printf(&text, "%s'%d':{'ranks':[0]}", i > 0 ? "," : "", i);
+    text_puts(&text, "},'storages':[],'events':[" WAIT "]}");
     CHECK_INT("status", parse(&r, text.data, &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text ? diag.text : "",
                "step.json:1: error: groups: has 65537 groups, and at most 65536 are read\n");
@@ -169,10 +166,11 @@ static void too_many_groups_are_refused(void)
 /* Every text that a good one begins with is damaged, and has a message. */
 static void what_is_cut_short_is_refused(void)
 {
+    const char *text = check_json(WHOLE);
     for (size_t size = 0; size < sizeof WHOLE - 1; size++) {
         struct step_recording r = {0};
         struct diag diag = {0};
-        CHECK_INT("cut", step_recording_parse(&r, "step.json", WHOLE, size, &diag),
+        CHECK_INT("cut", step_recording_parse(&r, "step.json", text, size, &diag),
                   STATUS_BAD_INPUT);
         CHECK_INT("one message", (int64_t)diag.error_count, 1);
         diag_release(&diag);
@@ -186,13 +184,13 @@ static void recordings_are_recognised(void)
         const char *text;
         bool is_one;
     } texts[] = {{WHOLE, true},
-                 {" {\n \"format\" : \"longhaul-step\"", true},
-                 {"{\"format\":\"longhaul-ste", false},
-                 {"{\"version\":1}", false},
+                 {" {\n 'format' : 'longhaul-step'", true},
+                 {"{'format':'longhaul-ste", false},
+                 {"{'version':1}", false},
                  {"", false}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct text text = {0};
-        text_puts(&text, texts[i].text);
+        text_puts(&text, check_json(texts[i].text));
         CHECK(texts[i].text, step_recording_recognise(&text) == texts[i].is_one);
         text_release(&text);
     }
