@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One of so many days has a candidate of the packed sets: see check_today(), whose days are four times as many under
- * a sanitizer. The long steps are few, so each day needs a larger part of them there. */
+/* A candidate is checked once in DAYS days (check_today()), a long step once in LONG_DAYS. Under a sanitizer check_today()
+ * multiplies the days by four; the long steps are few, so their days are fewer there. */
 enum {
     DAYS = 12,
 #ifdef __SANITIZE_ADDRESS__
@@ -26,6 +26,7 @@ enum {
 #endif
 };
 
+/* Searches of `plan` whose candidates are simulated, to be compared with their bounds. */
 static const struct question {
     const char *model, *cluster, *profile, *strategy; /* NULL: all */
     int64_t gpus, layers, seq, batch;
@@ -49,7 +50,9 @@ static const struct question {
      "lognormal:2K,1.8"},
 };
 
-static bool load(struct setup *setup, size_t i, struct diag *diag)
+/* Loads the model and the cluster of questions[i], and fills in the request. Returns false, and fails a check, if there is
+ * a message. */
+static bool load_question(struct setup *setup, size_t i, struct diag *diag)
 {
     char fields[32];
     snprintf(fields, sizeof fields, "layers=%lld", (long long)questions[i].layers);
@@ -128,6 +131,7 @@ static void check_layer_bound(const char *label, const struct setup *setup,
     CHECK(label, bound_step_from_layer_s(setup, &p->choices, &layer) <= p->sim.step_s);
 }
 
+/* Simulates a candidate, and checks that its time and memory are not below their bounds. */
 static void check_candidate(struct setup *setup, const struct candidate *c)
 {
     const struct prediction_question question = {.setup = setup, .request = &c->request};
@@ -173,7 +177,7 @@ static void nothing_is_better_than_its_bounds(void)
                                  .stage_placement = true,
                                  .ring_layout = true,
                                  .packed_sets = questions[i].lengths != NULL ? &packed_sets : NULL};
-        if (load(&setup, i, &diag) &&
+        if (load_question(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t n = 0, c = i % questions[i].every; c < space.candidate_count;
                  n++, c += questions[i].every)
@@ -202,6 +206,7 @@ static const struct long_steps {
     {"gpt-13b", "layers=40", "loongtrain-a100", NULL, 16, 32768, 64, 90},
 };
 
+/* Fills *space with the candidates of a question. Returns false, and fails a check, if there is a message. */
 static bool open_long_steps(struct setup *setup, struct space *space, const struct long_steps *q,
                             struct diag *diag)
 {
@@ -220,9 +225,10 @@ static bool open_long_steps(struct setup *setup, struct space *space, const stru
     return ok;
 }
 
+/* Numbers of long steps: tried; estimated in time; known to lack memory; that do not fit. */
 struct shortened_checks {
     size_t tried, told, lacking, unfit;
-    double above, below; /* the largest errors of times */
+    double above, below; /* the largest errors of estimated times, relative, both positive */
 };
 
 /* Checks that the time of a long step, extrapolated from short ones, exceeds the simulated time by at most
@@ -289,7 +295,7 @@ static void the_boundary_does_not_depend_on_the_guess(void)
     struct setup setup = {0};
     struct diag diag = {0};
     struct length_ladder ladder;
-    if (load(&setup, 0, &diag) &&
+    if (load_question(&setup, 0, &diag) &&
         CHECK_INT("ladder", ladder_make(&ladder, &setup.request, &diag), STATUS_OK)) {
         int64_t first = 0;
         for (size_t i = 0; i < ARRAY_LEN(guesses); i++) {
@@ -334,7 +340,7 @@ static void an_interrupted_search_says_what_it_knows(void)
         struct longest_certificate report = {0};
         struct text out = {0}, json = {0};
         struct diag diag = {0};
-        if (load(&setup, 0, &diag)) {
+        if (load_question(&setup, 0, &diag)) {
             setup.request.seq = interrupted_searches[i].guess;
             longest_certificate_make(&report, &setup, &diag);
             longest_report_print(&(struct screen){.out = &out}, &report, false);

@@ -13,12 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
+/* processes; rounds of messages; bytes of a broadcast, more than a socket takes at once */
 enum { SIZE = 5, ROUNDS = 50, BYTES = 70000 };
 
+/* A thread that acts as a process of a run. */
 struct process {
     struct bootstrap_place place;
-    uint32_t wrong;
-    bool leaves, told;
+    uint32_t wrong; /* calls that failed and messages that were not as sent */
+    bool leaves;    /* process 2 ends without taking part, and the others are to notice */
+    bool told;      /* it noticed */
     pthread_t thread;
 };
 
@@ -29,6 +32,7 @@ static uint16_t new_port(void)
     return (uint16_t)(20000 + (getpid() * 7 + next++) % 20000);
 }
 
+/* A round: all gather a number of each, and one of them, in turn, sends a block to all. */
 static void exchange(struct process *p, struct bootstrap *b, uint32_t round, struct diag *diag)
 {
     uint32_t mine = p->place.rank * 1000 + round, all[SIZE], root = round % SIZE;
@@ -66,7 +70,8 @@ static void *process_main(void *argument)
     return NULL;
 }
 
-static void run(struct process *process, bool leaves)
+/* Runs SIZE processes until all have ended. */
+static void run_processes(struct process *process, bool leaves)
 {
     uint16_t port = new_port();
     for (uint32_t i = SIZE; i-- > 0;) { /* rank 0 starts last */
@@ -81,7 +86,7 @@ static void run(struct process *process, bool leaves)
 static void everybody_hears_everybody(void)
 {
     struct process process[SIZE];
-    run(process, false);
+    run_processes(process, false);
     for (uint32_t i = 0; i < SIZE; i++)
         CHECK_INT("messages that were not as sent", process[i].wrong, 0);
 }
@@ -89,13 +94,14 @@ static void everybody_hears_everybody(void)
 static void a_process_that_goes_is_noticed(void)
 {
     struct process process[SIZE];
-    run(process, true);
+    run_processes(process, true);
     for (uint32_t i = 0; i < SIZE; i++)
         CHECK("the others are told", i == 2 || process[i].told);
 }
 
 enum { VARIABLES = 6 };
 
+/* The place in the run that follows from the environment: rank, processes, rank on the machine; where rank 0 listens. */
 static const struct {
     const char *label, *variable[VARIABLES]; /* name=value */
     uint32_t rank, size, local;

@@ -36,41 +36,47 @@ static const struct {
      80},
 };
 
+/* Shapes of attention: {q, kv, heads, kv_heads, dim, vdim, and other members by name}. */
 static const struct {
     const char *label;
     struct fused_shape shape;
     int backward_sm; /* the least sm for which cuDNN accepts the backward */
 } rows[] = {
-    {"square causal", {1024, 1024, 8, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 0, 0, 0}, 80},
-    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, 0, FUSED_ALL, 0, 1, {0}, 0, 0, 0}, 80},
-    {"grouped causal", {4096, 4096, 32, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 0, 0, 0}, 80},
-    {"grouped, more keys than queries",
-     {4096, 16384, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0},
-     80},
-    {"causal to the end", {4096, 16384, 32, 8, 128, 128, 0, FUSED_TO_END, 0, 0, {0}, 0, 0, 0}, 80},
-    {"more queries than keys",
-     {16384, 4096, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0},
-     80},
-    {"odd sizes", {1000, 1500, 8, 2, 128, 128, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0}, 80},
-    {"a window", {4096, 4096, 32, 8, 128, 128, 1024, FUSED_FROM_START, 0, 0, {0}, 0, 0, 0}, 80},
+    {"square causal", {1024, 1024, 8, 8, 128, 128, .mask = FUSED_FROM_START}, 80},
+    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, .mask = FUSED_ALL, .is_f16 = 1}, 80},
+    {"grouped causal", {4096, 4096, 32, 8, 128, 128, .mask = FUSED_FROM_START}, 80},
+    {"grouped, more keys than queries", {4096, 16384, 32, 8, 128, 128, .mask = FUSED_ALL}, 80},
+    {"causal to the end", {4096, 16384, 32, 8, 128, 128, .mask = FUSED_TO_END}, 80},
+    {"more queries than keys", {16384, 4096, 32, 8, 128, 128, .mask = FUSED_ALL}, 80},
+    {"odd sizes", {1000, 1500, 8, 2, 128, 128, .mask = FUSED_ALL}, 80},
+    {"a window", {4096, 4096, 32, 8, 128, 128, .window = 1024, .mask = FUSED_FROM_START}, 80},
     {"a window to the end",
-     {4096, 16384, 32, 8, 128, 128, 1000, FUSED_TO_END, 0, 0, {0}, 0, 0, 0},
+     {4096, 16384, 32, 8, 128, 128, .window = 1000, .mask = FUSED_TO_END},
      80},
-    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, 0, FUSED_TO_END, 0, 0, {0}, 0, 0, 0}, 90},
-    {"documents", {2048, 2048, 8, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 5, 4096, 4096}, 80},
+    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, .mask = FUSED_TO_END}, 90},
+    {"documents",
+     {2048, 2048, 8, 8, 128, 128, .mask = FUSED_FROM_START, .documents = 5, .all_q = 4096,
+      .all_kv = 4096},
+     80},
     {"grouped documents",
-     {1000, 1000, 32, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}, 7, 4096, 4096},
+     {1000, 1000, 32, 8, 128, 128, .mask = FUSED_FROM_START, .documents = 7, .all_q = 4096,
+      .all_kv = 4096},
      80},
     {"documents to the end",
-     {512, 2048, 32, 8, 128, 128, 0, FUSED_TO_END, 0, 0, {0}, 3, 1024, 4096},
+     {512, 2048, 32, 8, 128, 128, .mask = FUSED_TO_END, .documents = 3, .all_q = 1024,
+      .all_kv = 4096},
      80},
-    {"whole documents", {512, 2048, 8, 8, 64, 64, 0, FUSED_ALL, 0, 1, {0}, 3, 1024, 4096}, 80},
-    {"dim 192", {2048, 2048, 8, 8, 192, 192, 0, FUSED_ALL, 0, 0, {0}, 0, 0, 0}, 90},
+    {"whole documents",
+     {512, 2048, 8, 8, 64, 64, .mask = FUSED_ALL, .is_f16 = 1, .documents = 3, .all_q = 1024,
+      .all_kv = 4096},
+     80},
+    {"dim 192", {2048, 2048, 8, 8, 192, 192, .mask = FUSED_ALL}, 90},
 };
 
 static const struct cudnn *dnn;
 static cudnnBackendDescriptor_t described[ARRAY_LEN(devices)];
 
+/* Makes described[device], cuDNN's description of the device. */
 static bool describe(size_t device)
 {
     const char *json = devices[device].json;
@@ -97,7 +103,8 @@ static double scratch_wanted(const struct fused_shape *s, int sm)
     return wanted + (s->heads > s->kv_heads ? 4 * (double)s->heads * keys : 0);
 }
 
-static void check(size_t device, size_t row, bool backward)
+/* Checks whether cuDNN accepts the forward or the backward of a row on a device, and the scratch of the backward. */
+static void check_shape(size_t device, size_t row, bool backward)
 {
     struct fused_shape shape = rows[row].shape;
     char label[96], words[512] = "";
@@ -123,7 +130,7 @@ static void cudnn_takes_the_graphs(void)
         for (size_t r = 0; r < ARRAY_LEN(rows); r++)
             for (int backward = 0; backward < 2; backward++)
                 if (check_today(r, ARRAY_LEN(rows), 4)) /* 0.5 s each */
-                    check(d, r, backward);
+                    check_shape(d, r, backward);
 }
 
 static const struct check_case cases[] = {

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* random shapes of each kind and dtype; bytes after a buffer that must not change */
 enum { SHAPES = 14, GUARD = 64 };
 
 static struct check_random rng;
@@ -74,6 +75,7 @@ static int64_t draw_parameter(const char *name)
     return 0;
 }
 
+/* Returns a random work of the kind that its kernels support. */
 static struct work draw_work(enum work_kind kind)
 {
     const struct work_kind_info *info = work_kind_info(kind);
@@ -149,6 +151,7 @@ static void adapt(const struct work *work, struct bench_operands *o)
     }
 }
 
+/* Returns a random element of a read that the kind can take. */
 static float draw_value(const struct work *work, uint32_t read)
 {
     float x = draw_float();
@@ -163,6 +166,7 @@ static float draw_value(const struct work *work, uint32_t read)
     return x;
 }
 
+/* Returns a random position, token or label; tokens and labels may lie outside of a rank's part of the vocabulary. */
 static int32_t draw_index(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

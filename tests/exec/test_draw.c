@@ -63,9 +63,10 @@ static const struct {
     {"one rank", 1, 1, 1, 0},
     {"by heads", 2, 2, 1, 0},
     {"by context", 2, 1, 2, 0},
-    {"shards", 4, 2, 1, CHOICE_WEIGHTS_COUNT - 1},
+    {"shards", 4, 2, 1, CHOICE_WEIGHTS_HSDP},
 };
 
+/* A schedule and the state of a training run of it. */
 struct run {
     struct ir ir;
     struct training training;

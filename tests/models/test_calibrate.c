@@ -20,7 +20,8 @@ static void add_attention(struct calibrate_fixture *f)
                 }
 }
 
-static void add_threads(struct calibrate_fixture *f)
+/* Adds points of the host: what it takes to issue ops of each class, its AdamW, and the start of a kernel. */
+static void add_host_points(struct calibrate_fixture *f)
 {
     static const enum work_kind kinds[] = {
         WORK_MATMUL,     WORK_ADD, WORK_MERGE,    WORK_RMSNORM_BACKWARD, WORK_ATTENTION_BACKWARD,
@@ -91,7 +92,7 @@ static void the_numbers_that_made_the_points_come_back(void)
         fixture_add_products(&f);
         fixture_add_memory_bound(&f);
         add_attention(&f);
-        add_threads(&f);
+        add_host_points(&f);
         struct calibrate_options options = {.host_memory_bytes_per_s = 100e9};
         enum status status = calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag);
         CHECK_TEXT("no message", f.diag.text ? f.diag.text : "", "");
@@ -153,7 +154,7 @@ static void the_file_is_read_back(void)
     fixture_add_products(&f);
     fixture_add_memory_bound(&f);
     add_attention(&f);
-    add_threads(&f);
+    add_host_points(&f);
     struct calibrate_options options = {.host_memory_bytes_per_s = 100e9};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);
@@ -184,6 +185,8 @@ static void the_file_is_read_back(void)
 }
 
 /* ---- refusals ---- */
+
+/* Each function adds the points of a row of `refusals`. */
 
 static void one_product(struct calibrate_fixture *f)
 {

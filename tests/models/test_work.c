@@ -164,7 +164,11 @@ static void pairs_of_known_masks(void)
 #define BF DTYPE_BF16
 #define F4 DTYPE_F32
 
-/* Operands counted by hand; 0 reads and writes: as few as the kind allows. */
+/* Works whose flops and bytes of memory are counted by hand, from operands and their sizes. A work is
+ *
+ *     {kind, dtype in, dtype out, reads, writes, {{parameters, in the order of the kind's row in models/work_kinds.def}}}
+ *
+ * where 0 reads and 0 writes mean as few operands as the kind allows. A comment stands above rows that need one. */
 static const struct {
     const char *label;
     struct work work;

@@ -31,12 +31,15 @@ static void put_batch(char *text, size_t size, const struct packed_batch *batch)
                                          (long long)batch->sequence[s].document_tokens[i]);
 }
 
-/* Packings of two sequences of 16 tokens; lengths end with 0. */
+/* Documents packed into steps of two sequences of 16 tokens. first, second: the documents' lengths in the sequences of the
+ * first two steps. */
 static const struct {
     const char *label;
     enum packing_policy policy;
-    int64_t multiple, length[9];
+    int64_t multiple;  /* to which lengths are rounded up */
+    int64_t length[9]; /* of the documents that are given; the last ones are 0 */
     const char *first, *second;
+    /* of the first step: tokens of documents, of padding, and dropped; documents that are cut */
     int64_t tokens, padding, dropped;
     uint64_t cut;
 } by_hand[] = {

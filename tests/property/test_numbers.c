@@ -70,7 +70,8 @@ static char *with_number(struct arena *arena, const char *cluster, const char *m
 }
 
 /* Loads a setup from options, with a number of the cluster changed to `more`; "": none. */
-static enum status load(struct setup *setup, const char *args, const char *more, struct diag *diag)
+static enum status load_setup(struct setup *setup, const char *args, const char *more,
+                              struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_model_options, &setup_cluster_options,
                                                     &setup_choice_options, NULL};
@@ -102,7 +103,7 @@ static bool predict(struct sim_figures *figures, size_t i, const char *more,
 {
     struct setup setup = {0};
     struct prediction p = {0};
-    enum status status = load(&setup, predictions[i], more, diag);
+    enum status status = load_setup(&setup, predictions[i], more, diag);
     if (status == STATUS_OK && change != NULL)
         change->apply(&setup, change->number, change->factor);
     if (status == STATUS_OK)

@@ -14,13 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAYS = 3 };
+enum { IN_ORDER_FIRST_FIT, IN_ORDER_BEST_FIT, BY_SIZE, WAYS };
 
+/* Gives each live range its offset, in this way of packing. Returns the bytes of the arena. */
 static uint64_t pack(struct live_ranges *t, int way)
 {
-    if (way == 2)
+    if (way == BY_SIZE)
         return pack_by_size(t, live_ranges_max_live_bytes(t));
-    return pack_in_order(t, way == 0 ? PACK_FIRST_FIT : PACK_BEST_FIT, UINT64_MAX);
+    return pack_in_order(t, way == IN_ORDER_FIRST_FIT ? PACK_FIRST_FIT : PACK_BEST_FIT, UINT64_MAX);
 }
 
 /* Returns how many pairs of live ranges overlap in memory although they conflict, plus how many ranges end
@@ -99,9 +100,9 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
                 CHECK("no plan is smaller than what is held",
                       top >= live_ranges_max_live_bytes(&t));
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
-                if (way == 2)
+                if (way == BY_SIZE)
                     continue;
-                enum pack_fit fit = way == 0 ? PACK_FIRST_FIT : PACK_BEST_FIT;
+                enum pack_fit fit = way == IN_ORDER_FIRST_FIT ? PACK_FIRST_FIT : PACK_BEST_FIT;
                 CHECK("takes what it may", pack_in_order(&t, fit, top) == top);
                 CHECK("gives up above that", pack_in_order(&t, fit, top - 1) == UINT64_MAX);
             }
