@@ -370,9 +370,10 @@ struct suggestion_trials {
     const struct request *request;
     uint64_t allocator_max_bytes;
     struct suggestion_pair {
-        /* second: NULL for a single option */
+        /* second: NULL for an option by itself */
         const struct alternative_option *first, *second;
-    } pair[SUGGESTIONS_MAX];
+    } pair[SUGGESTIONS_MAX]; /* the first single_count are the options by themselves */
+    size_t single_count;
 };
 
 uint64_t alternatives_allocator_bytes(const struct prediction *p)
@@ -414,6 +415,40 @@ static int compare_suggestions(const void *left, const void *right)
     return strcmp(a->options, b->options);
 }
 
+/* Fills pair[] with the options that have an effect on the choices, first each by itself, then each two that set
+ * different fields, as far as there is room. Attention kernels are left out. Returns the number of pairs. */
+static size_t list_pairs(struct suggestion_trials *trials, const struct choices *choices)
+{
+    struct suggestion_pair *pair = trials->pair;
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(option_table); i++)
+        if (!has_value_already(choices, &option_table[i]) &&
+            option_table[i].field != FIELD_ATTENTION)
+            pair[count++] = (struct suggestion_pair){.first = &option_table[i]};
+    trials->single_count = count;
+    for (size_t i = 0; i < trials->single_count; i++)
+        for (size_t k = i + 1; k < trials->single_count && count < SUGGESTIONS_MAX; k++)
+            if (pair[i].first->field != pair[k].first->field)
+                pair[count++] = (struct suggestion_pair){pair[i].first, pair[k].first};
+    return count;
+}
+
+/* True if trial number i fits and, if it is of two options, is faster by WORTH than each of them that fits by itself. */
+static bool is_suggestion(const struct suggestion_trials *trials,
+                          const struct suggestion_trial *trial, size_t i)
+{
+    const struct suggestion_pair *pair = &trials->pair[i];
+    if (pair->second == NULL || !trial[i].fits)
+        return trial[i].fits;
+    for (size_t k = 0; k < trials->single_count; k++) {
+        const struct alternative_option *single = trials->pair[k].first;
+        if ((pair->first == single || pair->second == single) && trial[k].fits &&
+            trial[k].step_s * WORTH <= trial[i].step_s)
+            return false;
+    }
+    return true;
+}
+
 enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag)
@@ -421,30 +456,14 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
     struct suggestion_trials trials = {
         .setup = base->setup, .request = base->question.request, .allocator_max_bytes = most_bytes};
     struct suggestion_trial trial[SUGGESTIONS_MAX];
-    const struct alternative_option *candidate[ALTERNATIVES_MAX];
-    size_t candidate_count = 0, jobs = 0;
-    for (size_t i = 0; i < ARRAY_LEN(option_table); i++)
-        if (!has_value_already(&base->choices, &option_table[i]) &&
-            option_table[i].field != FIELD_ATTENTION)
-            candidate[candidate_count++] = &option_table[i];
-    for (size_t i = 0; i < candidate_count; i++)
-        trials.pair[jobs++] = (struct suggestion_pair){.first = candidate[i]};
-    for (size_t i = 0; i < candidate_count; i++)
-        for (size_t k = i + 1; k < candidate_count && jobs < SUGGESTIONS_MAX; k++)
-            if (candidate[i]->field != candidate[k]->field)
-                trials.pair[jobs++] = (struct suggestion_pair){candidate[i], candidate[k]};
+    size_t jobs = list_pairs(&trials, &base->choices);
     enum status status =
         workers_run(jobs, sizeof trial[0], try_suggestion, &trials, trial, NULL, diag);
     *tried = jobs;
     *count = 0;
     for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
         const struct suggestion_pair *pair = &trials.pair[i];
-        bool better = trial[i].fits;
-        for (size_t k = 0; k < candidate_count && pair->second != NULL; k++)
-            if ((pair->first == candidate[k] || pair->second == candidate[k]) && trial[k].fits &&
-                trial[k].step_s * WORTH <= trial[i].step_s)
-                better = false;
-        if (!better)
+        if (!is_suggestion(&trials, trial, i))
             continue;
         struct suggestion *r = &suggestion[(*count)++];
         *r = (struct suggestion){.allocator_bytes = trial[i].allocator_bytes,

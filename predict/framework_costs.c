@@ -93,7 +93,8 @@ static void add_expert_call_issue_s(const struct prediction *p, const struct dev
 static const struct {
     double bytes;
     int all, each;
-} bias_forward = {28, 2, 2}, bias_backward = {40, 3, 6};
+} bias_forward = {.bytes = 28, .all = 2, .each = 2},
+  bias_backward = {.bytes = 40, .all = 3, .each = 6};
 
 /* True if the work is a grouped product that makes the results of experts. */
 static bool makes_expert_results(const struct transformer *m, const struct work *work)
@@ -144,10 +145,12 @@ struct operators {
 };
 
 /* Clamps before an activation, in addition to the kernel of the activation. An element is one of gate or up. */
-static const struct operators clamp_forward = {8, 3}, clamp_backward = {15, 9};
+static const struct operators clamp_forward = {.bytes = 8, .calls = 3},
+                              clamp_backward = {.bytes = 15, .calls = 9};
 
 /* RoPE whose cosines and sines have a factor, in place of the fused kernel. An element is one of queries or keys. */
-static const struct operators rope_forward = {24, 12}, rope_backward = {28, 7};
+static const struct operators rope_forward = {.bytes = 24, .calls = 12},
+                              rope_backward = {.bytes = 28, .calls = 7};
 
 /* Adds the operators that clamp the input of experts' activation, unless experts are fused. */
 static void add_clamp_operators(const struct prediction *p, const struct device_cost *cost,
@@ -188,11 +191,22 @@ static void set_rope_operators(const struct prediction *p, const struct device_c
 
 /* Sets the seconds of the passes that add sinks to the output of attention to 0: the attention kernels add sinks
  * themselves. */
-static void subtract_sink_passes(const struct prediction *p, double *work_s, double *issue_s)
+static void clear_sink_passes(const struct prediction *p, double *work_s, double *issue_s)
 {
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const uint8_t kind = p->ir.shape[i].kind;
         if (kind == WORK_SINK || kind == WORK_SINK_BACKWARD)
+            work_s[i] = issue_s[i] = 0;
+    }
+}
+
+/* Makes the permutation of weights cost nothing: the kernel that permutes rows permutes their weights, too
+ * (TransformerEngine, moe_permute_with_probs()). */
+static void clear_weight_permutations(const struct prediction *p, double *work_s, double *issue_s)
+{
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const uint8_t kind = p->ir.shape[i].kind;
+        if (kind == WORK_PERMUTE_WEIGHTS || kind == WORK_PERMUTE_WEIGHTS_BACKWARD)
             work_s[i] = issue_s[i] = 0;
     }
 }
@@ -218,18 +232,6 @@ static bool is_expert_work(const struct work *work)
         return work->pack.route > 0 || work->pack.parts > 1;
     default:
         return false;
-    }
-}
-
-/* Makes the permutation of weights cost nothing: the kernel that permutes rows permutes their weights, too
- * (TransformerEngine, moe_permute_with_probs()). */
-static void subtract_weight_permutations(const struct prediction *p, double *work_s,
-                                         double *issue_s)
-{
-    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
-        const uint8_t kind = p->ir.shape[i].kind;
-        if (kind == WORK_PERMUTE_WEIGHTS || kind == WORK_PERMUTE_WEIGHTS_BACKWARD)
-            work_s[i] = issue_s[i] = 0;
     }
 }
 
@@ -265,8 +267,8 @@ static void mark_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
 
 /* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. A router keeps the time of one launch: that
  * of the graph of the router, or of its layer. With a graph of the whole step it has none. */
-static void subtract_graph_launches(const struct prediction *p, const struct device_cost *cost,
-                                    double *issue_s)
+static void clear_graph_launches(const struct prediction *p, const struct device_cost *cost,
+                                 double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
     const bool with_experts = graphs_have_experts(p);
@@ -308,8 +310,8 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
     if (profile->scaled_rope_by_operators && p->choices.model->rope_scaled)
         set_rope_operators(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
-        subtract_sink_passes(p, work_s, issue_s);
+        clear_sink_passes(p, work_s, issue_s);
     if (profile->activation_weights_copies)
-        subtract_weight_permutations(p, work_s, issue_s);
-    subtract_graph_launches(p, cost, issue_s);
+        clear_weight_permutations(p, work_s, issue_s);
+    clear_graph_launches(p, cost, issue_s);
 }

@@ -31,12 +31,12 @@ struct sharing_costs {
     double head_s_per_token;          /* time of a token in the head */
 };
 
-static double rate_of_node(const struct cluster *c)
+static double nics_bytes_per_s(const struct cluster *c)
 {
     return (double)c->nic.count * c->nic.bytes_per_s * c->nic.efficiency;
 }
 
-static double rate_of_fabric(const struct cluster *c)
+static double fabric_bytes_per_s(const struct cluster *c)
 {
     if (c->fabric.kind == FABRIC_PCIE)
         return c->pcie.d2h_bytes_per_s * c->fabric.efficiency;
@@ -51,28 +51,31 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
     const struct transformer *m = c->model;
     struct transformer share = tensor_share_of_model(m, c->tp, 1);
     struct sharing_costs costs = {.unit = unit_rates_of(setup, c)};
-    double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
+    double element_bytes = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
         (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
     /* distance in the mesh from a stage's rank to that of the next stage, in units of tp ranks */
     int64_t apart = c->stage_placement == STAGES_OUTER ? c->dp : 1;
     bool one_node = c->tp * apart * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
-    double tensor = rate_of_fabric(cluster);
-    double stages = one_node ? tensor : rate_of_node(cluster) / on_node;
+    double tensor_bytes_per_s = fabric_bytes_per_s(cluster);
+    double stage_bytes_per_s = one_node ? tensor_bytes_per_s : nics_bytes_per_s(cluster) / on_node;
     costs.tensor_collectives_use_nics = c->tp > cluster->gpus_per_node && !one_node;
     if (costs.tensor_collectives_use_nics) /* their rings go over all NICs of a node */
-        tensor = rate_of_node(cluster);
+        tensor_bytes_per_s = nics_bytes_per_s(cluster);
     double linear = (double)transformer_layer_linear_flops_per_token(m);
     costs.head_s_per_token =
         costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
     /* attention and feed-forward part have an all-gather and a reduce-scatter each */
-    costs.tensor_collectives_s_per_token = 4 * (tp - 1) / tp * (double)m->hidden * each / tensor;
+    costs.tensor_collectives_s_per_token =
+        4 * (tp - 1) / tp * (double)m->hidden * element_bytes / tensor_bytes_per_s;
     costs.send_keys_s_per_token =
-        (double)(transformer_kv_width(&share) + transformer_v_width(&share)) * each / stages;
+        (double)(transformer_kv_width(&share) + transformer_v_width(&share)) * element_bytes /
+        stage_bytes_per_s;
     double weights = (double)transformer_layer_parameters(m) / tp;
     costs.send_gradient_s_per_layer =
-        weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stages;
-    costs.send_weights_s_per_layer = c->helpers == HELPERS_REPLICATE ? 0 : weights * each / stages;
+        weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stage_bytes_per_s;
+    costs.send_weights_s_per_layer =
+        c->helpers == HELPERS_REPLICATE ? 0 : weights * element_bytes / stage_bytes_per_s;
     return costs;
 }
 
@@ -131,13 +134,13 @@ struct unit_replay {
     /* [stages] compute_free_at_s: the time from which the stage can compute; network_free_at_s: the time at which its
      * messages end, which run beside computation */
     double *compute_free_at_s, *network_free_at_s;
-    /* [chunks x N] the time at which each unit of the present pass ends; negative: it has not run yet */
+    /* [chunks x subsequences] the time at which each unit of the present pass ends */
     double *unit_end_s;
-    /* [chunks x N] the time at which each unit's keys and values, or their gradients, have arrived */
+    /* [chunks x subsequences] the time at which each unit's keys and values, or their gradients, have arrived */
     double *unit_arrival_s;
 };
 
-static double latest_arrival_s(const double *at, struct stage_span of)
+static double latest_of_stages_s(const double *at, struct stage_span of)
 {
     double most = 0;
     for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
@@ -145,7 +148,7 @@ static double latest_arrival_s(const double *at, struct stage_span of)
     return most;
 }
 
-static void set_arrival(double *at, struct stage_span of, double value)
+static void set_of_stages(double *at, struct stage_span of, double value)
 {
     for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
         at[i] = value;
@@ -156,8 +159,8 @@ static void set_arrival(double *at, struct stage_span of, double value)
 static double send_share(struct unit_replay *r, struct stage_span span, double begin,
                          double seconds)
 {
-    double end = fmax(begin, latest_arrival_s(r->network_free_at_s, span)) + seconds;
-    set_arrival(r->network_free_at_s, span, end);
+    double end = fmax(begin, latest_of_stages_s(r->network_free_at_s, span)) + seconds;
+    set_of_stages(r->network_free_at_s, span, end);
     return end;
 }
 
@@ -189,13 +192,13 @@ static void pass_keys(struct unit_replay *r, const struct chunk_task *task, doub
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
  * of subsequence s - 2 along a chain of stages that ends at their owner, stage `chunk`. If s is the first of the shared
- * last subsequences (s == begin), they sum those of s - 1, too. */
+ * last subsequences (back_begin), they sum those of s - 1, too. */
 static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task, double end)
 {
     enum { AHEAD = 2 };
     struct stage_span all = {0, task->chunk + 1};
-    uint32_t begin = multiplex_back_begin(r->choices, task->chunk), s = task->subsequence;
-    for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
+    uint32_t back_begin = multiplex_back_begin(r->choices, task->chunk), s = task->subsequence;
+    for (uint32_t ahead = s == back_begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
         double seconds = layers_of_chunk(r->choices, task->chunk) *
                          tokens_of_subsequence(r->choices, s - ahead) *
                          r->costs->send_keys_s_per_token;
@@ -206,45 +209,51 @@ static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task,
     }
 }
 
+/* Runs a forward task on the stages that share it. It begins when these stages can compute, the chunk before has done
+ * the same subsequence, and the chunk has done the subsequence before. A shared last subsequence also waits for the
+ * keys and values of those that are not shared. */
 static void forward_task(struct unit_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
     struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, last = multiplex_back_begin(c, task->chunk);
-    double begin = latest_arrival_s(r->compute_free_at_s, share);
+    uint32_t s = task->subsequence, back_begin = multiplex_back_begin(c, task->chunk);
+    double begin = latest_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
         begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk - 1, s));
     if (s > 0)
         begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk, s - 1));
-    if (last < c->subsequences && s >= last)
-        begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, last - 1));
+    if (back_begin < c->subsequences && s >= back_begin)
+        begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, back_begin - 1));
     double end = begin + task_s(c, r->costs, task, share.count, true);
-    set_arrival(r->compute_free_at_s, share, end);
+    set_of_stages(r->compute_free_at_s, share, end);
     *table_cell(r, r->unit_end_s, task->chunk, s) = end;
-    if (last < c->subsequences && s < last)
+    if (back_begin < c->subsequences && s < back_begin)
         pass_keys(r, task, end);
 }
 
+/* Runs a backward task on the stages that share it. It begins when these stages can compute, the next chunk has done
+ * the same subsequence, and the chunk has done the next subsequence. If last subsequences are shared, the others also
+ * wait for the gradients of their keys and values. */
 static void backward_task(struct unit_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
     struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, last = multiplex_back_begin(c, task->chunk);
-    double begin = latest_arrival_s(r->compute_free_at_s, share);
+    uint32_t s = task->subsequence, back_begin = multiplex_back_begin(c, task->chunk);
+    double begin = latest_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
         begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk + 1, s));
     if (s + 1 < c->subsequences)
         begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk, s + 1));
-    if (last < c->subsequences && s < last)
+    if (back_begin < c->subsequences && s < back_begin)
         begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, s));
     double end = begin + task_s(c, r->costs, task, share.count, false);
-    set_arrival(r->compute_free_at_s, share, end);
+    set_of_stages(r->compute_free_at_s, share, end);
     *table_cell(r, r->unit_end_s, task->chunk, s) = end;
-    if (last < c->subsequences && s <= last)
+    if (back_begin < c->subsequences && s <= back_begin)
         pass_keys_back(r, task, end);
-    /* in the backward, unit 0 is the last of the shared first units, and unit `last` is the last of the shared last
+    /* in the backward, unit 0 is the last of the shared first units, and unit back_begin is the last of the shared last
      * units: after each of the two the gradients of the weights are summed */
-    bool sums = share.count > 1 && (s == 0 || s == last);
+    bool sums = share.count > 1 && (s == 0 || s == back_begin);
     double k = share.count,
            whole = layers_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
     if (sums && c->helpers == HELPERS_BROADCAST)
@@ -255,6 +264,9 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
         send_share(r, share, end, whole * (k - 1) / k);
 }
 
+/* Returns the seconds of a step: the forwards of all tasks in their order, then their backwards in reverse order, once
+ * for each micro-batch. If units are shared with HELPERS_REPLICATE, the sum of the gradients of all weights over the
+ * stages is added. */
 static double replay_s(const struct choices *c, const struct sharing_costs *costs)
 {
     uint32_t all = c->pp * c->subsequences;
@@ -271,8 +283,8 @@ static double replay_s(const struct choices *c, const struct sharing_costs *cost
         forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
         backward_task(&r, &task[i]);
-    double step_s = c->accumulation * fmax(latest_arrival_s(r.compute_free_at_s, stages),
-                                           latest_arrival_s(r.network_free_at_s, stages));
+    double step_s = c->accumulation * fmax(latest_of_stages_s(r.compute_free_at_s, stages),
+                                           latest_of_stages_s(r.network_free_at_s, stages));
     if (c->helpers == HELPERS_REPLICATE && c->shared_units.first + c->shared_units.last > 0)
         step_s +=
             2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->send_gradient_s_per_layer;

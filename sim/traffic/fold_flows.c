@@ -87,7 +87,8 @@ struct class_flow_count {
 
 /* The quotient of one component (fold_flows.h), and scratch arrays that are indexed by class. */
 struct quotient {
-    struct class_flow_count *entry; /* one per pair of classes that meet */
+    /* [count] an entry for each class of links and each class of flows on these links */
+    struct class_flow_count *entry;
     size_t count, capacity;
     struct fraction *link_factor, *flow_factor; /* s(L) [link_classes], k(F) [flow_classes] */
     uint32_t *first_link;                       /* [link_classes] the first link of each class */
@@ -186,12 +187,14 @@ static bool scale_to_whole_copies(struct quotient *q)
  * is multiplied by common_scale / s(L). If factor_entries() or scale_to_whole_copies() fails, it keeps all flows of the
  * component. */
 static void fold_component(struct flow_folder *f, struct fold *fold, struct quotient *q,
-                           const struct index *links, uint32_t component)
+                           const struct index *links_of_component, uint32_t component)
 {
     const struct fold_network *network = f->network;
     q->count = 0;
-    for (uint32_t i = links->begin[component]; i < links->begin[component + 1]; i++) {
-        uint32_t link = links->value[i], *first = &q->first_link[network->class_of_link[link]];
+    for (uint32_t i = links_of_component->begin[component];
+         i < links_of_component->begin[component + 1]; i++) {
+        uint32_t link = links_of_component->value[i],
+                 *first = &q->first_link[network->class_of_link[link]];
         if (*first == IR_NONE) {
             *first = link;
             add_entries(f, q, link);
@@ -200,12 +203,13 @@ static void fold_component(struct flow_folder *f, struct fold *fold, struct quot
     for (uint32_t i = f->flows_of_component.begin[component];
          i < f->flows_of_component.begin[component + 1]; i++)
         q->flows_of_class[network->class_of_flow[f->flows_of_component.value[i]]]++;
-    bool divides = factor_entries(q) && scale_to_whole_copies(q);
-    for (uint32_t i = links->begin[component]; divides && i < links->begin[component + 1]; i++) {
-        uint32_t link = links->value[i], class = network->class_of_link[link];
+    bool factors = factor_entries(q) && scale_to_whole_copies(q);
+    for (uint32_t i = links_of_component->begin[component];
+         factors && i < links_of_component->begin[component + 1]; i++) {
+        uint32_t link = links_of_component->value[i], class = network->class_of_link[link];
         struct fraction s = q->link_factor[class];
         f->replacement_link[link] = q->first_link[class];
-        if (link == q->first_link[class]) /* s(L) / scale divides, since k(F) * scale copies run */
+        if (link == q->first_link[class]) /* common_scale * k(F) copies run, not k(F) */
             fold->bytes_per_s[link] *=
                 (double)(s.denominator * q->common_scale) / (double)s.numerator;
     }
@@ -214,7 +218,7 @@ static void fold_component(struct flow_folder *f, struct fold *fold, struct quot
         uint32_t flow = f->flows_of_component.value[i], class = network->class_of_flow[flow];
         struct fraction k = q->flow_factor[class];
         bool first = q->flows_of_class[class] > 0;
-        f->kept_copies[flow] = !divides ? 1
+        f->kept_copies[flow] = !factors ? 1
                                : first ? (uint32_t)(k.numerator * (q->common_scale / k.denominator))
                                        : 0;
         q->flows_of_class[class] = 0;
@@ -231,27 +235,27 @@ static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
 {
     const uint32_t *link_begin = f->pruned->link_begin;
     uint32_t flows = f->traffic->flows.flow_count, links = f->traffic->platform.link_count;
-    struct index by_component;
+    struct index links_of_component;
     struct quotient quotient;
     f->component_of_link = link_components(f->traffic, f->pruned);
     f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
         f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
     index_init(&f->flows_of_component, f->component_of_flow, NULL, flows, links);
-    index_init(&by_component, f->component_of_link, NULL, links, links);
+    index_init(&links_of_component, f->component_of_link, NULL, links, links);
     index_flows_by_link(&f->flows_of_link, link_begin, f->pruned->link, flows, links);
     quotient_init(&quotient, f->network);
     choose_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->is_chosen[c])
-            fold_component(f, fold, &quotient, &by_component, c);
+            fold_component(f, fold, &quotient, &links_of_component, c);
     free(quotient.entry);
     free(quotient.link_factor);
     free(quotient.flow_factor);
     free(quotient.first_link);
     free(quotient.flows_of_class);
     free(quotient.flows_on_link);
-    index_release(&by_component);
+    index_release(&links_of_component);
     index_release(&f->flows_of_link);
     index_release(&f->flows_of_component);
     free(f->component_of_link);
@@ -282,18 +286,19 @@ static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)
     free(last_flow);
 }
 
-/* Lists the flows that are kept, each as often as it is started, under the transfer at the lowest channel of its
- * channel class. */
-static void list_kept_flows(struct fold *fold, const struct traffic *traffic, const uint32_t *keep)
+/* Lists the kept flows of each transfer, each flow as often as copies of it run. All go under the transfer at the
+ * lowest channel of the channel class. */
+static void list_kept_flows(struct fold *fold, const struct traffic *traffic,
+                            const uint32_t *kept_copies)
 {
     uint32_t total = 0, filled = 0;
     for (uint32_t i = 0; i < traffic->flows.flow_count; i++)
-        total += keep[i];
+        total += kept_copies[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
-            for (uint32_t copy = 0; copy < keep[i]; copy++) {
+            for (uint32_t copy = 0; copy < kept_copies[i]; copy++) {
                 key[filled] = fold_representative_transfer(fold, traffic, t);
                 id[filled++] = i;
             }

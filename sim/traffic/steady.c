@@ -1,6 +1,9 @@
 /* sim/traffic/steady.c: derives the times of the iterations that a short list leaves out (its copies) from those of the
- * iterations before and after the gap, under the conditions of docs/simulation.md, "Short lists", and checks every
- * start. */
+ * iterations before and after the gap.
+ *
+ * find_period() takes the period of a gap from the last three simulated iterations around it, and checks the conditions
+ * of docs/simulation.md, "Short lists". class_is_right() then goes through the ops in the order of the whole list, and
+ * checks that each starts when the last of its dependencies ends. */
 #include "sim/traffic/steady.h"
 
 #include "base/arena.h"
@@ -72,7 +75,7 @@ static double period_of(const struct steady *x, const struct repeat_run *run)
     return x->period_s[run - x->repeats->run];
 }
 
-static double seconds_of_earlier_runs(const struct steady *x, const struct repeat_run *run)
+static double earlier_copies_s_of(const struct steady *x, const struct repeat_run *run)
 {
     return x->earlier_copies_s[run - x->repeats->run];
 }
@@ -195,10 +198,9 @@ static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t
     const struct repeat_run *run = repeats_run_before(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
-    return seconds_of_earlier_runs(x, run) +
-           (op >= iteration_begin_op(run, run->gap_before_iteration)
-                ? x->repeats->copies_per_gap * period_of(x, run)
-                : 0);
+    return earlier_copies_s_of(x, run) + (op >= iteration_begin_op(run, run->gap_before_iteration)
+                                              ? x->repeats->copies_per_gap * period_of(x, run)
+                                              : 0);
 }
 
 /* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
@@ -228,7 +230,7 @@ static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t
     after = after > r->copies_per_gap ? r->copies_per_gap : after;
     uint32_t row =
         at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
-    return c->times.end_s[row] + seconds_of_earlier_runs(c->steady, at.run) +
+    return c->times.end_s[row] + earlier_copies_s_of(c->steady, at.run) +
            after * period_of(c->steady, at.run);
 }
 
