@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* tokens of the sequence; the layer of which bytes are counted, in the middle of LAYERS equal ones */
 enum { TOKENS = 1024, LAYER = 1, LAYERS = 3 };
 
 /* Returns a model with the recorded sizes; h, f, heads and head dim are those of kept_bytes.py. */
@@ -47,6 +48,7 @@ struct life {
     uint32_t first, last;
 };
 
+/* Returns the lives of all buffers, by number, on the heap. */
 static struct life *lives_of(const struct ir *ir)
 {
     struct life *life = calloc(ir->buffer.count + 1, sizeof *life);
@@ -63,6 +65,7 @@ static struct life *lives_of(const struct ir *ir)
     return life;
 }
 
+/* True for parameters, gradients and buffers that are never freed: they belong to no layer's pass. */
 static bool is_state(const struct ir *ir, uint32_t b)
 {
     return ir->buffer.free_count[b] == 0 || ir->buffer.category[b] == CATEGORY_GRADIENT ||
@@ -112,6 +115,7 @@ static double peak(const struct ir *ir, const struct life *life)
     return most / TOKENS;
 }
 
+/* The columns of kept.csv. The last two are bytes a token; one of them may be empty. */
 enum { LAYER_NAME, DTYPE, KERNELS, ACTIVATIONS, KEPT, PEAK, COLUMNS };
 
 /* Fills the request of a row. torchtitan computes in bf16 where FSDP shards weights, under autocast where none does. */
@@ -132,51 +136,77 @@ static struct request request_of(char *const column[COLUMNS], const struct trans
     return r;
 }
 
-/* The whole peak is compared, with what is kept, since a schedule may keep a part longer that it then does not make
- * again. Rows of one layer and dtype stand together, and the first of them has what is kept without checkpointing. */
-static void layers_keep_what_pytorch_keeps(void)
+enum { RECORDED_ROWS = 64 };
+
+/* A row of kept.csv: as it is, for messages, and cut into columns. */
+struct recorded_row {
+    char line[96], cut[96];
+    char *column[COLUMNS];
+};
+
+/* Reads the rows of kept.csv after its first line, and returns their number. */
+static size_t read_recorded_rows(struct recorded_row row[RECORDED_ROWS])
 {
     struct text csv = {0};
     struct diag diag = {0};
-    int kept_rows = 0, peak_rows = 0;
-    double all[32] = {0}; /* kept without checkpointing, by line of the part of fake CUDA tensors */
-    const char *names[32] = {0};
-    size_t known = 0, row = 0;
-    char lines[64][96];
+    size_t count = 0;
     CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/kept.csv"), &diag), STATUS_OK);
     for (char *line = strchr(csv.data, '\n') + 1, *end;
-         row < ARRAY_LEN(lines) && (end = strchr(line, '\n')) != NULL; line = end + 1, row++) {
-        char text[96], *column[COLUMNS];
-        snprintf(text, sizeof text, "%.*s", (int)(end - line), line);
-        char *at = text, *whole = lines[row];
-        snprintf(whole, sizeof lines[row], "%s", text);
+         count < RECORDED_ROWS && (end = strchr(line, '\n')) != NULL; line = end + 1, count++) {
+        struct recorded_row *r = &row[count];
+        snprintf(r->line, sizeof r->line, "%.*s", (int)(end - line), line);
+        snprintf(r->cut, sizeof r->cut, "%s", r->line);
+        char *at = r->cut;
         for (int i = 0; i < COLUMNS; i++) {
-            column[i] = at;
+            r->column[i] = at;
             at += strcspn(at, ",");
-            at += *at == ',' ? (*at = '\0', 1) : 0;
+            if (*at == ',')
+                *at++ = '\0';
         }
-        const struct transformer model = model_of(column[LAYER_NAME]);
-        const struct request request = request_of(column, &model);
-        const bool keeps = strcmp(column[ACTIVATIONS], "keep") == 0;
+    }
+    text_release(&csv);
+    diag_release(&diag);
+    return count;
+}
+
+/* Returns what PyTorch keeps in row i. A row that has only a peak keeps what the row with the same layer, dtype, kernels
+ * and activations does. */
+static double recorded_kept(const struct recorded_row *row, size_t count, size_t i)
+{
+    for (size_t k = 0; k < count && row[i].column[KEPT][0] == '\0'; k++) {
+        bool same = row[k].column[KEPT][0] != '\0';
+        for (int c = LAYER_NAME; c <= ACTIVATIONS; c++)
+            same = same && strcmp(row[k].column[c], row[i].column[c]) == 0;
+        if (same)
+            return strtod(row[k].column[KEPT], NULL);
+    }
+    return strtod(row[i].column[KEPT], NULL);
+}
+
+/* The peak is compared with what is kept added to it, since a schedule may keep a part longer that it then does not make
+ * again. */
+static void layers_keep_what_pytorch_keeps(void)
+{
+    static struct recorded_row rows[RECORDED_ROWS];
+    const size_t count = read_recorded_rows(rows);
+    int kept_rows = 0, peak_rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct recorded_row *row = &rows[i];
+        const struct transformer model = model_of(row->column[LAYER_NAME]);
+        const struct request request = request_of(row->column, &model);
         struct choices c;
         struct ir ir;
-        if (composed_build(&ir, &c, &request, whole)) {
+        if (composed_build(&ir, &c, &request, row->line)) {
             struct life *life = lives_of(&ir);
             const double ours = kept(&ir, life), held = peak(&ir, life);
-            double theirs = strtod(column[KEPT], NULL);
-            if (column[KEPT][0] != '\0') {
-                CHECK_CLOSE(whole, ours, theirs, 0.1 / theirs);
+            const double theirs = recorded_kept(rows, count, i);
+            if (row->column[KEPT][0] != '\0') {
+                CHECK_CLOSE(row->line, ours, theirs, 0.1 / theirs);
                 kept_rows++;
             }
-            if (keeps && column[KEPT][0] != '\0' && strcmp(column[KERNELS], "eager") == 0) {
-                names[known] = whole;
-                all[known++] = theirs;
-            }
-            for (size_t i = 0; i < known && column[KEPT][0] == '\0'; i++)
-                if (strncmp(names[i], whole, (size_t)(column[KERNELS] - text)) == 0)
-                    theirs = all[i];
-            if (column[PEAK][0] != '\0') {
-                CHECK_CLOSE(whole, ours + held, theirs + strtod(column[PEAK], NULL), 0.001);
+            if (row->column[PEAK][0] != '\0') {
+                CHECK_CLOSE(row->line, ours + held, theirs + strtod(row->column[PEAK], NULL),
+                            0.001);
                 peak_rows++;
             }
             free(life);
@@ -185,8 +215,6 @@ static void layers_keep_what_pytorch_keeps(void)
     }
     CHECK_INT("rows of kept bytes", kept_rows, 48);
     CHECK_INT("rows of peaks", peak_rows, 36);
-    text_release(&csv);
-    diag_release(&diag);
 }
 
 /* Returns the bits of adapter_targets of names that blanks separate. */
