@@ -32,12 +32,12 @@ static void open_file(struct answer_file *f, const char *build, const char *mess
     diag_release(&diag);
 }
 
-static void add(struct answer_file *f, uint64_t key, const char *answer)
+static void add_answer(struct answer_file *f, uint64_t key, const char *answer)
 {
     CHECK_INT("added", answer_file_add(f, key, answer, strlen(answer), NULL), STATUS_OK);
 }
 
-static void expect(const struct answer_file *f, uint64_t key, const char *answer)
+static void expect_answer(const struct answer_file *f, uint64_t key, const char *answer)
 {
     char got[16] = "";
     CHECK(answer, answer_file_find(f, key, got, strlen(answer)) && strcmp(got, answer) == 0);
@@ -60,13 +60,13 @@ static void answers_come_back(void)
         for (uint64_t i = 0; i < 1000 && time == 0; i++) {
             char number[16];
             snprintf(number, sizeof number, "%d", (int)i);
-            add(&f, 2 * i, number);
+            add_answer(&f, 2 * i, number);
         }
         if (time == 1)
-            add(&f, 10, "later");
-        expect(&f, 10, time == 0 ? "5" : "later");
-        expect(&f, 1998, "999");
-        expect(&f, 1998, "999");
+            add_answer(&f, 10, "later");
+        expect_answer(&f, 10, time == 0 ? "5" : "later");
+        expect_answer(&f, 1998, "999");
+        expect_answer(&f, 1998, "999");
         /* an answer of this process is none of an earlier one, and finding one twice reuses one */
         CHECK_INT("reused", (int64_t)answer_file_reused_count(&f),
                   time == 0   ? 0
@@ -88,9 +88,9 @@ static void damage_loses_its_own_answer_only(void)
     struct answer_file f;
     unlink(path);
     open_file(&f, "1", NULL);
-    add(&f, 2, "first");
-    add(&f, 4, "second");
-    add(&f, 6, "third");
+    add_answer(&f, 2, "first");
+    add_answer(&f, 4, "second");
+    add_answer(&f, 6, "third");
     answer_file_release(&f);
     struct text whole = read_file();
     size_t begin = (size_t)(strchr(whole.data, '\n') + 1 - whole.data);
@@ -101,7 +101,7 @@ static void damage_loses_its_own_answer_only(void)
         whole.data[at] = was == '0' ? '1' : '0';
         write_file(whole.data, whole.size);
         open_file(&f, "1", NULL);
-        expect(&f, 2, "first");
+        expect_answer(&f, 2, "first");
         char got[16] = ""; /* some bits of what is packed mean nothing */
         CHECK("damaged", !answer_file_find(&f, 4, got, 6) || strcmp(got, "second") == 0);
         CHECK("after it",
@@ -114,10 +114,10 @@ static void damage_loses_its_own_answer_only(void)
         open_file(&f, "1", NULL);
         CHECK("what is whole", has(&f, 2, 5) == (size >= second) &&
                                    has(&f, 4, 6) == (size >= third) && !has(&f, 6, 5));
-        add(&f, 8, "fourth");
+        add_answer(&f, 8, "fourth");
         answer_file_release(&f);
         open_file(&f, "1", NULL);
-        expect(&f, 8, "fourth");
+        expect_answer(&f, 8, "fourth");
         CHECK("and before it", has(&f, 2, 5) == (size >= second));
         answer_file_release(&f);
     }
@@ -133,8 +133,8 @@ static void what_is_no_such_file_stays(void)
     open_file(&f, "1",
               "test_answer_file.tmp: error: exists and does not begin with '# answers of a test': "
               "remove it, or write elsewhere with -o\n");
-    add(&f, 2, "memory"); /* answers are kept, but not there */
-    expect(&f, 2, "memory");
+    add_answer(&f, 2, "memory"); /* answers are kept, but not there */
+    expect_answer(&f, 2, "memory");
     answer_file_release(&f);
     struct text text = read_file();
     CHECK_TEXT("as it was", text.data, foreign);

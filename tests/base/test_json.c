@@ -16,14 +16,14 @@ struct fixture {
     enum status status;
 };
 
-static struct fixture parse(const char *text, size_t size)
+static struct fixture parse_fixture(const char *text, size_t size)
 {
     struct fixture f = {0};
     f.status = json_parse(&f.json, "t.json", text, size, &f.diag);
     return f;
 }
 
-static void release(struct fixture *f)
+static void fixture_release(struct fixture *f)
 {
     json_release(&f->json);
     diag_release(&f->diag);
@@ -45,7 +45,7 @@ static const char cluster[] = "// what a person writes\n"
 
 static void values_come_out_as_written(void)
 {
-    struct fixture f = parse(cluster, strlen(cluster));
+    struct fixture f = parse_fixture(cluster, strlen(cluster));
     CHECK_TEXT("messages", f.diag.text, "");
     struct json_node root = json_root(&f.json), nodes, gpu, memory;
     const char *name = NULL;
@@ -74,14 +74,14 @@ static void values_come_out_as_written(void)
     CHECK("not an object", json_find(memory, "x").value == NULL && json_member_count(memory) == 0);
     CHECK("not an array", json_element(nodes, 0).value == NULL && json_element_count(nodes) == 0);
     CHECK_TEXT("no messages", f.diag.text, "");
-    release(&f);
+    fixture_release(&f);
 }
 
 static void members_come_in_file_order(void)
 {
     static const char text[] = "{\"z\": 1, \"a\": 2, \"m\": 3}";
     static const char *const keys[] = {"z", "a", "m"};
-    struct fixture f = parse(text, strlen(text));
+    struct fixture f = parse_fixture(text, strlen(text));
     struct json_node root = json_root(&f.json);
     CHECK_INT("members", (int64_t)json_member_count(root), 3);
     static const size_t order[] = {0, 1, 2, 2, 0, 1};
@@ -94,7 +94,7 @@ static void members_come_in_file_order(void)
         json_as_i64(member, 0, 9, &value, NULL);
         CHECK_INT("value", value, (int64_t)order[i] + 1);
     }
-    release(&f);
+    fixture_release(&f);
 }
 
 typedef void (*ask)(struct json_node nodes, struct diag *diag);
@@ -194,10 +194,10 @@ static void a_wrong_value_is_reported_with_line_and_path(void)
         {"own message", ask_own_message, "t.json:10: error: nodes.count: 3 does not divide 8\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = parse(cluster, strlen(cluster));
+        struct fixture f = parse_fixture(cluster, strlen(cluster));
         rows[i].ask(json_find(json_root(&f.json), "nodes"), &f.diag);
         CHECK_TEXT(rows[i].label, f.diag.text, rows[i].want);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -254,13 +254,13 @@ static void what_is_no_json_is_refused_with_its_place(void)
     };
 #undef TEXT
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = parse(rows[i].text, rows[i].size);
+        struct fixture f = parse_fixture(rows[i].text, rows[i].size);
         struct text want = {0};
         text_printf(&want, "t.json:%s\n", rows[i].want);
         CHECK_INT(rows[i].label, f.status, STATUS_BAD_INPUT);
         CHECK_TEXT(rows[i].label, f.diag.text, want.data);
         text_release(&want);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -269,14 +269,14 @@ static void nesting_ends_at_64_levels(void)
     char text[200] = {0};
     memset(text, '[', 64);
     memset(text + 64, ']', 64);
-    struct fixture deepest = parse(text, 128);
+    struct fixture deepest = parse_fixture(text, 128);
     CHECK_INT("64", deepest.status, STATUS_OK);
-    release(&deepest);
+    fixture_release(&deepest);
     memset(text, '[', 65);
     memset(text + 65, ']', 65);
-    struct fixture deeper = parse(text, 130);
+    struct fixture deeper = parse_fixture(text, 130);
     CHECK_TEXT("65", deeper.diag.text, "t.json:1:65: error: nested deeper than 64 levels\n");
-    release(&deeper);
+    fixture_release(&deeper);
 }
 
 static void a_text_beyond_16_mib_is_refused_at_once(void)
@@ -284,10 +284,10 @@ static void a_text_beyond_16_mib_is_refused_at_once(void)
     size_t size = (16u << 20) + 1;
     char *text = heap_alloc(size, 1);
     memset(text, '[', size);
-    struct fixture f = parse(text, size);
+    struct fixture f = parse_fixture(text, size);
     CHECK_TEXT("large", f.diag.text,
                "t.json: error: 16777217 bytes are too many: a configuration has at most 16 MiB\n");
-    release(&f);
+    fixture_release(&f);
     free(text);
 }
 
@@ -296,9 +296,9 @@ static void every_prefix_ends_in_one_message(void)
     for (size_t size = 0; size < strlen(cluster) - 2; size++) {
         char *part = heap_alloc(size, 1); /* the exact size, for the address sanitizer */
         memcpy(part, cluster, size);
-        struct fixture f = parse(part, size);
+        struct fixture f = parse_fixture(part, size);
         CU_ASSERT(f.status == STATUS_BAD_INPUT && f.diag.error_count == 1);
-        release(&f);
+        fixture_release(&f);
         free(part);
     }
 }
@@ -306,7 +306,7 @@ static void every_prefix_ends_in_one_message(void)
 static void integers_beyond_64_bits_are_numbers_out_of_range(void)
 {
     static const char text[] = "[18446744073709551616, -9223372036854775809, 1e300]";
-    struct fixture f = parse(text, strlen(text));
+    struct fixture f = parse_fixture(text, strlen(text));
     struct json_node root = json_root(&f.json);
     double number = 0;
     CHECK_INT("2^64", json_as_double(json_element(root, 0), 0, DBL_MAX, &number, &f.diag),
@@ -319,12 +319,12 @@ static void integers_beyond_64_bits_are_numbers_out_of_range(void)
                "t.json:1: error: [0]: 18446744073709551616 is out of range: expected at most 9\n"
                "t.json:1: error: [1]: -9223372036854775809 is out of range: expected at most 9\n"
                "t.json:1: error: [2]: 1e300 is out of range: expected at most 9\n");
-    release(&f);
+    fixture_release(&f);
 }
 
 static void numbers_beyond_double_are_refused_when_asked_for(void)
 {
-    struct fixture f = parse("{\"x\": 1e999}", 12);
+    struct fixture f = parse_fixture("{\"x\": 1e999}", 12);
     double number;
     int64_t whole;
     CHECK_INT("parsed", f.status, STATUS_OK);
@@ -333,7 +333,7 @@ static void numbers_beyond_double_are_refused_when_asked_for(void)
     diag_clear(&f.diag);
     json_get_i64(json_root(&f.json), "x", 0, 9, &whole, &f.diag);
     CHECK_INT("as integer", (int64_t)f.diag.error_count, 1);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void escapes_are_read_as_utf_8(void)
@@ -355,17 +355,17 @@ static void escapes_are_read_as_utf_8(void)
         {"the second half first", "\"\\ude00\\ud83d\"", "\xef\xbf\xbd\xef\xbf\xbd"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = parse(rows[i].text, strlen(rows[i].text));
+        struct fixture f = parse_fixture(rows[i].text, strlen(rows[i].text));
         const char *got = NULL;
         CHECK_INT(rows[i].label, json_as_string(json_root(&f.json), &got, &f.diag), STATUS_OK);
         CHECK_TEXT(rows[i].label, got, rows[i].want);
-        release(&f);
+        fixture_release(&f);
     }
-    struct fixture f = parse("{\"\\u0061b\": 7}", 14);
+    struct fixture f = parse_fixture("{\"\\u0061b\": 7}", 14);
     int64_t value = 0;
     CHECK_INT("key", json_get_i64(json_root(&f.json), "ab", 0, 9, &value, &f.diag), STATUS_OK);
     CHECK_INT("key", value, 7);
-    release(&f);
+    fixture_release(&f);
 }
 
 /* The output has room for six bytes: five and the NUL. No character is cut in two. */
@@ -422,25 +422,25 @@ static void every_value_has_its_line(void)
         {"line ends in strings are escaped", "[\"a\\nb\",\n\"c\"]", "1 1 2 "},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = parse(rows[i].text, strlen(rows[i].text));
+        struct fixture f = parse_fixture(rows[i].text, strlen(rows[i].text));
         struct text got = {0};
         CHECK_INT(rows[i].label, f.status, STATUS_OK);
         put_lines(&got, json_root(&f.json));
         CHECK_TEXT(rows[i].label, got.data, rows[i].want);
         text_release(&got);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
 static void what_is_not_there_has_the_line_of_what_leads_to_it(void)
 {
-    struct fixture f = parse(cluster, strlen(cluster));
+    struct fixture f = parse_fixture(cluster, strlen(cluster));
     struct json_node nodes = json_find(json_root(&f.json), "nodes");
     CHECK_INT("a member", json_loc(json_find(json_find(nodes, "gpu"), "x")).line, 6);
     CHECK_INT("an element", json_loc(json_element(json_find(nodes, "count"), 3)).line, 10);
     CHECK_INT("of what is not there", json_loc(json_find(json_find(nodes, "x"), "y")).line, 5);
     CHECK_INT("null", json_loc(json_find(nodes, "none")).line, 10);
-    release(&f);
+    fixture_release(&f);
 }
 
 /* If each value needed a scan of the text, or each key a search of all keys, this test would take a minute. */
@@ -455,7 +455,7 @@ static void long_texts_take_linear_time(void)
     for (int i = 0; i < VALUES; i++)
         text_printf(&text, "%s\"key %d\": 0", i ? ", " : "", i);
     text_puts(&text, "}]");
-    struct fixture f = parse(text.data, text.size);
+    struct fixture f = parse_fixture(text.data, text.size);
     struct json_node root = json_root(&f.json);
     size_t wrong = 0;
     for (size_t i = 0; i < VALUES; i++)
@@ -463,7 +463,7 @@ static void long_texts_take_linear_time(void)
     CHECK_INT("values", (int64_t)json_element_count(root), VALUES + 1);
     CHECK_INT("keys", (int64_t)json_member_count(json_element(root, VALUES)), VALUES);
     CHECK_INT("wrong lines", (int64_t)wrong, 0);
-    release(&f);
+    fixture_release(&f);
     text_release(&text);
 }
 

@@ -37,7 +37,7 @@ static const struct column columns[] = {
 /* clang-format on */
 static const struct row_table table = {"table", columns, ARRAY_LEN(columns)};
 
-static void fill(struct rows *rows)
+static void fill_rows(struct rows *rows)
 {
     static const struct {
         const char *name;
@@ -64,7 +64,7 @@ static void a_table_is_text(void)
 {
     struct text out = {0};
     struct rows rows = {.out = &out};
-    fill(&rows);
+    fill_rows(&rows);
     CHECK_TEXT("text", out.data,
                "kind       n layer       ms       bytes      all   GiB    error   share     off\n"
                "a<b        2     3    1.500        4096 4.00 KiB  0.00  -12.5 % 100.0 % 3.3e-05\n"
@@ -78,7 +78,7 @@ static void a_table_is_json(void)
     struct json_out json = {.out = &out};
     struct rows rows = {.json = &json};
     json_begin_object(&json, NULL);
-    fill(&rows);
+    fill_rows(&rows);
     json_end_object(&json);
     CHECK_TEXT(
         "JSON", out.data,
@@ -97,7 +97,7 @@ static void a_table_is_html(void)
 {
     struct page page = {0};
     struct rows rows = {.page = &page};
-    fill(&rows);
+    fill_rows(&rows);
     CHECK(
         "heads",
         strstr(

@@ -26,7 +26,7 @@ static double input_of(uint32_t rank, uint64_t i)
 
 static uint32_t ranks; /* of the schedule that runs */
 
-static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)user;
     (void)diag;
@@ -179,7 +179,7 @@ static void run_all_kinds(uint32_t count, const char *dtype, int64_t size)
     if (hand_load(&h, text.data)) {
         h.options.measured_steps = 2;
         h.options.finds_unwritten_reads = true;
-        h.io = (struct exec_io){&looked, fill, compare_with_expected, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){&looked, fill_buffer, compare_with_expected, 0, UINT32_MAX, NULL};
         hand_expect(dtype, &h, STATUS_OK, "");
         CHECK_INT("buffers looked at", looked, (int64_t)count * 13);
     }
@@ -232,7 +232,7 @@ static void instances_of_a_group_are_apart(void)
     struct hand h;
     ranks = 6;
     if (hand_load(&h, two_axes)) {
-        h.io = (struct exec_io){NULL, fill, look_at_total, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){NULL, fill_buffer, look_at_total, 0, UINT32_MAX, NULL};
         hand_expect("two axes", &h, STATUS_OK, "");
     }
     hand_release(&h);

@@ -67,7 +67,7 @@ struct seen {
     int32_t value[8][64]; /* (rank, element) */
 };
 
-static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status look_at_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct seen *seen = user;
     char name[32];
@@ -80,7 +80,7 @@ static enum status look(void *user, const struct exec_buffer *buffer, struct dia
 
 static struct bindings *filling;
 
-static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)user;
     return bindings_fill_buffer(filling, buffer, diag);
@@ -96,7 +96,7 @@ static void see(const char *text, struct seen *seen)
         struct bindings b = {.ir = &h.ir, .tokens = tokens};
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
         filling = &b;
-        h.io = (struct exec_io){seen, fill, look, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){seen, fill_buffer, look_at_buffer, 0, UINT32_MAX, NULL};
         hand_expect("run", &h, STATUS_OK, "");
     }
     hand_release(&h);

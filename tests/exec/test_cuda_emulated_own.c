@@ -50,7 +50,7 @@ struct fills {
     uint32_t own, others, rank;
 };
 
-static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct fills *fills = user;
     (void)diag;
@@ -83,7 +83,7 @@ static int process(uint32_t rank, int port)
     h.options.back_to_back = true;
     h.options.measured_steps = 3;
     h.options.stall_limit_s = 60;
-    h.io = (struct exec_io){.user = &fills, .fill = fill};
+    h.io = (struct exec_io){.user = &fills, .fill = fill_buffer};
     if (hand_run(&h) != STATUS_OK) {
         fputs(h.diag.text, stderr);
         return 2;

@@ -180,7 +180,7 @@ static const struct {
 
 /* Counts the bound buffers that are read back. A separate call copies each of them, and the test makes one of these
  * calls fail. */
-static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status look_at_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)buffer;
     (void)diag;
@@ -197,8 +197,8 @@ static void what_cannot_be_read_back_is_no_result(void)
         struct hand h;
         int looks = 0;
         if (hand_load(&h, bound)) {
-            h.io =
-                (struct exec_io){.user = &looks, .read = look, .read_after_last_step = UINT32_MAX};
+            h.io = (struct exec_io){
+                .user = &looks, .read = look_at_buffer, .read_after_last_step = UINT32_MAX};
             emulator_fails = "cudaMemcpy";
             emulator_fails_after = after;
             enum status wanted = after < RANKS ? STATUS_NO : STATUS_OK;

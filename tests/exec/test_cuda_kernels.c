@@ -257,7 +257,7 @@ struct device_side {
     struct call call;
 };
 
-static void fill(const struct work *work, uint32_t read, const struct operand *o)
+static void fill_operand(const struct work *work, uint32_t read, const struct operand *o)
 {
     for (uint64_t i = 0; i < o->element_count; i++) {
         if (o->dtype == DTYPE_I32)
@@ -411,10 +411,10 @@ static void compare(enum work_kind kind, enum dtype dtype)
     for (uint32_t k = 0; k < o.read_count; k++) {
         if (o.read[k].write_in_same_buffer < 0)
             cpu.read[k] = new_buffer(o.read[k]);
-        fill(&work, k,
-             o.read[k].write_in_same_buffer < 0
-                 ? &cpu.read[k].operand
-                 : &cpu.write[o.read[k].write_in_same_buffer].operand);
+        fill_operand(&work, k,
+                     o.read[k].write_in_same_buffer < 0
+                         ? &cpu.read[k].operand
+                         : &cpu.write[o.read[k].write_in_same_buffer].operand);
     }
     for (uint32_t k = 0; k < o.write_count; k++)
         cuda.write[k] = copy_of(&cpu.write[k]);

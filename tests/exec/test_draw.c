@@ -174,7 +174,7 @@ static void look_at_block(void *context, const struct bindings_block *b)
     }
 }
 
-static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status look_at_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct look at = {buffer, user};
     (void)diag;
@@ -195,7 +195,7 @@ static bool draw(void *user, const struct exec_buffer *buffer, exec_draw_functio
 
 static enum status read_both(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
-    return look(((struct both *)user)->seen, buffer, diag);
+    return look_at_buffer(((struct both *)user)->seen, buffer, diag);
 }
 
 static void weights_are_those_with_which_models_begin(void)

@@ -71,7 +71,7 @@ static struct request request_of(const struct chain_row *row)
     };
 }
 
-static void check(const struct chain_row *row)
+static void check_chain_row(const struct chain_row *row)
 {
     struct request request = request_of(row);
     check_request_today(&request, DAYS);
@@ -83,17 +83,17 @@ static void every_pipeline_computes_the_reference(void)
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         for (int model = 0; model < 2; model++)
             for (int64_t pp = 2; pp <= 4; pp += 2)
-                check(&(struct chain_row){.pipeline = p,
-                                          .weights = CHOICE_WEIGHTS_REPLICATED,
-                                          .activations = pp == 2 ? CHOICE_ACTIVATIONS_KEEP
-                                                                 : CHOICE_ACTIVATIONS_FULL,
-                                          .pp = pp,
-                                          .dp = 1,
-                                          .hp = 1,
-                                          .units = pieces ? 2 : 4,
-                                          .subsequences = pieces ? 2 : 1,
-                                          .model = model,
-                                          .profile = pp == 2 ? "ideal" : "deepspeed"});
+                check_chain_row(&(struct chain_row){
+                    .pipeline = p,
+                    .weights = CHOICE_WEIGHTS_REPLICATED,
+                    .activations = pp == 2 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL,
+                    .pp = pp,
+                    .dp = 1,
+                    .hp = 1,
+                    .units = pieces ? 2 : 4,
+                    .subsequences = pieces ? 2 : 1,
+                    .model = model,
+                    .profile = pp == 2 ? "ideal" : "deepspeed"});
     }
 }
 
@@ -102,16 +102,17 @@ static void stages_share_their_weights_as_one_rank_would(void)
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         for (int weights = 0; weights < CHOICE_WEIGHTS_COUNT; weights++)
-            check(&(struct chain_row){.pipeline = p,
-                                      .weights = weights,
-                                      .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
-                                      .pp = 2,
-                                      .dp = 2,
-                                      .hp = 1 + p % 2,
-                                      .units = 2,
-                                      .subsequences = pieces ? 4 : 1,
-                                      .model = (p + weights) % 2,
-                                      .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
+            check_chain_row(
+                &(struct chain_row){.pipeline = p,
+                                    .weights = weights,
+                                    .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
+                                    .pp = 2,
+                                    .dp = 2,
+                                    .hp = 1 + p % 2,
+                                    .units = 2,
+                                    .subsequences = pieces ? 4 : 1,
+                                    .model = (p + weights) % 2,
+                                    .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
     }
 }
 

@@ -145,7 +145,7 @@ static const struct chain_row {
       .qk_norm = true}},
 };
 
-static struct reference *make(const struct chain_row *row)
+static struct reference *make_reference(const struct chain_row *row)
 {
     struct transformer t = row->t;
     t.vocab = VOCAB;
@@ -205,7 +205,7 @@ static void gradients_are_finite_differences(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct reference *r = make(&models[i]);
+        struct reference *r = make_reference(&models[i]);
         const double loss = gradients_of(r, &batch);
         CHECK_CLOSE(models[i].label, loss, loss_of(r, &batch), 0);
         for (size_t n = 0; n < r->tensor_count; n++) {
@@ -232,7 +232,7 @@ static void gradients_are_finite_differences(void)
 
 static void equal_logits_cost_ln_vocab(void)
 {
-    struct reference *r = make(&models[0]);
+    struct reference *r = make_reference(&models[0]);
     struct reference_tensor *head = reference_find_tensor(r, "head.weight");
     memset(head->param, 0, head->count * sizeof *head->param);
     CHECK_CLOSE("ln 11", loss_of(r, &batch), log(VOCAB), 1e-15);
@@ -244,7 +244,7 @@ static void labels_are_next_tokens_unless_given(void)
     int32_t shifted[SEQUENCES * SEQ_LEN];
     for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
         shifted[i] = i % SEQ_LEN == SEQ_LEN - 1 ? -1 : tokens[i + 1];
-    struct reference *r = make(&models[0]);
+    struct reference *r = make_reference(&models[0]);
     const struct reference_batch none = {tokens, NULL, SEQUENCES, SEQ_LEN, NULL, NULL};
     const struct reference_batch given = {tokens, shifted, SEQUENCES, SEQ_LEN, NULL, NULL};
     CHECK_CLOSE("loss", loss_of(r, &none), loss_of(r, &given), 0);
@@ -255,7 +255,7 @@ static void labels_are_next_tokens_unless_given(void)
 static void a_batch_is_the_mean_of_counted_tokens(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct reference *r = make(&models[i]);
+        struct reference *r = make_reference(&models[i]);
         const struct reference_batch first = {tokens, labels, 1, SEQ_LEN, NULL, NULL};
         const struct reference_batch second = {
             tokens + SEQ_LEN, labels + SEQ_LEN, 1, SEQ_LEN, NULL, NULL};
@@ -272,7 +272,7 @@ static void a_token_sees_none_after_it(void)
     for (size_t i = 0; i < SEQ_LEN; i++)
         only[i] = i == 3 ? labels[i] : -1;
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct reference *r = make(&models[i]);
+        struct reference *r = make_reference(&models[i]);
         const struct reference_batch before = {tokens, only, 1, SEQ_LEN, NULL, NULL};
         const struct reference_batch after = {changed, only, 1, SEQ_LEN, NULL, NULL};
         memcpy(changed, tokens, sizeof changed);
@@ -297,7 +297,7 @@ static void positions_matter_where_there_are_any(void)
         /* A model of one layer: deeper ones know the order from what the causal mask lets each token see. */
         struct chain_row row = models[i];
         row.t.layers = 1;
-        struct reference *r = make(&row);
+        struct reference *r = make_reference(&row);
         const struct reference_batch plain = {tokens, only, 1, SEQ_LEN, NULL, NULL};
         const struct reference_batch other = {swapped, only, 1, SEQ_LEN, NULL, NULL};
         const double change = fabs(loss_of(r, &other) - loss_of(r, &plain));
@@ -317,7 +317,7 @@ static void runs_repeat_to_the_bit(void)
     for (int i = 0; i < LONG; i++)
         ids[i] = i * i % VOCAB;
     const struct reference_batch b = {ids, NULL, 1, LONG, NULL, NULL};
-    struct reference *first = make(&models[0]), *second = make(&models[0]);
+    struct reference *first = make_reference(&models[0]), *second = make_reference(&models[0]);
     const double once = gradients_of(first, &b), again = gradients_of(second, &b);
     gradients_of(second, &batch); /* gradients of another batch are overwritten */
     CHECK_CLOSE("loss", gradients_of(second, &b), once, 0);
@@ -336,7 +336,7 @@ static void runs_repeat_to_the_bit(void)
  * 0.045, divided by 0.19; v = 0.002475, divided by 0.0199. */
 static void adamw_is_hand_worked(void)
 {
-    struct reference *r = make(&models[0]);
+    struct reference *r = make_reference(&models[0]);
     struct reference_tensor *norm = reference_find_tensor(r, "norm.weight");
     const struct reference_adamw adamw = {0.1, 0.9, 0.99, 0.1, 0.01};
     norm->param[2] = 1;
@@ -355,7 +355,7 @@ static void training_learns_the_batch(void)
 {
     const struct reference_adamw adamw = {0.03, 0.9, 0.95, 1e-8, 0};
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct reference *r = make(&models[i]);
+        struct reference *r = make_reference(&models[i]);
         const double first = gradients_of(r, &batch);
         for (int step = 1; step <= 60; step++) {
             gradients_of(r, &batch);
@@ -369,7 +369,7 @@ static void training_learns_the_batch(void)
 static void weights_are_floats_that_follow_the_seed(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct reference *r = make(&models[i]), *other = make(&models[i]);
+        struct reference *r = make_reference(&models[i]), *other = make_reference(&models[i]);
         reference_init_weights(other, 8);
         int64_t parameters = 0;
         for (size_t n = 0; n < r->tensor_count; n++) {
@@ -394,48 +394,49 @@ static void weights_are_floats_that_follow_the_seed(void)
 
 /* ---- bad input ---- */
 
+/* tokens and labels of batches of three positions */
 static const int32_t high[] = {1, 2, VOCAB}, negative[] = {1, -1, 2}, fine[] = {1, 2, 3};
 static const int32_t below[] = {1, 2, -2}, nothing[] = {-1, -1, -1};
 static const int32_t ten[10] = {0};
 
 static const struct {
     const char *label;
-    size_t model;
+    size_t model; /* index in models */
     struct reference_batch batch;
     const char *message;
 } wrong[] = {
     {"token too high",
      0,
-     {high, NULL, 1, 3, NULL, NULL},
+     {.tokens = high, .sequences = 1, .seq_len = 3},
      "reference: error: token 2 of sequence 0 is 11: it must be from 0 to 10\n"},
     {"negative token",
      0,
-     {negative, NULL, 3, 1, NULL, NULL},
+     {.tokens = negative, .sequences = 3, .seq_len = 1},
      "reference: error: token 0 of sequence 1 is -1: it must be from 0 to 10\n"},
     {"label too low",
      0,
-     {fine, below, 1, 3, NULL, NULL},
+     {.tokens = fine, .labels = below, .sequences = 1, .seq_len = 3},
      "reference: error: label 2 of sequence 0 is -2: it must be from -1 to 10\n"},
     {"nothing counted",
      0,
-     {fine, nothing, 1, 3, NULL, NULL},
+     {.tokens = fine, .labels = nothing, .sequences = 1, .seq_len = 3},
      "reference: error: no token of the batch is counted, so there is no loss: at least one "
      "label must not be -1\n"},
     {"nothing to predict",
      0,
-     {fine, NULL, 3, 1, NULL, NULL},
+     {.tokens = fine, .sequences = 3, .seq_len = 1},
      "reference: error: no token of the batch is counted, so there is no loss: at least one "
      "label must not be -1\n"},
     {"too long",
      2,
-     {ten, NULL, 1, 10, NULL, NULL},
+     {.tokens = ten, .sequences = 1, .seq_len = 10},
      "reference: error: a sequence of 10 tokens has more than the model's 9 learned positions\n"},
 };
 
 static void a_wrong_batch_is_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct reference *r = make(&models[wrong[i].model]);
+        struct reference *r = make_reference(&models[wrong[i].model]);
         struct diag diag = {0};
         double loss = 0;
         CHECK_INT(wrong[i].label, reference_loss(r, &wrong[i].batch, &loss, &diag),

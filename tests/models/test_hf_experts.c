@@ -34,7 +34,7 @@ static const struct {
     {"glm-4.5-air", INT64_C(106852251264), INT64_C(13424123904), 0},
 };
 
-static struct transformer load(struct arena *arena, const char *name)
+static struct transformer load_model(struct arena *arena, const char *name)
 {
     struct transformer t;
     struct diag diag = {0};
@@ -48,7 +48,7 @@ static void presets_have_the_published_parameters(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct arena arena = {0};
-        const struct transformer t = load(&arena, models[i].name);
+        const struct transformer t = load_model(&arena, models[i].name);
         CHECK_INT(models[i].name, transformer_parameters(&t), models[i].parameters);
         CHECK_INT(models[i].name, transformer_active_parameters(&t), models[i].active);
         arena_release(&arena);
@@ -59,7 +59,7 @@ static void flops_are_those_of_active_parameters(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct arena arena = {0};
-        const struct transformer t = load(&arena, models[i].name);
+        const struct transformer t = load_model(&arena, models[i].name);
         const double gflop = mfu_model_flops(MFU_LONGHAUL, &t, 4096, 1, false) / 4096 / 1e9;
         if (models[i].gflop > 0)
             CHECK_CLOSE(models[i].name, gflop, models[i].gflop, 5e-4);
@@ -72,7 +72,7 @@ static void flops_are_those_of_active_parameters(void)
         arena_release(&arena);
     }
     struct arena arena = {0};
-    const struct transformer t = load(&arena, "qwen3-30b-a3b");
+    const struct transformer t = load_model(&arena, "qwen3-30b-a3b");
     const double s = 1 << 20;
     CHECK_CLOSE("Qwen3-30B, 1M", mfu_model_flops(MFU_LONGHAUL, &t, 1 << 20, 1, false) / s / 1e9,
                 1255, 1e-3);
@@ -98,7 +98,7 @@ static void a_config_is_its_preset(void)
         struct diag diag = {0};
         struct transformer config;
         struct text a = {0}, b = {0};
-        const struct transformer preset = load(&arena, pairs[i].preset);
+        const struct transformer preset = load_model(&arena, pairs[i].preset);
         CHECK_INT(pairs[i].preset,
                   transformer_load(&config, &arena, check_path(pairs[i].config), NULL, &diag),
                   STATUS_OK);

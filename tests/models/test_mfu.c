@@ -3,7 +3,7 @@
 
 #include "tests/check.h"
 
-static struct transformer load(const char *name)
+static struct transformer load_model(const char *name)
 {
     struct arena arena = {0};
     struct transformer t;
@@ -31,7 +31,7 @@ static const struct {
 static void published_cells_come_out(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
-        const struct transformer t = load(cells[i].model);
+        const struct transformer t = load_model(cells[i].model);
         const double step_s = (double)cells[i].seq_len / (64 * cells[i].tokens_per_s);
         const double got = mfu_fraction(cells[i].convention, &t, cells[i].seq_len, 1, true, step_s,
                                         64, cells[i].peak);
@@ -41,7 +41,7 @@ static void published_cells_come_out(void)
 
 static void loongtrain_is_its_formula(void)
 {
-    const struct transformer t = load("internlm-7b-gqa");
+    const struct transformer t = load_model("internlm-7b-gqa");
     const double h = 4096, s = 262144,
                  per_token = 3 * 32 * (29 * h * h + 2 * s * h) + 6 * h * 50257;
     CHECK_CLOSE("256K", mfu_model_flops(MFU_LOONGTRAIN, &t, 262144, 1, false), per_token * s,

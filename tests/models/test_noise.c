@@ -4,7 +4,7 @@
 #include "tests/check.h"
 
 /* Adds n points whose p90 is `spread` times their p10. */
-static void add(struct points *points, size_t n, double spread, int64_t repeats)
+static void add_points(struct points *points, size_t n, double spread, int64_t repeats)
 {
     for (size_t i = 0; i < n; i++) {
         const struct point point = {.role = POINT_WORK,
@@ -36,8 +36,8 @@ static void the_middle_point_says_how_far_they_spread(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct points points = {0};
-        add(&points, rows[i].first, rows[i].spread, rows[i].repeats);
-        add(&points, rows[i].second, rows[i].other, rows[i].repeats);
+        add_points(&points, rows[i].first, rows[i].spread, rows[i].repeats);
+        add_points(&points, rows[i].second, rows[i].other, rows[i].repeats);
         CHECK_CLOSE(rows[i].label, noise_p90_over_p10_of_all(&points), rows[i].want, 1e-12);
         points_release(&points);
     }
@@ -46,8 +46,8 @@ static void the_middle_point_says_how_far_they_spread(void)
 static void points_repeated_once_do_not_count(void)
 {
     struct points points = {0};
-    add(&points, 9, 8, 1);
-    add(&points, 2, 1.3, 20);
+    add_points(&points, 9, 8, 1);
+    add_points(&points, 2, 1.3, 20);
     CHECK_CLOSE("the two others", noise_p90_over_p10_of_all(&points), 1.3, 1e-12);
     points_release(&points);
 }

@@ -13,22 +13,20 @@ struct machine {
     struct cluster cluster;
 };
 
-static void load(struct machine *m)
+static void machine_load(struct machine *m)
 {
-    static const char device[] =
-        "{\"longhaul_device_cost\": 1, \"name\": \"mine\", \"base\": \"cpu-generic\",\n"
-        "\"matmul\": {\"f32_flop_per_s\": {\"value\": \"50 GFLOP/s\", \"source\": \"fitted to x\", "
-        "\"spread\": 0.2}}}";
-    static const char cluster[] =
-        "{\"name\": \"here\", \"summary\": \"s\", \"base\": \"cpu-node\",\n"
-        "\"fabric\": {\"latency\": {\"value\": \"10 us\", \"source\": \"fitted to x\", \"spread\": "
-        "0.3}}}";
+    const char *device =
+        check_json("{'longhaul_device_cost': 1, 'name': 'mine', 'base': 'cpu-generic',\n"
+                   "'matmul': {'f32_flop_per_s': {'value': '50 GFLOP/s', 'source': 'fitted to x', "
+                   "'spread': 0.2}}}");
+    const char *cluster = check_json(
+        "{'name': 'here', 'summary': 's', 'base': 'cpu-node',\n"
+        "'fabric': {'latency': {'value': '10 us', 'source': 'fitted to x', 'spread': 0.3}}}");
     *m = (struct machine){0};
-    CHECK_INT("device",
-              cost_parse(&m->cost, &m->arena, "mine.json", device, sizeof device - 1, NULL),
+    CHECK_INT("device", cost_parse(&m->cost, &m->arena, "mine.json", device, strlen(device), NULL),
               STATUS_OK);
     CHECK_INT("cluster",
-              cluster_parse(&m->cluster, &m->arena, "here.json", cluster, sizeof cluster - 1, NULL),
+              cluster_parse(&m->cluster, &m->arena, "here.json", cluster, strlen(cluster), NULL),
               STATUS_OK);
 }
 
@@ -45,7 +43,7 @@ static double seconds(const struct machine *m, enum work_kind kind)
 static void measured_numbers_move_by_their_spreads(void)
 {
     struct machine m;
-    load(&m);
+    machine_load(&m);
     CHECK("known", spread_is_known(&m.cost, &m.cluster));
     CHECK_CLOSE("products", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_PRODUCTS), 0.2, 0);
     CHECK_CLOSE("links", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_NODE_LINKS), 0.3, 0);
@@ -67,7 +65,7 @@ static void measured_numbers_move_by_their_spreads(void)
 static void others_move_by_a_factor(void)
 {
     struct machine m;
-    load(&m);
+    machine_load(&m);
     double rate = m.cost.matmul_f32_flop_per_s, other = m.cost.matmul_flop_per_s;
     spread_slow_unmeasured(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
     CHECK_CLOSE("measured", m.cost.matmul_f32_flop_per_s, rate, 0);

@@ -90,7 +90,7 @@ static enum status predict(struct batch_times *times, const struct run *r, bool 
 
 /* Compares step times with exact ones. The relative tolerance is `within` for estimated times, and 1e-9 for the first
  * batch and for times that are not estimated. Returns the number of layers that estimates use; 0: no estimates. */
-static int64_t check(const struct configuration *c, uint64_t seed, double within)
+static int64_t check_configuration(const struct configuration *c, uint64_t seed, double within)
 {
     struct run r = {0};
     struct batch_times fast = {0}, exact = {0};
@@ -141,7 +141,7 @@ static void short_steps_are_exact(void)
         c.label = label;
         c.lengths = lengths;
         if (check_today((size_t)i, COUNT, 4))
-            CHECK_INT(label, check(&c, (uint64_t)i + 1, 0), 0);
+            CHECK_INT(label, check_configuration(&c, (uint64_t)i + 1, 0), 0);
     }
 }
 
@@ -157,7 +157,7 @@ static void long_steps_are_near(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!check_today(i, ARRAY_LEN(rows), ARRAY_LEN(rows)))
             continue;
-        int64_t layers = check(&rows[i], 7, 0.005);
+        int64_t layers = check_configuration(&rows[i], 7, 0.005);
         CHECK(rows[i].label, layers >= 3 && layers <= 16);
     }
 }

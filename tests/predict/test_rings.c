@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct setup *load(const char *model, const char *fields, const char *cluster, int64_t gpus)
+static struct setup *load_setup(const char *model, const char *fields, const char *cluster,
+                                int64_t gpus)
 {
     struct setup *setup = heap_zalloc(1, sizeof *setup);
     struct diag diag = {0};
@@ -41,7 +42,7 @@ static void unload(struct prediction *p, struct setup *setup)
 
 static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
 {
-    struct setup *setup = load("llama3-8b", "layers=2", "torchtitan-h100", gpus);
+    struct setup *setup = load_setup("llama3-8b", "layers=2", "torchtitan-h100", gpus);
     struct prediction p = {0};
     setup->request.strategy = "ring";
     setup->request.profile = "torchtitan";
@@ -78,7 +79,7 @@ static void rotations_are_in_the_order_of_their_hosts(void)
 /* Returns a setup of a ring over 8 GPUs in windows of 2 that keeps the outputs of attention. */
 static struct setup *load_windows(void)
 {
-    struct setup *setup = load("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
+    struct setup *setup = load_setup("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
     setup->request.strategy = "ring";
     setup->request.ring_window = 2;
     setup->request.activations = CHOICE_ACTIVATIONS_SELECTIVE;

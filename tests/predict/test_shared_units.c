@@ -16,8 +16,8 @@ struct world {
     struct diag diag;
 };
 
-static bool load(struct world *w, const char *model, const char *cluster, int64_t tp, int64_t pp,
-                 int64_t seq, int64_t subsequences)
+static bool world_load(struct world *w, const char *model, const char *cluster, int64_t tp,
+                       int64_t pp, int64_t seq, int64_t subsequences)
 {
     *w = (struct world){0};
     struct setup *setup = &w->setup;
@@ -62,7 +62,7 @@ static void perfect_helpers_fill_the_pipeline(void)
         char label[64];
         snprintf(label, sizeof label, "pp %d, %u and %u shared", (int)rows[i].pp,
                  rows[i].shared.first, rows[i].shared.last);
-        if (load(&w, "gpt-7b", "ideal", 1, rows[i].pp, 24 * rows[i].n, rows[i].n)) {
+        if (world_load(&w, "gpt-7b", "ideal", 1, rows[i].pp, 24 * rows[i].n, rows[i].n)) {
             double plain = shared_units_step_s(&w.setup, &w.choices, (struct shared_units){0, 0});
             double shared = shared_units_step_s(&w.setup, &w.choices, rows[i].shared);
             CHECK_CLOSE(label, shared / plain, rows[i].part, 0.01);
@@ -84,8 +84,8 @@ static void what_is_ranked_shares_less_and_less(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct world w;
-        if (load(&w, rows[i].model, rows[i].cluster, rows[i].tp, rows[i].pp, rows[i].seq,
-                 rows[i].n)) {
+        if (world_load(&w, rows[i].model, rows[i].cluster, rows[i].tp, rows[i].pp, rows[i].seq,
+                       rows[i].n)) {
             struct shared_ranking r = shared_units_rank(&w.setup, &w.choices);
             double before_s = 0;
             for (uint32_t k = 0; k < r.count; k++) {
@@ -108,7 +108,7 @@ static void hidden_bytes_are_the_setups(void)
     enum { PIECES = 4 };
     struct world w;
     double *bytes = NULL;
-    if (load(&w, "gpt-7b", "dgx-a100", 8, 4, 131072, PIECES)) {
+    if (world_load(&w, "gpt-7b", "dgx-a100", 8, 4, 131072, PIECES)) {
         struct request *r = &w.setup.request;
         r->length_rule = PARTITION_OPTION_LENGTH;
         r->activations = CHOICE_ACTIVATIONS_RATIO;

@@ -142,7 +142,7 @@ static const char *const change_names[CHANGES] = {"renamed", "of another type", 
 
 static const char *const other_values[] = {"abc", "[1, 2]", "-3", "{a: 1}", "yes please"};
 
-static void put(struct text *out, const struct text *text, size_t begin, size_t end)
+static void put_part(struct text *out, const struct text *text, size_t begin, size_t end)
 {
     text_append(out, text->data + begin, end - begin);
 }
@@ -160,26 +160,26 @@ static void change_line(struct text *out, const struct text *text, const struct 
         (line->name > 0 && text->data[line->name - 1] == '-') || text->data[line->name_end] == '=';
     switch (change) {
     case RENAME: /* a letter more in the name */
-        put(out, text, 0, middle);
+        put_part(out, text, 0, middle);
         text_puts(out, "q");
-        put(out, text, middle, text->size);
+        put_part(out, text, middle, text->size);
         break;
     case NEST: /* a part more after the name */
-        put(out, text, 0, line->name_end);
+        put_part(out, text, 0, line->name_end);
         text_puts(out, ".inner");
-        put(out, text, line->name_end, text->size);
+        put_part(out, text, line->name_end, text->size);
         break;
     case RETYPE: /* another value */
-        put(out, text, 0, line->value);
+        put_part(out, text, 0, line->value);
         text_puts(out, other);
-        put(out, text, line->value_end, text->size);
+        put_part(out, text, line->value_end, text->size);
         break;
     default: /* REPEAT: the setting again, with the value 7 */
-        put(out, text, 0, line->value_end);
+        put_part(out, text, 0, line->value_end);
         text_puts(out, is_on_command_line ? " " : "\n");
-        put(out, text, line->begin, line->value);
+        put_part(out, text, line->begin, line->value);
         text_puts(out, "7");
-        put(out, text, line->value_end, text->size);
+        put_part(out, text, line->value_end, text->size);
     }
 }
 
@@ -189,8 +189,8 @@ static void put_without(struct text *out, const struct text *text, const struct 
     size_t begin = line->name;
     while (begin > line->begin && strchr("-+\"", text->data[begin - 1]) != NULL)
         begin--;
-    put(out, text, 0, begin);
-    put(out, text, line->value_end, text->size);
+    put_part(out, text, 0, begin);
+    put_part(out, text, line->value_end, text->size);
 }
 
 /* Appends the name of a setting as the changed file has it. */
@@ -199,7 +199,7 @@ static void put_name(struct text *out, const struct text *changed, size_t name)
     size_t end = name;
     while (strchr(" \t\":=\n", changed->data[end]) == NULL)
         end++;
-    put(out, changed, name, end);
+    put_part(out, changed, name, end);
 }
 
 /* True if remarks name a setting, in full or by the last part of its name. */

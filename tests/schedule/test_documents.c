@@ -41,7 +41,7 @@ static struct request request_of(const char *strategy, const struct documents *d
                             .sm = 80};
 }
 
-static void build(struct ir *ir, const struct request *request)
+static void build_schedule(struct ir *ir, const struct request *request)
 {
     struct choices choices;
     struct diag diag = {0};
@@ -66,7 +66,7 @@ static void the_schedule_is_printed(void)
     for (uint32_t s = 0; s < BATCH; s++)
         documents_set_lengths(&documents, &arena, s, length[s], s < 3 ? 3 : 1);
     struct request request = request_of("ulysses", &documents);
-    build(&ir, &request);
+    build_schedule(&ir, &request);
     ir_print_loops(&text, &ir);
     CHECK_GOLDEN("schedule/golden/documents.ir", text.data);
     text_release(&text);
@@ -74,10 +74,10 @@ static void the_schedule_is_printed(void)
     arena_release(&arena);
 }
 
-static void print(struct text *text, const struct request *request)
+static void print_schedule(struct text *text, const struct request *request)
 {
     struct ir ir = {0};
-    build(&ir, request);
+    build_schedule(&ir, request);
     ir_print(text, &ir);
     ir_release(&ir);
 }
@@ -100,8 +100,8 @@ static void one_document_is_causal(void)
         packed.cp = plain.cp = i == 3 ? 4 : i == 4 ? 2 : 0;
         packed.chunk_tokens = plain.chunk_tokens = i == 5 ? 16 : 0;
         packed.ring_layout = RING_ZIGZAG_DOCUMENTS; /* with one document it is plain zigzag */
-        print(&with, &packed);
-        print(&without, &plain);
+        print_schedule(&with, &packed);
+        print_schedule(&without, &plain);
         CHECK_TEXT(strategies[i], with.data, without.data);
         text_release(&with);
         text_release(&without);
@@ -120,7 +120,7 @@ static void equal_micro_batches_are_equal(void)
         documents_set_lengths(&documents, &arena, s, (int64_t[]){s < 2 ? 60 : 30, s < 2 ? 4 : 34},
                               2);
     struct request request = request_of("ulysses", &documents);
-    build(&ir, &request);
+    build_schedule(&ir, &request);
     uint32_t shapes = 0;
     for (uint32_t s = 0; s < ir.shape_count; s++)
         if (ir.shape[s].kind == WORK_ATTENTION) {
@@ -160,7 +160,7 @@ static void a_window_across_a_ring_of_four(void)
         request.seq = 16;
         request.global_batch = 1;
         request.ring_layout = rows[i].layout;
-        build(&ir, &request);
+        build_schedule(&ir, &request);
         for (uint32_t op = 0; op < ir.op.count; op++) {
             const struct work *work = ir_work(&ir, op);
             if (work->kind == WORK_SHIFT) {
@@ -197,7 +197,7 @@ static void chunks_out_of_sight_are_not_fetched(void)
     request.profile = "ideal";
     request.global_batch = 2;
     request.chunk_tokens = 8;
-    build(&ir, &request);
+    build_schedule(&ir, &request);
     for (uint32_t op = 0; op < ir.op.count; op++) {
         bool forward = ir.op.phase[op] == PHASE_FORWARD;
         tiles += forward && ir.op.kind[op] == WORK_ATTENTION;

@@ -58,8 +58,8 @@ static void make_from(struct ir *ir, struct choices *c, const struct request *re
     diag_release(&diag);
 }
 
-static void make(struct ir *ir, struct choices *c, const char *strategy, const char *profile,
-                 int activations, int64_t chunk, int64_t seq)
+static void make_schedule(struct ir *ir, struct choices *c, const char *strategy,
+                          const char *profile, int activations, int64_t chunk, int64_t seq)
 {
     const struct request request = request_of(strategy, profile, activations, chunk, seq);
     make_from(ir, c, &request);
@@ -120,7 +120,7 @@ static void a_block_is_table_2(void)
     struct ir ir = {0};
     struct choices c;
     double in_flight = 0;
-    make(&ir, &c, "ulysses", "ideal", CHOICE_ACTIVATIONS_KEEP, 0, TOKENS);
+    make_schedule(&ir, &c, "ulysses", "ideal", CHOICE_ACTIVATIONS_KEEP, 0, TOKENS);
     for (int i = 0; i < 3; i++)
         in_flight += all_operands(&ir, find_op(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
     uint32_t gelu = find_op(&ir, WORK_GELU_BACKWARD, PHASE_BACKWARD, 0);
@@ -153,7 +153,7 @@ static void a_chunk_is_its_share(void)
     enum { U = 8 };
     struct ir ir = {0};
     struct choices c;
-    make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, TOKENS / U, TOKENS);
+    make_schedule(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, TOKENS / U, TOKENS);
     CHECK_CLOSE("qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3. / U, 1e-12);
     CHECK_CLOSE("a tile", all_operands(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)), 4. / U,
                 1e-12);
@@ -207,7 +207,7 @@ static void the_public_code_copies_what_it_says(void)
         int64_t chunk = 512, n = chunk / RANKS * block.hidden * 2; /* X: bytes of q of a chunk */
         int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
         snprintf(label, sizeof label, "u %lld", (long long)u);
-        make(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
+        make_schedule(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
         struct fpdt_tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.tiles[0], tiles);
         CHECK_INT(label, f.causal[0], u);
@@ -241,7 +241,7 @@ static void the_ideal_copies_less(void)
         int64_t chunk = 512, n = chunk / RANKS * block.hidden * 2;
         int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
         snprintf(label, sizeof label, "u %lld", (long long)u);
-        make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
+        make_schedule(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
         struct fpdt_tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
         /* sets are fetched for all tiles but the last, which uses that of the previous tile; dO of the first round
@@ -303,7 +303,8 @@ static void smaller_chunks_take_less_memory(void)
         for (int64_t u = 1; u <= 16; u *= 2) {
             struct ir ir = {0};
             struct choices c;
-            make(&ir, &c, "fpdt", profiles[p], CHOICE_ACTIVATIONS_OFFLOAD, 16384 / u, 16384);
+            make_schedule(&ir, &c, "fpdt", profiles[p], CHOICE_ACTIVATIONS_OFFLOAD, 16384 / u,
+                          16384);
             CHECK(profiles[p], ir.planned_bytes[MEMORY_HBM] < before);
             CHECK(profiles[p], (ir.planned_bytes[MEMORY_PINNED] > 0) ==
                                    (u > 1 || strcmp(profiles[p], "ideal") == 0));
@@ -345,7 +346,7 @@ static void pieces_are_summed_as_the_public_code_does(void)
     struct choices c;
     uint32_t sums = 0, products = 0, stored = 0, loaded = 0;
     int64_t touches = 0;
-    make(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, TOKENS / CHUNKS, TOKENS);
+    make_schedule(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, TOKENS / CHUNKS, TOKENS);
     for (uint32_t op = 0; op < ir.op.count; op++) {
         const struct work *work = ir_work(&ir, op);
         bool wide = work->kind == WORK_ADD && work->in == DTYPE_BF16 && work->out == DTYPE_F32;

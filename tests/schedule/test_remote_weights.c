@@ -40,7 +40,7 @@ static struct request request_of(const struct transformer *m, int64_t stages, in
                             .gpus_per_node = 8};
 }
 
-static bool build(struct ir *ir, enum helper_weights helpers)
+static bool build_schedule(struct ir *ir, enum helper_weights helpers)
 {
     struct request request = request_of(&model, STAGES, SUBSEQUENCES, 12);
     request.helpers = (int)helpers;
@@ -126,7 +126,7 @@ static struct expected expected_of(const struct ir *ir, uint32_t stage)
 static void each_policy_sends_what_it_says(void)
 {
     struct ir broadcast = {0}, shard = {0};
-    if (!build(&broadcast, HELPERS_BROADCAST) || !build(&shard, HELPERS_SHARD))
+    if (!build_schedule(&broadcast, HELPERS_BROADCAST) || !build_schedule(&shard, HELPERS_SHARD))
         return;
     for (uint32_t stage = 0; stage < STAGES; stage++) {
         char label[32];

@@ -19,7 +19,7 @@ struct fixture {
     struct ir ir;
 };
 
-static void init(struct fixture *f, const char *cluster, int64_t gpus, int64_t seq)
+static void fixture_init(struct fixture *f, const char *cluster, int64_t gpus, int64_t seq)
 {
     struct diag diag = {0};
     struct choices choices;
@@ -42,7 +42,7 @@ static void init(struct fixture *f, const char *cluster, int64_t gpus, int64_t s
     diag_release(&diag);
 }
 
-static void release(struct fixture *f)
+static void fixture_release(struct fixture *f)
 {
     ir_release(&f->ir);
     arena_release(&f->arena);
@@ -51,7 +51,7 @@ static void release(struct fixture *f)
 static void parts_add_up(void)
 {
     struct fixture f;
-    init(&f, "dgx-a100", 4, 1024);
+    fixture_init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     uint64_t sum = 0;
@@ -64,7 +64,7 @@ static void parts_add_up(void)
     CHECK("nccl", r.bytes[RESERVED_NCCL] > 0);
     CHECK_CLOSE("available", (double)r.available_bytes,
                 f.cluster.device.memory_bytes - f.cluster.device.driver_bytes, 1e-9);
-    release(&f);
+    fixture_release(&f);
 }
 
 /* The tensors that are live at one time under reference counting exceed the arena only by rounding, here by less than
@@ -72,7 +72,7 @@ static void parts_add_up(void)
 static void tensors_are_no_more_than_the_arena(void)
 {
     struct fixture f;
-    init(&f, "ideal", 4, 1024);
+    fixture_init(&f, "ideal", 4, 1024);
     struct reserved r;
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK("tensors",
@@ -80,24 +80,24 @@ static void tensors_are_no_more_than_the_arena(void)
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
     CHECK_INT("context", (int64_t)r.bytes[RESERVED_CONTEXT], 0);
     CHECK("infinite", r.available_bytes == UINT64_MAX);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void one_rank_talks_to_nobody(void)
 {
     struct fixture f;
-    init(&f, "dgx-a100", 1, 1024);
+    fixture_init(&f, "dgx-a100", 1, 1024);
     struct reserved r;
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
     CHECK_INT("communicators", r.communicator_count, 0);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void a_device_that_is_too_small_is_told(void)
 {
     struct fixture f;
-    init(&f, "dgx-a100", 4, 1024);
+    fixture_init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     double before = (double)r.total_bytes;
@@ -105,7 +105,7 @@ static void a_device_that_is_too_small_is_told(void)
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK("does not fit", !r.fits);
     CHECK("more than there is", r.total_bytes > r.available_bytes);
-    release(&f);
+    fixture_release(&f);
 }
 
 /* Checks `tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
@@ -113,7 +113,7 @@ static void a_device_that_is_too_small_is_told(void)
 static void tight_is_what_a_little_less_would_not_hold(void)
 {
     struct fixture f;
-    init(&f, "dgx-a100", 4, 1024);
+    fixture_init(&f, "dgx-a100", 4, 1024);
     struct reserved r, less;
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     double all = (double)r.total_bytes, context = f.cluster.device.context_bytes;
@@ -129,7 +129,7 @@ static void tight_is_what_a_little_less_would_not_hold(void)
         unfit += !r.fits;
     }
     CHECK("some of each", tight > 0 && roomy > 0 && unfit > 0);
-    release(&f);
+    fixture_release(&f);
 }
 
 /* Tensors of 40, 20, 30 and 20 MiB; the first is freed before the others are made, which are then live together. In
@@ -205,7 +205,7 @@ static void late_moments_take_the_place_of_activations(void)
 static void whole_parameters_are_a_least_peak(void)
 {
     struct fixture f;
-    init(&f, "dgx-a100", 4, 1024);
+    fixture_init(&f, "dgx-a100", 4, 1024);
     struct reserved step, small, large, none;
     reserved_compute(&step, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     reserved_compute(&small, &f.ir, &f.cluster, 80,
@@ -235,7 +235,7 @@ static void whole_parameters_are_a_least_peak(void)
     CHECK("does not fit", !none.fits);
     reserved_compute(&none, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK("the step would", none.fits);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void every_constant_has_a_source(void)

@@ -25,8 +25,8 @@ static const struct transformer block = {.name = "block",
                                          .positions = POSITIONS_NONE,
                                          .norm_eps = 1e-5};
 
-static bool make(struct ir *ir, const char *strategy, const struct transformer *model, uint32_t hp,
-                 uint32_t tp, struct diag *diag)
+static bool make_schedule(struct ir *ir, const char *strategy, const struct transformer *model,
+                          uint32_t hp, uint32_t tp, struct diag *diag)
 {
     struct choices c;
     struct request request = {.model = model,
@@ -74,8 +74,8 @@ static void stages_send_what_ulysses_sends(void)
 {
     struct ir stages = {0}, ulysses = {0};
     struct diag diag = {0};
-    CHECK("upipe", make(&stages, "upipe", &block, RANKS, 1, &diag));
-    CHECK("ulysses", make(&ulysses, "ulysses", &block, RANKS, 1, &diag));
+    CHECK("upipe", make_schedule(&stages, "upipe", &block, RANKS, 1, &diag));
+    CHECK("ulysses", make_schedule(&ulysses, "ulysses", &block, RANKS, 1, &diag));
     CHECK_TEXT("no complaint", diag.text ? diag.text : "", "");
     int64_t row = TOKENS / RANKS * DIM * (int64_t)dtype_bytes(stages.dtype);
     struct sent forward = sent_of(&stages, WORK_ALL_TO_ALL, PHASE_FORWARD);
@@ -136,8 +136,8 @@ static void stages_keep_less(void)
 {
     struct ir stages = {0}, ulysses = {0};
     struct diag diag = {0};
-    CHECK("upipe", make(&stages, "upipe", &block, RANKS, 1, &diag));
-    CHECK("ulysses", make(&ulysses, "ulysses", &block, RANKS, 1, &diag));
+    CHECK("upipe", make_schedule(&stages, "upipe", &block, RANKS, 1, &diag));
+    CHECK("ulysses", make_schedule(&ulysses, "ulysses", &block, RANKS, 1, &diag));
     int64_t tensor = TOKENS / RANKS * HIDDEN * (int64_t)dtype_bytes(stages.dtype);
     int64_t saved = peak_of_attention(&ulysses) - peak_of_attention(&stages);
     printf("saved: %.2f tensors\n", (double)saved / (double)tensor);
@@ -166,7 +166,7 @@ static void what_stages_cannot_do_is_refused(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct ir ir = {0};
         struct diag diag = {0};
-        CHECK("refused", !make(&ir, "upipe", &block, rows[i].hp, rows[i].tp, &diag));
+        CHECK("refused", !make_schedule(&ir, "upipe", &block, rows[i].hp, rows[i].tp, &diag));
         CHECK_TEXT("message", diag.text ? diag.text : "", rows[i].message);
         diag_release(&diag);
     }

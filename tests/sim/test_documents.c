@@ -76,7 +76,7 @@ static void three_documents_on_two_ranks(void)
 
 /* Builds a schedule of Ulysses in two data-parallel groups, on one node or on a node each: three micro-batches
  * of four layers. */
-static void build(struct ir *ir, int64_t nodes, const int64_t (*length)[4])
+static void build_schedule(struct ir *ir, int64_t nodes, const int64_t (*length)[4])
 {
     static const struct transformer model = {.name = "small",
                                              .layers = 4,
@@ -156,7 +156,7 @@ static void only_what_is_the_same_is_folded(void)
         struct ir ir = {0};
         struct cluster cluster = machine_make(nodes);
         struct sim_result folded = {0}, exact = {0};
-        build(&ir, nodes, rows[i].length);
+        build_schedule(&ir, nodes, rows[i].length);
         struct place_costs c = place_costs_make(&ir);
         if (machine_run(rows[i].label, &ir, &cluster, &c.machine.costs, (struct sim_options){0},
                         &folded) &&

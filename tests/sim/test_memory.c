@@ -23,7 +23,7 @@ static const char schedule[] =
     "op 3 fill compute count=1000000000 guard g>=1 writes keep0[0:50]\n"
     "op 4 d2h d2h bytes=1000000000 waits 0 reads k0 writes out0\n";
 
-static void run(struct ir *ir, struct sim_result *result)
+static void run_schedule(struct ir *ir, struct sim_result *result)
 {
     struct cluster cluster = machine_make(1);
     if (!machine_parse(ir, "memory", schedule))
@@ -40,7 +40,7 @@ static void peak_is_where_most_is_live(void)
 {
     struct ir ir = {0};
     struct sim_result result = {0};
-    run(&ir, &result);
+    run_schedule(&ir, &result);
     const struct sim_peak *hbm = &result.peak[result.class_of_rank[1]][MEMORY_HBM];
     CHECK_INT("bytes", (int64_t)hbm->bytes, 4000000100);
     CHECK_CLOSE("date", hbm->time_s, 1, 1e-12);
@@ -64,7 +64,7 @@ static void host_memory_adds_up_over_a_node(void)
 {
     struct ir ir = {0};
     struct sim_result result = {0};
-    run(&ir, &result);
+    run_schedule(&ir, &result);
     CHECK_INT("a rank", (int64_t)result.peak[0][MEMORY_PINNED].bytes, 1000000000);
     CHECK_INT("a node", (int64_t)result.host_peak[MEMORY_PINNED].bytes, 2000000000);
     CHECK_CLOSE("date", result.host_peak[MEMORY_PINNED].time_s, 1, 1e-12);
@@ -87,7 +87,7 @@ static void trace_has_one_row_per_change(void)
     struct ir ir = {0};
     struct sim_result result = {0};
     struct trace trace = {0};
-    run(&ir, &result);
+    run_schedule(&ir, &result);
     sim_trace(&ir, &result, 1, 2, true, &trace);
     CHECK_INT("rows", (int64_t)trace.memory.count, ARRAY_LEN(want));
     for (size_t i = 0; i < ARRAY_LEN(want) && i < trace.memory.count; i++) {

@@ -17,8 +17,8 @@ static const char ring[] =
     "op 3 fill compute count=2000000000 guard cp>=2 waits 2 writes a0\n"
     "op 4 fill compute count=1000000000 guard cp<2 waits 2 writes a0\n";
 
-static bool run(const char *ops, struct sim_options options, struct ir *ir,
-                struct sim_result *result)
+static bool run_schedule(const char *ops, struct sim_options options, struct ir *ir,
+                         struct sim_result *result)
 {
     struct text text = {0};
     struct cluster cluster = machine_make(1);
@@ -51,7 +51,7 @@ static void even_ranks_work_as_the_last(void)
         struct sim_result result = {0};
         const char *label = cases[i].label;
         bool even = cases[i].even > 0;
-        if (run(ring, cases[i].options, &ir, &result)) {
+        if (run_schedule(ring, cases[i].options, &ir, &result)) {
             CHECK_CLOSE(label, result.step_s, 4.1, 1e-12);
             CHECK_INT(label, result.uniform_rank_count, cases[i].even);
             CHECK_INT(label, result.class_count, cases[i].classes);
@@ -82,7 +82,7 @@ static void flops_are_those_of_each_rank(void)
         "a0[:1000000] writes a0[:1900000]\n";
     struct ir ir = {0};
     struct sim_result result = {0};
-    if (run(ops, (struct sim_options){.uniform_above_ranks = 3}, &ir, &result)) {
+    if (run_schedule(ops, (struct sim_options){.uniform_above_ranks = 3}, &ir, &result)) {
         CHECK_INT("even", result.uniform_rank_count, 4);
         CHECK_CLOSE("flops", sim_flops(&ir, &result), 3.95e9, 1e-12);
     }
@@ -115,7 +115,7 @@ static void other_guards_tell_ranks_apart(void)
     for (size_t i = 0; i < ARRAY_LEN(apart); i++) {
         struct ir ir = {0};
         struct sim_result result = {0};
-        if (run(apart[i], (struct sim_options){.uniform_above_ranks = 3}, &ir, &result)) {
+        if (run_schedule(apart[i], (struct sim_options){.uniform_above_ranks = 3}, &ir, &result)) {
             CHECK_INT(apart[i], result.uniform_rank_count, 0);
             CHECK(apart[i], result.class_count > 1);
         }

@@ -19,7 +19,7 @@ struct fixture {
     struct diag diag;
 };
 
-static void release(struct fixture *f)
+static void fixture_release(struct fixture *f)
 {
     comparison_release(&f->comparison);
     trace_release(&f->predicted);
@@ -43,7 +43,7 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
     return compare_own(&f->comparison, &f->predicted, &f->measured, "m.csv", &f->diag);
 }
 
-/* Two matmuls are predicted as 1 s and 3 s and take 2 s each; attention is predicted exactly; both traces have
+/* Rows of traces, here and below, have the values of COLUMNS. Two matmuls are predicted as 1 s and 3 s and take 2 s each; attention is predicted exactly; both traces have
  * a copy. */
 #define PREDICTED                                                                                  \
     "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"                                          \
@@ -56,6 +56,8 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
     "0,compute,2,matmul,backward,linear,0,-1,-1,16,18,0,0\n"                                       \
     "0,h2d,3,h2d,backward,offload,0,-1,-1,16,17,0,0\n"
 
+/* Checks the i-th group of the comparison by kind, stream, phase or rank. off_s: the sum of the absolute errors of its
+ * ops. */
 static void check_group(const struct comparison *c, enum compare_by by, size_t i, const char *name,
                         double predicted_s, double measured_s, double off_s)
 {
@@ -94,7 +96,7 @@ static void errors_add_up_by_kind_stream_phase_and_rank(void)
     CHECK_INT("second", op[1].first_pair->op, 2);
     CHECK_CLOSE("no error, no share", op[3].error_share, 0, 0);
     free(op);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void rows_without_a_partner_are_counted(void)
@@ -108,12 +110,12 @@ static void rows_without_a_partner_are_counted(void)
     CHECK_CLOSE("measured time", f.comparison.measured.unmatched_s, 3, 1e-12);
     CHECK_CLOSE("the smaller share", f.comparison.matched_time_share, 0.75, 1e-12);
     CHECK_INT("no verdict", compare_judge(&f.comparison, 10), VERDICT_NONE);
-    release(&f);
+    fixture_release(&f);
     compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n",
                  "0,compute,0,attention,forward,linear,0,-1,-1,0,1,0,0\n");
     CHECK_INT("another kind is another op", (int64_t)f.comparison.pair_count, 0);
     CHECK_CLOSE("nothing matched", f.comparison.matched_time_share, 0, 0);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void several_steps_give_their_median(void)
@@ -130,7 +132,7 @@ static void several_steps_give_their_median(void)
     CHECK_CLOSE("slowest", f.comparison.longest_step_s, 9, 1e-12);
     CHECK_CLOSE("busy a step", f.comparison.measured.busy_s, 4, 1e-12);
     CHECK_INT("verdict", compare_judge(&f.comparison, 0.01), VERDICT_WITHIN);
-    release(&f);
+    fixture_release(&f);
 }
 
 static void a_rank_that_stands_for_all_is_held_against_each(void)
@@ -142,7 +144,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
     CHECK_INT("pairs", (int64_t)f.comparison.pair_count, 2);
     CHECK_INT("rank", f.comparison.pairs[1].rank, 3);
     CHECK_INT("absent", (int64_t)f.comparison.unpredicted_ranks, 0);
-    release(&f);
+    fixture_release(&f);
     compare_text(&f,
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "4,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
@@ -150,7 +152,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
                  "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
     CHECK_INT("pairs of two", (int64_t)f.comparison.pair_count, 1);
     CHECK_INT("absent of two", (int64_t)f.comparison.unpredicted_ranks, 1);
-    release(&f);
+    fixture_release(&f);
     enum status status = compare_text(&f,
                                       "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                                       "1,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
@@ -159,7 +161,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
     CHECK_TEXT("message", f.diag.text,
                "m.csv: error: none of its 1 ranks is in the prediction; predict with --exact to "
                "have all\n");
-    release(&f);
+    fixture_release(&f);
     compare_text(&f, PREDICTED, MEASURED "2,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n");
     comparison_release(&f.comparison);
     trace_set_key(&f.predicted, "ranks", "2");
@@ -167,11 +169,11 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
               STATUS_BAD_INPUT);
     CHECK_TEXT("more ranks", f.diag.text,
                "m.csv: error: has rows of rank 2, but the prediction is for 2 ranks\n");
-    release(&f);
+    fixture_release(&f);
     CHECK_INT("no rows", compare_text(&f, PREDICTED, ""), STATUS_BAD_INPUT);
     CHECK_TEXT("no rows", f.diag.text,
                "m.csv: error: nothing to compare: the measured trace has no rows\n");
-    release(&f);
+    fixture_release(&f);
 }
 
 static void add_memory(struct trace *trace, double bytes)
@@ -209,7 +211,7 @@ static void the_verdict_is_about_the_step_and_memory(void)
                   compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
                   STATUS_OK);
         CHECK_INT(rows[i].label, compare_judge(&f.comparison, 0.1), rows[i].verdict);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -267,7 +269,7 @@ static void recordings_align_with_the_schedule_of_their_model(void)
         CHECK_INT(label, (int64_t)c->predicted_period.repeat_count, (int64_t)rows[i].layers);
         CHECK_INT(label, (int64_t)c->measured_period.repeat_count, (int64_t)rows[i].layers);
         CHECK(label, c->matched_time_share > 0.98);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -286,7 +288,7 @@ static void another_model_gets_no_verdict(void)
         CHECK_INT(rows[i].label, compare_files(&f, rows[i].predicted, rows[i].measured), STATUS_OK);
         CHECK(rows[i].label, f.comparison.matched_time_share < COMPARE_MATCH_MIN);
         CHECK_INT(rows[i].label, compare_judge(&f.comparison, 10), VERDICT_NONE);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -354,7 +356,7 @@ static void products_in_parts_find_the_whole(void)
         for (size_t i = 0; i < whole; i++)
             wanted += truth[i];
         CHECK_CLOSE("all their time", got, wanted, 1e-9);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -441,7 +443,7 @@ static void exposed_time_is_the_mean_of_ranks(void)
     CHECK_CLOSE("measured, exposed", copies->measured_exposed_s, (1 + 5) / 2.0, 1e-12);
     CHECK_CLOSE("measured", copies->measured_busy_s, (3 + 5) / 2.0, 1e-12);
     CHECK_CLOSE("no messages", f.comparison.exposed_by_role[ROLE_COMM].measured_busy_s, 0, 0);
-    release(&f);
+    fixture_release(&f);
 }
 
 static const struct check_case cases[] = {

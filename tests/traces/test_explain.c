@@ -11,7 +11,8 @@
 
 #define COLUMNS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
 
-/* Two ranks of products, attention, a message that no kernel hides, and a copy that one does. */
+/* Rows of traces, here and below, have the values of COLUMNS. Two ranks of products, attention, a message that no kernel
+ * hides, and a copy that one does. */
 #define RANK(r)                                                                                    \
     r ",compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n" r                                       \
       ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \
@@ -26,7 +27,7 @@ struct fixture {
     struct diag diag;
 };
 
-static void release(struct fixture *f)
+static void fixture_release(struct fixture *f)
 {
     explanation_release(&f->explanation);
     trace_release(&f->predicted);
@@ -42,6 +43,7 @@ static void read_rows(struct trace *trace, const char *rows)
     text_release(&text);
 }
 
+/* Reads both traces and explains why the measured one is slower. */
 static enum status explain(struct fixture *f, const char *predicted, const char *measured)
 {
     static const char *const name = "m.csv";
@@ -70,7 +72,9 @@ static void check_sums(const struct explanation *e, double predicted_s, double m
     }
 }
 
-static void check_first(const struct explanation *e, const char *name, int64_t rank, double seconds)
+/* Checks the largest cause: its name, its rank (-1: none) and its seconds. */
+static void check_largest_cause(const struct explanation *e, const char *name, int64_t rank,
+                                double seconds)
 {
     if (!CHECK("there is a cause", e->cause_count > 0))
         return;
@@ -86,7 +90,7 @@ static void equal_traces_have_no_cause(void)
     CHECK_INT("causes", (int64_t)f.explanation.cause_count, 0);
     CHECK_INT("ranks", (int64_t)f.explanation.rank_count, 2);
     check_sums(&f.explanation, 16, 16);
-    release(&f);
+    fixture_release(&f);
 }
 
 /* Kernels of rank 1 take 1.5 times as long: rank 0 waits for the message and for the end of the step. */
@@ -107,12 +111,12 @@ static void a_late_rank_is_named_by_the_rank_that_waits_least(void)
                       "1,compute,4,matmul,forward,linear,0,-1,-1,17,23,0,0\n"),
               STATUS_OK);
     check_sums(&f.explanation, 16, 23);
-    check_first(&f.explanation, "late rank", 1, 7);
+    check_largest_cause(&f.explanation, "late rank", 1, 7);
     CHECK_CLOSE("rank 0 waits", f.explanation.times_of_ranks[0].measured_s[EXPLAIN_WAITS], 7,
                 1e-12);
     CHECK_CLOSE("its message moves", f.explanation.times_of_ranks[0].measured_s[EXPLAIN_MESSAGES],
                 2, 1e-12);
-    release(&f);
+    fixture_release(&f);
 }
 
 #define SLOW_LINK(r)                                                                               \
@@ -127,11 +131,11 @@ static void a_message_that_takes_twice_as_long_is_a_slow_link(void)
     struct fixture f;
     CHECK_INT("explain", explain(&f, PREDICTED, SLOW_LINK("0") SLOW_LINK("1")), STATUS_OK);
     check_sums(&f.explanation, 16, 18);
-    check_first(&f.explanation, "slow link", -1, 2);
-    release(&f);
+    check_largest_cause(&f.explanation, "slow link", -1, 2);
+    fixture_release(&f);
     CHECK_INT("the other way", explain(&f, SLOW_LINK("0") SLOW_LINK("1"), PREDICTED), STATUS_OK);
-    check_first(&f.explanation, "fast link", -1, -2);
-    release(&f);
+    check_largest_cause(&f.explanation, "fast link", -1, -2);
+    fixture_release(&f);
 }
 
 #define OPEN_COPY(r)                                                                               \
@@ -146,11 +150,11 @@ static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
     struct fixture f;
     CHECK_INT("explain", explain(&f, PREDICTED, OPEN_COPY("0") OPEN_COPY("1")), STATUS_OK);
     check_sums(&f.explanation, 16, 18);
-    check_first(&f.explanation, "copy in the open", -1, 2);
-    release(&f);
+    check_largest_cause(&f.explanation, "copy in the open", -1, 2);
+    fixture_release(&f);
     CHECK_INT("the other way", explain(&f, OPEN_COPY("0") OPEN_COPY("1"), PREDICTED), STATUS_OK);
-    check_first(&f.explanation, "hidden copy", -1, -2);
-    release(&f);
+    check_largest_cause(&f.explanation, "hidden copy", -1, -2);
+    fixture_release(&f);
 }
 
 /* All kernels take 1.25 times as long, on both ranks. */
@@ -166,8 +170,8 @@ static void kernels_slower_by_one_share_are_a_clock_that_fell(void)
     struct fixture f;
     CHECK_INT("explain", explain(&f, PREDICTED, CLOCK("0") CLOCK("1")), STATUS_OK);
     check_sums(&f.explanation, 16, 19.5);
-    check_first(&f.explanation, "clock", -1, 3.5);
-    release(&f);
+    check_largest_cause(&f.explanation, "clock", -1, 3.5);
+    fixture_release(&f);
 }
 
 /* If kernels of only one kind are slower, that kind is named as the cause. An op that the schedule lacks (op 7 here) is
@@ -183,8 +187,8 @@ static void one_sort_is_named_and_so_is_stray_work(void)
                       "0,compute,2,attention,forward,attention,0,-1,-1,4,13,0,0\n"),
               STATUS_OK);
     check_sums(&f.explanation, 10, 13);
-    check_first(&f.explanation, "attention", -1, 3);
-    release(&f);
+    check_largest_cause(&f.explanation, "attention", -1, 3);
+    fixture_release(&f);
     CHECK_INT("stray",
               explain(&f, one,
                       "0,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n"
@@ -192,8 +196,8 @@ static void one_sort_is_named_and_so_is_stray_work(void)
                       "0,compute,7,matmul,forward,linear,0,-1,-1,10,11,0,0\n"),
               STATUS_OK);
     check_sums(&f.explanation, 10, 11);
-    check_first(&f.explanation, "stray work", -1, 1);
-    release(&f);
+    check_largest_cause(&f.explanation, "stray work", -1, 1);
+    fixture_release(&f);
 }
 
 static void a_rank_that_is_not_predicted_is_refused(void)
@@ -204,7 +208,7 @@ static void a_rank_that_is_not_predicted_is_refused(void)
         "message", f.diag.text,
         "m.csv: error: rank 2 is not in the prediction, which has only one of all equal ranks; "
         "predict with --exact to have all ranks\n");
-    release(&f);
+    fixture_release(&f);
 }
 
 /* Makes a recording of one rank with its own clock: a product, a message and a product. */
@@ -254,7 +258,7 @@ static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
         CHECK_CLOSE("by", e->cause[0].seconds, 60e-6, 1e-6);
     }
     trace_release(&other);
-    release(&f);
+    fixture_release(&f);
 }
 
 static const struct check_case cases[] = {

@@ -51,7 +51,7 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
 
 /* Prints the trace and reads it back with the strict JSON reader. Returns false, with a failed check, if it
  * cannot be read. */
-static bool print(struct fixture *f)
+static bool print_trace(struct fixture *f)
 {
     CHECK_INT("print", perfetto_print(&f->trace, &f->text, "t.json", &f->diag), STATUS_OK);
     CHECK_TEXT("messages", f->diag.text, "");
@@ -84,8 +84,8 @@ static struct json_node args(struct json_node event)
 
 /* Returns the n-th event of a phase ("X", "M", "C") and rank with that name (NULL: any); a node without a value
  * if there is none. */
-static struct json_node find(const struct fixture *f, const char *phase, double rank,
-                             const char *name, size_t n)
+static struct json_node find_event(const struct fixture *f, const char *phase, double rank,
+                                   const char *name, size_t n)
 {
     for (size_t i = 0; i < json_element_count(f->events); i++) {
         struct json_node event = json_element(f->events, i);
@@ -96,7 +96,7 @@ static struct json_node find(const struct fixture *f, const char *phase, double 
     return (struct json_node){.document = f->events.document, .path = ""};
 }
 
-static size_t count(const struct fixture *f, const char *phase)
+static size_t count_events(const struct fixture *f, const char *phase)
 {
     size_t sum = 0;
     for (size_t i = 0; i < json_element_count(f->events); i++)
@@ -115,8 +115,8 @@ static void an_op_is_a_complete_event_in_microseconds(void)
     f.trace.ops.phase[row] = trace_label_id(&f.trace, "forward");
     f.trace.ops.bytes[row] = 1024;
     f.trace.ops.flops[row] = 2.5e15;
-    if (print(&f)) {
-        struct json_node event = find(&f, "X", 5, "attention", 0);
+    if (print_trace(&f)) {
+        struct json_node event = find_event(&f, "X", 5, "attention", 0);
         if (CHECK("event", event.value != NULL)) {
             CHECK_CLOSE("start", get_number(event, "ts"), 1500, 0);
             CHECK_CLOSE("duration", get_number(event, "dur"), 750, 0);
@@ -144,25 +144,26 @@ static void tracks_are_named_once_and_stand_in_order(void)
         add_op(&f.trace, rank, "compute", "matmul", 1, 2);
     }
     add_change(&f.trace, 0, 9, "kv", 1); /* a rank without ops */
-    if (print(&f)) {
+    if (print_trace(&f)) {
         static const char *const streams[] = {"compute", "comm.hp", "d2h"};
         double thread[3] = {0};
         for (size_t n = 0; n < 3; n++) {
-            struct json_node event = find(&f, "M", 1, "thread_name", n);
+            struct json_node event = find_event(&f, "M", 1, "thread_name", n);
             for (size_t s = 0; s < 3 && event.value; s++)
                 if (strcmp(get_text(args(event), "name"), streams[s]) == 0)
                     thread[s] = get_number(event, "tid");
         }
         CHECK("compute, communication, copies",
               0 < thread[0] && thread[0] < thread[1] && thread[1] < thread[2]);
-        CHECK("named once", find(&f, "M", 1, "thread_name", 3).value == NULL);
-        struct json_node process = find(&f, "M", 1, "process_name", 0);
+        CHECK("named once", find_event(&f, "M", 1, "thread_name", 3).value == NULL);
+        struct json_node process = find_event(&f, "M", 1, "process_name", 0);
         CHECK_TEXT("rank", get_text(args(process), "name"), "rank 1");
-        CHECK("named once", find(&f, "M", 1, "process_name", 1).value == NULL);
-        CHECK("a rank of memory rows alone", find(&f, "M", 9, "process_name", 0).value != NULL);
+        CHECK("named once", find_event(&f, "M", 1, "process_name", 1).value == NULL);
+        CHECK("a rank of memory rows alone",
+              find_event(&f, "M", 9, "process_name", 0).value != NULL);
         CHECK_CLOSE("the op is on its stream's track",
-                    get_number(find(&f, "X", 0, "all_to_all", 0), "tid"), thread[1], 0);
-        CHECK_INT("ops", (int64_t)count(&f, "X"), 8);
+                    get_number(find_event(&f, "X", 0, "all_to_all", 0), "tid"), thread[1], 0);
+        CHECK_INT("ops", (int64_t)count_events(&f, "X"), 8);
     }
     fixture_release(&f);
 }
@@ -174,7 +175,7 @@ static void memory_is_counted_by_category_and_as_a_whole(void)
     add_change(&f.trace, 0, 0, "parameter", 100);
     add_change(&f.trace, 0, 0, "activation", 7);
     add_change(&f.trace, 0, 1, "parameter", 3);
-    if (print(&f)) {
+    if (print_trace(&f)) {
         static const struct {
             const char *name;
             size_t n;
@@ -185,14 +186,14 @@ static void memory_is_counted_by_category_and_as_a_whole(void)
             {"hbm (all)", 1, 2e6, 105},
         };
         for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-            struct json_node event = find(&f, "C", 0, want[i].name, want[i].n);
+            struct json_node event = find_event(&f, "C", 0, want[i].name, want[i].n);
             if (CHECK(want[i].name, event.value != NULL)) {
                 CHECK_CLOSE(want[i].name, get_number(event, "ts"), want[i].us, 0);
                 CHECK_CLOSE(want[i].name, get_number(args(event), "bytes"), want[i].bytes, 0);
             }
         }
-        CHECK("an instant has one sum", find(&f, "C", 0, "hbm (all)", 2).value == NULL);
-        CHECK("ranks apart", find(&f, "C", 1, "hbm (all)", 0).value != NULL);
+        CHECK("an instant has one sum", find_event(&f, "C", 0, "hbm (all)", 2).value == NULL);
+        CHECK("ranks apart", find_event(&f, "C", 1, "hbm (all)", 0).value != NULL);
     }
     fixture_release(&f);
 }
@@ -209,10 +210,10 @@ static void ops_without_a_gap_do_not_overlap_after_rounding(void)
         add_op(&f.trace, 0, "compute", "add", at, next);
         at = next;
     }
-    if (print(&f)) {
+    if (print_trace(&f)) {
         int64_t end_ns = 0;
         for (size_t i = 0; i < 200; i++) {
-            struct json_node event = find(&f, "X", 0, NULL, i);
+            struct json_node event = find_event(&f, "X", 0, NULL, i);
             double start = get_number(event, "ts") * 1000, size = get_number(event, "dur") * 1000;
             int64_t start_ns = (int64_t)(start < 0 ? start - 0.5 : start + 0.5);
             CHECK("starts where the one before ended", i == 0 || start_ns == end_ns);
@@ -241,9 +242,9 @@ static void any_text_is_escaped(void)
         trace_set_key(&f.trace, "text", texts[i].text);
         add_op(&f.trace, 0, texts[i].text, texts[i].text, 0, 1);
         add_change(&f.trace, 0, 0, texts[i].text, 1);
-        if (print(&f)) {
-            struct json_node thread = find(&f, "M", 0, "thread_name", 0);
-            CHECK_TEXT("kind", get_text(find(&f, "X", 0, NULL, 0), "name"), texts[i].read);
+        if (print_trace(&f)) {
+            struct json_node thread = find_event(&f, "M", 0, "thread_name", 0);
+            CHECK_TEXT("kind", get_text(find_event(&f, "X", 0, NULL, 0), "name"), texts[i].read);
             CHECK_TEXT("stream", get_text(args(thread), "name"), texts[i].read);
             CHECK_TEXT("header", get_text(json_find(f.root, "otherData"), "text"), texts[i].read);
         }
@@ -254,7 +255,7 @@ static void any_text_is_escaped(void)
 static void an_empty_trace_is_valid_and_a_time_too_large_is_not(void)
 {
     struct fixture f = {0};
-    CHECK("no events", print(&f) && json_element_count(f.events) == 0);
+    CHECK("no events", print_trace(&f) && json_element_count(f.events) == 0);
     fixture_release(&f);
     f = (struct fixture){0};
     add_op(&f.trace, 0, "compute", "add", 0, 1e11);

@@ -16,7 +16,7 @@ struct fixture {
     struct diag diag;
 };
 
-static void release(struct fixture *f)
+static void fixture_release(struct fixture *f)
 {
     row_matches_release(&f->matches);
     trace_release(&f->predicted);
@@ -54,7 +54,7 @@ static void recorded_time_is_matched_or_stray(void)
         for (size_t i = 0; i < f.matches.stray_count; i++)
             found_s += f.matches.strays[i].seconds;
         CHECK_CLOSE(names[n], found_s, all_s, 1e-9);
-        release(&f);
+        fixture_release(&f);
     }
 }
 
@@ -81,7 +81,7 @@ static void a_predicted_row_is_in_one_match_of_a_step(void)
               f.matches.recorded_steps[s].idle_s > 0 &&
                   f.matches.recorded_steps[s].idle_s < f.matches.recorded_steps[s].span_s);
     free(seen);
-    release(&f);
+    fixture_release(&f);
 }
 
 static const struct check_case cases[] = {
