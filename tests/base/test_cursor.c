@@ -56,6 +56,7 @@ static void integers_fill_their_word_and_fit(void)
         bool is_u64;
         uint64_t u64;
     } rows[] = {
+        /* word, is_i64, i64, is_u64, u64 */
         {"0", true, 0, true, 0},
         {"00012", true, 12, true, 12},
         {"-12", true, -12, false, 0},

@@ -431,6 +431,7 @@ static void processes_that_differ_are_refused_on_both_sides(void)
         uint64_t request;
         const char *message; /* of both */
     } rows[] = {
+        /* label, rank, size, request, message */
         {"size", 1, 3, 7,
          "rank 0: error: rank 1 is one of 3 processes and rank 0 one of 2; the launcher must give "
          "all the same number\n"},

@@ -59,6 +59,7 @@ static const struct chain_row {
     enum mask mask;
     int64_t offset, window;
 } rows[] = {
+    /* label, q, kv, heads, kv_heads, dim, mask, offset, window */
     {"one query, one key", 1, 1, 1, 1, 1, MASK_FULL, 0, 0},
     {"full", 7, 9, 2, 2, 4, MASK_FULL, 0, 0},
     {"causal", 13, 13, 3, 1, 5, MASK_CAUSAL, 0, 0},

@@ -215,6 +215,7 @@ static void products_of_8_bits_run_or_are_refused(void)
         const char *of_x, *of_w, *of_product;
         int x_scales, w_scales;
     } rows[] = {
+        /* of_x, of_w, of_product, x_scales, w_scales */
         {"tensor amax=1", "tensor amax=1", "tensor", 1, 1},
         {"vector", "vector", "vector", 32, 64},
         {"vector", "block", "block", 32, 2},

@@ -39,6 +39,7 @@ static const struct {
     struct emulator_cupti wrong;
     const char *message;
 } rows[] = {
+    /* label, ops, rows, wrong, message */
     {"all come", "7 of 7", WORKED, {0}, ""},
     {"a launch without a record", "6 of 7", WORKED - 1, {.loses = 1}, ""},
     {"a record without times", "6 of 7", WORKED - 1, {.timeless = 1}, ""},

@@ -60,6 +60,7 @@ static const struct {
     int32_t ranks, hp, cp;
     int weights;
 } layouts[] = {
+    /* label, ranks, hp, cp, weights */
     {"one rank", 1, 1, 1, 0},
     {"by heads", 2, 2, 1, 0},
     {"by context", 2, 1, 2, 0},

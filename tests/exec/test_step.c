@@ -24,6 +24,8 @@ static const struct chain_row {
     int weights, activations, optimizer;
     int64_t loss_chunks, ffn_chunks, shard;
 } rows[] = {
+    /* label, model, strategy, profile; ranks, seq, dp, batch, micro; weights, activations, optimizer; loss_chunks,
+     * ffn_chunks, shard */
     {"one rank", &small_llama, NULL, NULL, 1, 24, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
     {"one rank, keep", &small_llama, NULL, "ideal", 1, 24, 0, 2, 0, WHOLE, KEEP, OPEN, 0, 0, 0},
     {"local 2", &small_llama, "local", NULL, 2, 24, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},

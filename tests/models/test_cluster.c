@@ -238,6 +238,7 @@ static void resizing_says_what_would_fit(void)
         int64_t nodes, gpus;
         const char *message;
     } rows[] = {
+        /* label, cluster, nodes, gpus, message */
         {"uneven", "loongtrain-a100", 0, 12,
          "error: 12 GPUs do not fill nodes of 8; the nearest that do are 8 and 16\n"},
         {"disagree", "loongtrain-a100", 2, 12,

@@ -78,6 +78,7 @@ static const struct {
     int64_t tokens, hp, cp;
     double both_s;
 } other_rings[] = {
+    /* label, tokens, hp, cp, both_s */
     {"128K hp 4 cp 16", 131072, 4, 16, 55.4e-3 - 2.15e-3},
     {"128K hp 16 cp 4", 131072, 16, 4, 55.8e-3 - 7.23e-3},
     {"128K hp 32 cp 2", 131072, 32, 2, 60.8e-3 - 13.4e-3},
@@ -107,6 +108,7 @@ static const struct {
     int64_t tokens;
     double full[2], causal[2];
 } cudnn[] = {
+    /* tokens, full {forward, backward}, causal {forward, backward} */
     {2048, {633, 504}, {484, 370}},  {4096, {671, 560}, {591, 474}},
     {8192, {691, 594}, {644, 541}},  {16384, {702, 612}, {673, 579}},
     {32768, {693, 572}, {688, 581}},
@@ -153,6 +155,7 @@ static const struct {
         double full[2], causal[2];
     } row[5];
 } blackwell[] = {
+    /* device, {tokens, full {forward, backward}, causal {forward, backward}} for each length */
     {"gb200",
      {{2048, {1433, 1124}, {1097, 885}},
       {4096, {1599, 1350}, {1408, 1148}},
@@ -204,6 +207,7 @@ static const struct {
         double full[2], causal[2], of_256;
     } row[4];
 } blackwell_heads[] = {
+    /* device, {tokens, full {forward, backward}, causal {forward, backward}, of_256} for each length */
     {"gb200",
      {{2048, {0.461, 1.706}, {0.321, 1.056}, 0.061},
       {4096, {1.650, 6.085}, {0.977, 3.383}, 0.191},

@@ -430,6 +430,7 @@ static void windows_are_read_per_layer(void)
         const char *label, *text, *ignore, *layers; /* w: a window, f: full */
         int64_t window;
     } files[] = {
+        /* label, text, ignore, layers, window */
         {"by default", "{'model_type': 'mistral', " LAYERS(""), NULL, "wwwwww", 4096},
         {"given", "{'model_type': 'mistral', " LAYERS(", 'sliding_window': 7"), NULL, "wwwwww", 7},
         {"null", "{'model_type': 'mistral', " LAYERS(", 'sliding_window': null"), NULL, "ffffff",

@@ -16,12 +16,14 @@ struct batch {
     int64_t tokens;
     uint32_t ranks;
     const char *rule;
-    double balance, rows;
+    double balance; /* pairs of the rank with the most, over the mean */
+    double rows;    /* rows that a rank needs of others over its own ones, the mean */
 };
 
 /* Values of a prototype that was written before this code, in another language, from the same list of lengths, in the
  * order of the list. */
 static const struct batch listed[] = {
+    /* lengths, tokens, ranks, rule, balance, rows */
     {"python-3.11.csv", 1 << 17, 8, "zigzag", 2.50, 1.4},
     {"python-3.11.csv", 1 << 17, 8, "per-document", 1.00, 5.3},
     {"python-3.11.csv", 1 << 17, 8, "chunks:2048", 1.00, 3.9},
@@ -35,6 +37,7 @@ static const struct batch listed[] = {
 /* Its values of lengths that were drawn, by a generator and a seed that are not known: the folders in an order in which
  * the longest one, which begins the list and fills 78 % of the sequence, is not among the first. */
 static const struct batch drawn[] = {
+    /* lengths, tokens, ranks, rule, balance, rows */
     {"transformers-5.24-directories.csv", 1 << 20, 64, "zigzag", 2.34, 1.7},
     {"transformers-5.24-directories.csv", 1 << 20, 64, "per-document", 1.00, 47},
     {"transformers-5.24-directories.csv", 1 << 20, 64, "chunks:2048", 1.01, 6.3},
@@ -132,6 +135,7 @@ static void drawn_batches_are_like_those_of_the_prototype(void)
 static void moved_tiles_are_even(void)
 {
     static const struct batch moved[] = {
+        /* lengths, tokens, ranks, rule, balance, rows */
         {"python-3.11.csv", 1 << 17, 8, "move:128", 1.014, 2.41},
         {"python-3.11.csv", 1 << 17, 8, "move:2048", 1.091, 2.68},
         {"python-3.11.csv", 1 << 20, 64, "move:128", 1.029, 1.66},

@@ -87,6 +87,7 @@ static void brackets_nest_a_few_levels(void)
         const char *label, *begin, *level, *message;
         reader *read;
     } rows[] = {
+        /* label, begin, level, message, read */
         {"sequences of YAML", "a: ", "[",
          "f:1: error: mappings and sequences are nested deeper than 32 levels, the most that are "
          "read\n",
@@ -123,6 +124,7 @@ static void a_file_has_a_limited_number_of_settings(void)
         const char *label, *begin, *each, *end;
         reader *read;
     } rows[] = {
+        /* label, begin, each, end, read */
         {"TOML", "", "a%d = 1\n", "", settings_read_toml},
         {"YAML", "", "a%d: 1\n", "", settings_read_yaml},
         {"JSON", "{\"a\": 1", ", \"a%d\": 1", "}", settings_read_json},

@@ -258,6 +258,7 @@ static void copies_to_the_host_make_room(void)
         int activations, fetch;
         int64_t chunks;
     } rows[] = {
+        /* strategy, profile, activations, fetch, chunks */
         {"ulysses", "megatron", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH,
          0}, /* keeps no gathered weights */
         {"ring", "megatron", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_EACH, 0},

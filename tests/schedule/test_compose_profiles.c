@@ -504,6 +504,7 @@ static void tensor_ranks_hold_the_vocabulary_as_asked(void)
         int64_t tables; /* rows of embedding and head on a rank */
         uint32_t gathers, products;
     } rows[] = {
+        /* vocabulary, plan, tables, gathers, products */
         {VOCABULARY_CUT, TENSOR_PLAN_REPLICATED, 48 + 48, 1, 48},
         {VOCABULARY_GATHERED, TENSOR_PLAN_REPLICATED, 96 + 48, 1, 48},
         {VOCABULARY_WHOLE, TENSOR_PLAN_REPLICATED, 96 + 96, 0, 96},

@@ -41,6 +41,7 @@ static void owners_by_hand(void)
         struct deal_windows windows;
         uint32_t ranks;
     } rows[] = {
+        /* rule, documents, owners, windows, ranks */
         {"contiguous", {.document_count = 3, .document_end = three}, "0000000011111111", {0, 0}, 2},
         {"striped", {.document_count = 3, .document_end = three}, "0101010101010101", {0, 0}, 2},
         {"zigzag", {.document_count = 3, .document_end = three}, "0000111111110000", {0, 0}, 2},

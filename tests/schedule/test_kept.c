@@ -390,6 +390,7 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
         int64_t kv_heads, micro_batch, tp;
         double kept;
     } rows[] = {
+        /* label, kv_heads, micro_batch, tp, kept */
         {"a key head for each query head, one sequence", 8, 1, 1,
          5120 + 2048 + 2048 + 14336 + 32 + 8 + 2048},
         {"a key head for each query head", 8, 2, 1,

@@ -21,6 +21,7 @@ static const struct {
     uint32_t a, b;
     bool before;
 } known[] = {
+    /* label, {{place, stream, wait} of each op}, ops, a, b, before */
     {"one stream is in list order", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}}, 2, 0, 1, true},
     {"two streams are not", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 0}}, 2, 0, 1, false},
     {"an op is not before itself", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 0}}, 2, 1, 1, false},

@@ -247,6 +247,7 @@ static const struct {
     /* the members of the first group's instance that has the rank, in order; NULL: refused */
     const char *ranks;
 } meshes[] = {
+    /* label, groups, world, rank, ranks */
     {"the whole", "'7':{'ranks':[0,1,2,3]}", 4, 2, "0 1 2 3"},
     {"alone", "'7':{'ranks':[2]}", 4, 2, "2"},
     {"neighbours", "'7':{'ranks':[4,5,6,7]}", 64, 5, "4 5 6 7"},

@@ -94,6 +94,7 @@ static void capacities_bound_what_experts_keep(void)
         struct expert_capacity capacity;
         int64_t shares[4], count[4];
     } rows[] = {
+        /* label, capacity {factor in millionths, pads, rule of dropping}, shares, rows that experts keep */
         {"none", {0}, {1, 1, 1, 5}, {22, 21, 21, 64}},
         {"no limit is reached", {2000000, 0, 0}, {1, 1, 1, 5}, {22, 21, 21, 64}},
         {"the mean", {1000000, 0, 0}, {1, 1, 1, 5}, {22, 21, 21, 32}},

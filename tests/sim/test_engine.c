@@ -20,6 +20,7 @@ static const struct {
         double start_s, bytes, end_s;
     } flow[MOST_FLOWS];
 } table[] = {
+    /* label, width of each link, {links, start_s, bytes, end_s} of each flow */
     {"alone", {100e9}, {{1, 0, 1e9, 0.01}}},
     {"a part of a byte is not lost", {1}, {{1, 0, 0.25, 0.25}, {1, 1, 1e-9, 1 + 1.0 / 1024}}},
     {"latency is the caller's", {100e9}, {{1, 5e-6, 1e9, 0.010005}}},

@@ -161,13 +161,14 @@ static void narrow_both_ways(struct cluster *c)
 }
 
 static const struct {
-    const char *file;
+    const char *file; /* of tests/sim/hand_worked/, without ".ir" */
     int64_t nodes;
-    void (*change)(struct cluster *);
-    double issue_s;
-    bool host_bytes;
-    double step_s;
+    void (*change)(struct cluster *); /* of the cluster of machine_make(); NULL: none */
+    double issue_s;                   /* the host's time for each op */
+    bool host_bytes;                  /* work on the host takes bandwidth of its memory */
+    double step_s;                    /* the time that the step must take */
 } cases_of_time[] = {
+    /* file, nodes, change, issue_s, host_bytes, step_s */
     {"all_to_all_in_node", 1, NULL, 0, false, 0.06},
     {"all_to_all_in_node", 1, ideal, 0, false, 0},
     {"all_to_all_in_node", 1, collectives_slow_to_start, 0, false, 3.06},

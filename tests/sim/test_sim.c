@@ -25,6 +25,7 @@ static const char two_roles[] =
 static const struct {
     const char *label, *head, *roles, *ops, *message;
 } wrong[] = {
+    /* label, head, roles, ops, message */
     {"more ranks than GPUs", "mesh g=5\ngroup g axes=g\n", NULL,
      "op 0 fill compute count=1 writes a0\n",
      "t.ir: error: the mesh has 5 ranks, and cluster round has 4 GPUs\n"},

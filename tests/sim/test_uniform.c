@@ -41,6 +41,7 @@ static void even_ranks_work_as_the_last(void)
         uint32_t even, classes;
         double rank0_s; /* end of rank 0's work */
     } cases[] = {
+        /* label, options, even, classes, rank0_s */
         {"more ranks than 3", {.uniform_above_ranks = 3}, 4, 1, 4.1},
         {"no more than 4", {.uniform_above_ranks = 4}, 0, 4, 3.1},
         {"no more than 64, the default", {0}, 0, 4, 3.1},

@@ -29,6 +29,7 @@ static const struct {
         double seconds;
     } want[MOST_CAUSES];
 } cases_of_causes[] = {
+    /* label, ops of the schedule after `head`, issue_s of each op, the seconds of each cause on rank 0 */
     {"forward flops and the rest of the kernel",
      "op 0 " MATMUL " phase=forward\n", 0,
      {{CAUSE_USEFUL, 2e-3}, {CAUSE_INEFFICIENCY, 3e-3}}},

@@ -191,6 +191,7 @@ static void the_verdict_is_about_the_step_and_memory(void)
         double predicted_peak;
         enum compare_verdict verdict;
     } rows[] = {
+        /* label, predicted_step, predicted_arena, predicted_peak, verdict */
         {"all equal", "8", "1000", 100, VERDICT_WITHIN},
         {"step within", "8.7", "1000", 100, VERDICT_WITHIN},
         {"step beyond", "8.9", "1000", 100, VERDICT_BEYOND},
@@ -369,6 +370,7 @@ static void a_pair_matches_the_backward_products_of_its_parts(void)
         size_t blocks;
         int a_count, b_count; /* rows in the first block */
     } rows[] = {
+        /* label, a, blocks, a_count, b_count */
         {"a pair of equal products", {6e9, 6e9}, 1, 2, 6},
         {"two that are not equal", {5e9, 7e9}, 1, 1, 4}, /* 7 = 4 + 1 + 1 + 1 */
         {"a pair of another sum", {20e9, 20e9}, 0, 0, 0},

@@ -201,6 +201,7 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
             const char *name;
             double peak, time, at_peak, last;
         } want[] = {
+            /* name, peak, time, at_peak, last */
             {"parameter", 10, 0, 10, 10},
             {"activation", 20, 1, 2, 0},
             {"kv", 30, 3, 30, 30},
