@@ -404,7 +404,8 @@ int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t 
     return copies;
 }
 
-/* How one rank's copies of tokens go to experts, if routing is not even. It is the same on every rank. */
+/* The distribution of one rank's copies of tokens over experts, if routing is not even. It is the same on every
+ * rank. */
 struct copy_routing {
     const struct routing *routing;
     int64_t tokens; /* the tokens of a rank */

@@ -134,7 +134,7 @@ static enum status read_host(struct bootstrap_place *place, const struct launch_
 }
 
 /* Sets the port of rank 0. LONGHAUL_PORT gives it; else it is one that nothing else is likely to use: beside
- * MASTER_PORT, on which torchrun's agent listens, or one that depends on the Slurm job, since several jobs may share a
+ * MASTER_PORT, on which torchrun's store listens, or one that depends on the Slurm job, since several jobs may share a
  * machine. */
 static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)

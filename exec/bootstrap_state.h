@@ -22,7 +22,8 @@ struct heartbeat {
     uint32_t unused;
 };
 
-/* What is concluded if a process sends no heartbeats, because it is stopped or its machine is gone. */
+/* The limits after which a process that sends no heartbeats, because it is stopped or its machine is gone, is treated
+ * as idle or as lost. */
 struct silence_limits {
     double idle_s;   /* after this time no op counts as running there */
     double silent_s; /* after this time no process waits for its messages */

@@ -64,7 +64,7 @@ enum reference_check_part {
 };
 extern const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT];
 
-/* How far results may be from the reference (see the formula above). */
+/* The limits of the differences between results and the reference (see the formula above). */
 struct reference_check_rule {
     double tolerance; /* for tensors: as a share of the largest element */
     double floor; /* the least "largest element", as a share of the largest one of all tensors */

@@ -51,13 +51,13 @@ struct reference_values {
     struct reference_experts experts;
 };
 
-/* How results are rounded when they are stored, and the state of the random numbers by which they are. */
+/* The rounding of results when they are stored, and the state of the random numbers that it uses. */
 struct reference_storage {
     struct reference_rounding rounding;
     uint64_t random_state;
 };
 
-/* What a layer needs to know of a sequence. */
+/* The properties of a sequence that a layer needs. */
 struct reference_pass_sequence {
     size_t tokens;
     /* the first token of each token's document (struct reference_heads) */

@@ -48,8 +48,8 @@ struct training {
     struct bindings bindings;
     struct stored_tensor *stored;     /* of the ir's tensors; NULL: none is stored */
     const double **initial_values[3]; /* parameters and moments, (tensors) */
-    /* [kind of binding] the tensors after the last step, as (tensors) pointers to (rows, cols) elements; NULL: no
-     * buffer has a binding of the kind, or options.collects_tensors is not set */
+    /* [BINDING_KIND_COUNT] for each kind of binding an array by tensor: the (rows, cols) elements of each tensor after
+     * the last step. NULL: no buffer has a binding of the kind, or options.collects_tensors is not set */
     double **collected[BINDING_KIND_COUNT];
     const int32_t *batches; /* token ids: (steps, ir.global_batch, ir.layout.sequence_tokens) */
     double *losses;         /* (steps) of the last run, warm-up included */

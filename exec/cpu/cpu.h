@@ -21,7 +21,8 @@ extern const struct backend cpu_backend;
 struct comm;
 struct cpu_rank;
 
-/* What a sleeping worker or host waits for: that all ops of a stream's list up to last_position have ended. */
+/* The ops for which a sleeping worker or host waits: all ops of a stream's list up to last_position, which must have
+ * ended. */
 struct awaited_end {
     uint8_t stream; /* row of ir.stream; CPU_HOST: the host's SYNC ops; CPU_NOTHING: no op */
     uint32_t last_position; /* index in the stream's list */

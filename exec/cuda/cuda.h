@@ -107,7 +107,7 @@ struct cuda_group_plan {
     const struct product *product;
 };
 
-/* What is prepared for an op before the first step; the ranks of its role share it. */
+/* The preparations for an op, made before the first step; the ranks of its role share them. */
 struct cuda_prepared {
     /* for a product: (plan_count) plans, ascending by rows; a group uses the first that has room for its rows */
     struct cuda_group_plan *group_plans;

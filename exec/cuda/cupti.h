@@ -19,7 +19,7 @@ enum status cupti_open(struct diag *diag);
 /* Returns the version of CUPTI's API; 0: it is not open. */
 int cupti_version(void);
 
-/* What the calling thread launches until cupti_pop_op() belongs to the op with this id. */
+/* Between cupti_push_op() and cupti_pop_op(), everything that the calling thread launches counts for the op `id`. */
 void cupti_push_op(uint64_t id);
 void cupti_pop_op(void);
 

@@ -29,7 +29,8 @@ static bool run_attention(void *context, struct call *call)
 }
 
 /* Runs an op of a host stream, such as AdamW, by the CPU backend's kernels on the rank's share of the processor
- * threads. CUDA calls it in the stream's order. With times by CUPTI it writes the times of the op itself. */
+ * threads. CUDA calls this function in the order of the stream. With options->times_by_cupti it stores when the op
+ * started and ended. */
 static void CUDART_CB run_on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;

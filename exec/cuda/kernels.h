@@ -23,7 +23,8 @@ typedef struct CUstream_st *cudaStream_t;
 /* Values of enum dtype (models/dtype.h), which C++ cannot read. */
 enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 
-/* Values of enum activation_function (models/work.h). CUDA_OWN: silu for SwiGLU, GELU for GELU. */
+/* Values of enum activation_function (models/work.h). CUDA_OWN: the function that the kind of work has by itself, silu
+ * for a SwiGLU and GELU for a plain GELU. */
 enum cuda_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
 
 /* Values of enum route_score (models/work.h). */
@@ -229,7 +230,8 @@ int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_
 
 /* ---- mixtures of experts: kernels_experts.cu ---- */
 
-/* How a router scores the copies of tokens (models/work.h). */
+/* The operands of a router's kernels: the number of rows, experts and copies, and the way in which copies of tokens are
+ * scored (models/work.h). */
 struct cuda_route {
     int64_t rows, experts, copies_per_token;
     enum cuda_route_score score;
@@ -271,8 +273,8 @@ int cuda_reorder_expert_rows(struct cuda_routed_rows rows, cudaStream_t stream);
 
 /* ---- norms and sums over rows: kernels_norms.cu ---- */
 
-/* Norms of rows. stats [rows, 2] receives the mean and 1 / the standard deviation of each row; rstd [rows] receives 1 /
- * the root of its mean square. */
+/* These functions compute the norms of rows. stats [rows, 2] receives the mean and 1 / the standard deviation of each
+ * row; rstd [rows] receives 1 / the root of the row's mean square. */
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
                  int64_t rows, int64_t cols, double eps, cudaStream_t stream);
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
@@ -290,9 +292,10 @@ struct cuda_add_norm {
     bool centred; /* a layer norm; else an RMS norm, whose bias is not read */
 };
 int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream);
-/* Gradients of norms, and the sums of columns. before, weight_before and bias_before are the gradients so far, to which
- * the functions add sums; data NULL: the gradient so far is 0. weight_before.data and bias_before.data are both NULL or
- * neither. scratch has cuda_column_scratch_bytes() bytes, where `sums` is 2 for a layer norm's gradients and else 1. */
+/* These functions compute the gradients of norms, and the sums of columns. They add their sums to the gradients so far:
+ * before, weight_before and bias_before. An array whose `data` is NULL stands for a gradient of 0; weight_before.data
+ * and bias_before.data are both NULL or neither. scratch has cuda_column_scratch_bytes() bytes, where `sums` is 2 for a
+ * layer norm's gradients and else 1. */
 size_t cuda_column_scratch_bytes(int64_t rows, int64_t cols, int sums);
 int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
                           struct cuda_array x, struct cuda_array weight, const float *rstd,

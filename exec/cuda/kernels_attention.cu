@@ -287,8 +287,8 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
     }
 }
 
-/* Adds the sinks to the log-sum-exps. This is a kernel of its own: lse_new may be lse, and all threads of sink_kernel()
- * that work on a row read its log-sum-exp. */
+/* Adds the sinks to the log-sum-exps. A kernel of its own does this after sink_kernel(), since lse_new may be the same
+ * array as lse, and several threads of sink_kernel() read the lse of each row and head. */
 static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct array sink,
                                        int64_t rows, uint32_t heads)
 {

@@ -11,8 +11,8 @@ int cuda_launch_empty_kernel(cudaStream_t stream)
     return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
 }
 
-/* SM_HOG_SHARED: the dynamic shared memory of a block. Together with `stopped` it is nearly the 48 KiB for which no
- * cudaFuncSetAttribute() is needed. */
+/* SM_HOG_THREADS: the threads of a block of sm_hog_kernel(). SM_HOG_SHARED: the bytes of its dynamic shared memory.
+ * With the shared variable `stopped` they are nearly 48 KiB, the most for which no cudaFuncSetAttribute() is needed. */
 enum { SM_HOG_THREADS = 512, SM_HOG_SHARED = (48 << 10) - 16 };
 
 #ifdef CUDA_EMULATED
@@ -38,7 +38,7 @@ static __device__ __forceinline__ uint64_t now(void)
 
 /* Copies memory until *stop, which is in the host's memory, is not 0, and for at most `nanoseconds`. Only one thread of
  * a block reads *stop. When all threads read it, other kernels took up to thirteen times as long at the same time
- * (measured on an H200), which a library's communication does not cause. */
+ * (measured on an H200); a library's communication has no such effect. */
 static __global__ void __launch_bounds__(SM_HOG_THREADS)
     sm_hog_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
                   const volatile int32_t *stop)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of this many consecutive ops of a stream at least one has an event, so that the watcher sees progress. */
+/* At least one op of every MARK_EVERY consecutive ops of a stream has an event, so that the watcher sees progress. */
 enum { MARK_EVERY = 16 };
 
 /* ---- lists of ops, events and streams ---- */

@@ -143,8 +143,8 @@ static int compare_by_inner_row(const void *a, const void *b)
     return order != 0 ? order : (x->outer > y->outer) - (x->outer < y->outer);
 }
 
-/* Copies the pairs of rows that the rank moves, of all shapes and lists, to the device memory at `at`, and sets
- * rank->row_pairs to the lists there. */
+/* Copies the pairs of all lists of rows that the rank moves, for each shape of work that moves rows, to the device
+ * memory at `at`. Sets rank->row_pairs to these lists. count: the number of all pairs. */
 static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, size_t count,
                                     struct diag *diag)
 {

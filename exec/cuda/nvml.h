@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NVML's functions, with the parameters that nvml.h declares; some toolkits lack that header. `kind` is 1 for the SM
- * clock and 2 for the clock of memory. */
+/* NVML's functions, with the parameters that NVIDIA's header nvml.h declares. This program does not include that
+ * header, since some toolkits lack it. `kind` is 1 for the SM clock and 2 for the clock of memory. */
 struct nvml {
     int (*init)(void);
     int (*by_bus)(const char *bus, void **device);
@@ -24,8 +24,9 @@ struct nvml {
 /* Makes this table replace NVML's functions from now on, for tests that emulate a device. */
 void nvml_use_table(const struct nvml *table);
 
-/* Return a number of a CUDA device: the present MHz of its SM clock, the highest MHz of that clock, the present MHz of
- * its memory's clock, and the watts of its power limit. 0: it is unknown. */
+/* Each of these functions returns a number of a CUDA device; 0: it is unknown. nvml_sm_mhz() returns the present MHz of
+ * the SM clock, nvml_sm_max_mhz() the highest MHz of that clock, nvml_memory_mhz() the present MHz of the memory's
+ * clock, and nvml_power_limit_w() the watts of the power limit. */
 unsigned nvml_sm_mhz(int device);
 unsigned nvml_sm_max_mhz(int device);
 unsigned nvml_memory_mhz(int device);
@@ -43,17 +44,17 @@ struct nvml_sample {
 
 /* A thread that samples a GPU every 20 ms. */
 struct sampler;
-/* Starts the thread. Returns NULL if NVML does not know the device or the thread cannot be started. */
+/* Starts to sample a device. Returns NULL if NVML does not know the device or the thread cannot be started. */
 struct sampler *sampler_new(int device);
-/* Ends the thread and frees it; does nothing if it is NULL. */
+/* Ends the thread and frees the sampler; does nothing if sampler is NULL. */
 void sampler_free(struct sampler *sampler);
 /* Copies the samples between two times to *sample, an array that the caller frees, and returns their number. If there
- * are none between, it copies the last sample before them. */
+ * is no sample between the times, it copies the last one before them. */
 size_t sampler_copy_samples(struct sampler *sampler, double begin_s, double end_s,
                             struct nvml_sample **sample);
 
-/* Writes the names of the clock's limits that a mask has, "sw_power_cap, hw_thermal". Writes "" if it has none, or only
- * that the device is idle. */
+/* Writes the names of what limits the clock by a mask of NVML: "sw_power_cap, hw_thermal". Writes "" if nothing does,
+ * or only that the device is idle. */
 void nvml_print_clock_limits(uint64_t reasons, char *text, size_t size);
 
 #endif
