@@ -56,6 +56,7 @@ static inline bool has_waits(const struct ir *ir, uint32_t op)
     return ir->op.wait_count[op] > 0;
 }
 
+/* An op loses one of its waits. */
 static inline bool drop_wait(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_waits);
@@ -69,6 +70,7 @@ static inline bool drop_wait(struct mutant *m)
     return true;
 }
 
+/* An op waits for an earlier op than it should. */
 static inline bool earlier_wait(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_waits);
@@ -84,6 +86,7 @@ static inline bool earlier_wait(struct mutant *m)
     return true;
 }
 
+/* A buffer is free up to eight ops too early: one op of its free set is an earlier one. */
 static inline bool early_free(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -100,6 +103,7 @@ static inline bool early_free(struct mutant *m)
     return true;
 }
 
+/* A buffer lies where another one of the same memory begins, if it fits there. */
 static inline bool moved_offset(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -134,6 +138,7 @@ static inline void list_all(struct mutant *m)
         m->list[i] = i;
 }
 
+/* Makes mutant->list of all ops but one. */
 static inline void leave_out(struct mutant *m, uint32_t op)
 {
     list_all(m);
@@ -262,6 +267,7 @@ static inline bool is_attention(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_ATTENTION || ir->op.kind[op] == WORK_ATTENTION_BACKWARD;
 }
 
+/* Attention has the other mask, or a causal one that is off by a token. */
 static inline bool wrong_mask(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_attention);
@@ -281,6 +287,7 @@ static inline bool is_communication(const struct ir *ir, uint32_t op)
     return work_kind_info(ir->op.kind[op])->stream == STREAM_COMM;
 }
 
+/* A message or collective goes to another group. */
 static inline bool wrong_group(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_communication);
@@ -300,6 +307,7 @@ static inline bool has_peer(const struct ir *ir, uint32_t op)
            ir->op.kind[op] == WORK_RECV;
 }
 
+/* A message goes the other way, or one member farther. */
 static inline bool wrong_peer(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_peer);
@@ -318,6 +326,7 @@ static inline bool is_all_reduce(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_ALL_REDUCE;
 }
 
+/* An all-reduce takes the maximum in place of the sum, or the sum in place of the maximum. */
 static inline bool wrong_reduction(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_all_reduce);
@@ -328,7 +337,7 @@ static inline bool wrong_reduction(struct mutant *m)
     return true;
 }
 
-static inline bool has_other_direction(const struct ir *ir, uint32_t op)
+static inline bool wrong_shape_can_change(const struct ir *ir, uint32_t op)
 {
     int kind = ir->op.kind[op];
     return kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD || kind == WORK_GELU_BACKWARD ||
@@ -341,7 +350,7 @@ static inline bool has_other_direction(const struct ir *ir, uint32_t op)
  * form. */
 static inline bool wrong_shape(struct mutant *m)
 {
-    uint32_t op = draw_op(m, has_other_direction);
+    uint32_t op = draw_op(m, wrong_shape_can_change);
     struct work *work = own_shape(m->ir, op);
     snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op, kind_of(m->ir, op));
     switch (work->kind) {
@@ -457,6 +466,7 @@ static inline bool wrong_scale(struct mutant *m)
     return changed > 0;
 }
 
+/* A buffer, or in a quarter of the draws the schedule, has another dtype. */
 static inline bool wrong_type(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -474,6 +484,7 @@ static inline bool wrong_type(struct mutant *m)
     return *dtype != old;
 }
 
+/* An op has a wrong phase, region, layer, chunk, step or micro-batch. */
 static inline bool wrong_label(struct mutant *m)
 {
     struct op_table *t = &m->ir->op;

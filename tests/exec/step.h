@@ -180,6 +180,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
     return CHECK_INT(label, bindings_check(&step->bindings, label, &step->diag), STATUS_OK);
 }
 
+/* Runs the step. Results are in step->result and step->bindings, the message of a run that fails in step->diag. */
 static inline enum status step_run(struct executed_step *step, const char *label)
 {
     struct exec_io io = {.user = &step->bindings,

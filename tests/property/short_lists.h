@@ -43,6 +43,7 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
     return true;
 }
 
+/* True if all copies of the ops of the short list are the ops of the whole list, and no other op is in it. */
 static inline bool same_list(const struct ir *short_list, const struct ir *whole)
 {
     for (uint32_t op = 0; op < short_list->op.count; op++) {
@@ -55,6 +56,7 @@ static inline bool same_list(const struct ir *short_list, const struct ir *whole
            whole->op.count;
 }
 
+/* Checks that both lists have equally large arenas and reserved memory. */
 static inline void check_memory_of_short_list(const struct property_world *w,
                                               const struct ir *short_list)
 {
@@ -82,6 +84,7 @@ static inline void cost_list(struct property_world *w, double factor)
     w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
 }
 
+/* Returns the bytes over all links of all replicas. */
 static inline double all_loads(const struct sim_result *result)
 {
     double sum = 0;
@@ -90,6 +93,7 @@ static inline double all_loads(const struct sim_result *result)
     return sum;
 }
 
+/* Checks that the simulations a, of the short list, and b have equal peaks of memory, at the same times and ops. */
 static inline void check_peaks(const struct property_world *w, const struct repeats *r,
                                const struct sim_result *a, const struct sim_result *b)
 {

@@ -159,6 +159,7 @@ static inline bool world_make(struct property_world *w, struct check_random *ran
     return world_of(w, random, shapes_request(random, 8, false), 0);
 }
 
+/* Simulates a step. exact: of every rank, without folding. Returns false, with a failed check, if it cannot be. */
 static inline bool simulate(struct property_world *w, bool exact, struct sim_result *result)
 {
     *result = (struct sim_result){0};
