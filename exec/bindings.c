@@ -45,8 +45,8 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
     return axes;
 }
 
-/* True if no rank of the role with a smaller coordinate along one of `axes`, and otherwise the same ones, comes before
- * this rank. */
+/* True unless the role has a rank whose coordinate along one of `axes` is smaller than this rank's, and whose other
+ * coordinates are the same. */
 static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t role,
                                     uint32_t axes)
 {

@@ -29,7 +29,7 @@ enum {
 static const double SECONDS = 0.06;
 /* the bytes through which sets of operands rotate, which exceed the caches of a core and of a GPU */
 static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_ROTATE_GPU;
-/* rounds end if one changes the median by less than this share */
+/* rounds end after one that changes the median by less than this share */
 static const double STABLE = 0.02;
 /* the length of a sustained point in rounds, 8 s in all: by then the power limit has settled the clock */
 static const double SUSTAINED_ROUNDS = 130;

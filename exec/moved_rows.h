@@ -48,7 +48,7 @@ static inline enum moved_list moved_list_of(const struct work *work)
     return held ? MOVED_HELD : MOVED_SENT;
 }
 
-/* Return the outer row and the inner row of pair i. */
+/* These functions return the outer row and the inner row of pair i. */
 static inline int64_t moved_outer_row(const struct moved_rows *moved, int64_t i)
 {
     return moved->outer_row != NULL ? moved->outer_row[i] : i;

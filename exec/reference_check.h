@@ -104,7 +104,7 @@ struct reference_check_row {
     const char *tensor; /* the name that the ir has */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
-/* Returns the larger difference of a part in the two steps. */
+/* Returns the larger of the differences that a part has in the two steps. */
 double reference_check_row_difference(const struct reference_check_row *row,
                                       enum reference_check_part part);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SCORES_BYTES: the most bytes of a block's scores. ROWS_UNIT: a block with more rows than this has a multiple of
- * it. */
+/* SCORES_BYTES: the most bytes of a block's scores. ROWS_UNIT: if this limits a block to more than ROWS_UNIT rows, it
+ * has a multiple of ROWS_UNIT. */
 enum { SCORES_BYTES = 128 << 20, ROWS_UNIT = 64 };
 
 /* The products of a block, by what they compute; PRODUCTS is their number. */

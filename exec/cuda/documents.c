@@ -19,7 +19,7 @@ static const struct assignment_pieces *pieces_of(const struct assignment *assign
                                          rank];
 }
 
-/* True if a query of the piece sees just the keys that a mask of the library shows it. */
+/* True if the queries of the piece see exactly the keys that a mask of the library lets them see. */
 static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask)
 {
     return p->window == 0 && p->query_count > 0 && p->key_count > 0 &&

@@ -73,8 +73,8 @@ static bool is_single_plain_product(const struct work *w)
            w->matmul.route == 0 && w->matmul.scaling == SCALING_NONE;
 }
 
-/* True if the next op is the GELU of this product's result, as the product's call can compute it. The library's GELU is
- * the tanh form, as that of a separate GELU op is. */
+/* True if the next op is the GELU of this product's result, and the product's call can compute it. The library's GELU
+ * has the tanh form, and so has a separate GELU op. */
 static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);

@@ -33,8 +33,8 @@ static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t hand
     return true;
 }
 
-/* Makes a plan of the first configuration in the list of a heuristic for which cuDNN can. Returns false if there is
- * none. */
+/* Makes a plan from the first configuration, in the list that a heuristic of cuDNN proposes, for which cuDNN can make
+ * one. Returns false if there is no such configuration. */
 static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMode_t mode,
                           cudnnHandle_t handle, descriptor device)
 {

@@ -359,7 +359,7 @@ struct cuda_merged_rows {
 int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
                     cudaStream_t stream);
 
-/* The keys that row i of a tile sees, by conditions that all hold. */
+/* The keys that row i of a tile sees: those that meet all of these conditions. */
 struct cuda_mask {
     /* keys j with j <= i + offset; INT64_MAX: all keys, and the window is not read */
     int64_t offset;

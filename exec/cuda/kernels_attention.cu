@@ -45,8 +45,8 @@ static __global__ void merge_kernel(struct array out, const float *lse, struct a
     }
 }
 
-/* Merges the log-sum-exps. This is a kernel of its own: all threads of merge_kernel() that work on a row read the
- * log-sum-exp that this kernel overwrites. */
+/* Merges the log-sum-exps. A kernel of its own does this after merge_kernel(), since several threads of merge_kernel()
+ * read each log-sum-exp, and here it is overwritten. */
 static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int64_t rows)
 {
     FOR_EACH(i, rows)
@@ -97,7 +97,7 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
     }
 }
 
-/* Merges the log-sum-exps of rows. This is a kernel of its own, for the reason that merge_lse_kernel() is one. */
+/* Merges the log-sum-exps of rows. A kernel of its own does this, for the same reason as merge_lse_kernel(). */
 static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
                                              struct cuda_row_pairs pairs)
 {

@@ -9,8 +9,9 @@
 #ifdef HAVE_NCCL
 #include <stdatomic.h>
 
-/* A communicator of that instance of a group to which this process's rank belongs. It is for the group's collectives,
- * for its barriers, or for messages on one channel from each rank to the rank `rank_shift` further in the group. */
+/* A communicator of the instance of a group to which this process's rank belongs. It serves one of three purposes: the
+ * group's collectives, its barriers, or the messages on one channel from each rank to the rank `rank_shift` further in
+ * the group. */
 struct nccl_link {
     uint32_t group, channel;
     int64_t rank_shift; /* 0: for collectives; NCCL_BARRIERS: for barriers */
@@ -58,7 +59,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
 
 /* Lists the links that any rank needs, in the order of ops, so that every process has the same list. */
 void nccl_list_links(struct nccl_links *links, const struct exec_run *run);
-/* Undoes the registration of the rank's memory with a link; does nothing if there is none. */
+/* Undoes the registration of the rank's memory with a link; does nothing if the memory is not registered with it. */
 void nccl_deregister(struct nccl_link *link);
 
 /* Returns the link on which a communication op runs. */
