@@ -36,8 +36,8 @@ struct prediction_question {
     bool whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build in place of the model's; 0: all layers of the model */
     int64_t layer_count;
-    /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
-    size_t short_list_length;
+    /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_index. */
+    size_t short_list_index;
     /* for a recorded step: the path of a recording of the PyTorch profiler that has the times of its kernels; NULL:
      * none */
     const char *kernel_times_path;
@@ -80,7 +80,7 @@ struct prediction {
         size_t measured_kernels, kernel_total;
         bool is_device_unknown; /* the recording does not say on which GPU they ran */
     } measured;
-    size_t short_list_length; /* index of the short list length that ir has */
+    size_t short_list_index; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
     bool is_too_slow; /* the memory was not judged: see question.rate_to_exceed */

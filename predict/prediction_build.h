@@ -9,8 +9,8 @@
  * available memory. If false, it compares the planned arenas. Pageable memory is always judged by its arena. */
 bool prediction_is_judged_by_reserved(const struct prediction *p);
 
-/* Builds the schedule of p->choices: the short list with index p->short_list_length or, if that one does not represent
- * the whole list, the next longer one that does. Stores its index in p->short_list_length. Builds the whole list if no
+/* Builds the schedule of p->choices: the short list with index p->short_list_index or, if that one does not represent
+ * the whole list, the next longer one that does. Stores its index in p->short_list_index. Builds the whole list if no
  * short list represents it, if it is short itself, or if the question asks for it. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 

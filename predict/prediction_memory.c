@@ -212,7 +212,7 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
 {
     p->question = *question;
     p->setup = question->setup;
-    p->short_list_length = question->short_list_length;
+    p->short_list_index = question->short_list_index;
     if (question->request == NULL)
         p->question.request = &question->setup->request;
 }

@@ -22,10 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Simulates one step. Returns STATUS_BAD_INPUT if the schedule cannot end on this cluster: it has more ranks than there
- * are GPUs, members of a group disagree, or there is a deadlock (the message then names rank, op and what the op waits
- * for). Returns STATUS_SYSTEM if the child process fails. name: the schedule's name in messages. *result must be
- * all-zero; release it in either case. */
+/* Simulates one step. Returns STATUS_BAD_INPUT if the schedule cannot end on this cluster: for example, it has more
+ * ranks than there are GPUs, members of a group disagree, or there is a deadlock (the message then names rank, op and
+ * what the op waits for). Returns STATUS_SYSTEM if the child process fails. name: the schedule's name in messages.
+ * *result must be all-zero; release it in either case. */
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag);

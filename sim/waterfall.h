@@ -26,8 +26,8 @@ enum cause {
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
     CAUSE_ALL_TO_ALL,   /* all-to-alls. In this cause and those after it no compute op runs */
     CAUSE_RING,         /* shifts and exchanges of rows; sends and receives inside attention */
-    CAUSE_WEIGHTS,      /* gathers, reductions, broadcasts of parameters and gradients */
-    CAUSE_GATHER,       /* all other gathers, reductions, broadcasts and scatters */
+    CAUSE_WEIGHTS,      /* gathers, reductions, broadcasts and scatters of parameters, gradients */
+    CAUSE_GATHER,       /* other gathers, reductions, broadcasts and scatters between devices */
     CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
     /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
     CAUSE_DRAIN,
@@ -38,7 +38,7 @@ enum cause {
     CAUSE_DOCUMENTS,
     CAUSE_OFFLOAD, /* copies between device and host, collectives on such data, host work */
     CAUSE_HOST,    /* the host issues ops; host_sync and barrier ops */
-    /* this rank has ended and others have not, and what jitter adds (sim/jitter.h) */
+    /* without a pipeline: this rank has ended and others have not. And what jitter adds (sim/jitter.h) */
     CAUSE_OTHER,
     CAUSE_COUNT
 };

@@ -43,7 +43,7 @@ static void predict_batch(void *context, size_t i, void *result)
                                                  .layer_count = job->simulated_layers,
                                                  .whole_list =
                                                      first->ir.repeats.copies_per_gap == 0,
-                                                 .short_list_length = first->short_list_length,
+                                                 .short_list_index = first->short_list_index,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
     struct prediction p = {0};

@@ -8,21 +8,22 @@ enum status packing_sizes(struct packing_options *sizes, const struct request *r
 {
     bool cut = request->ring_layout == RING_ZIGZAG_DOCUMENTS && c->cp > 1;
     sizes->sequence_tokens = c->seq;
-    sizes->round_up_to = cut ? 2 * (int64_t)c->cp : 1;
+    sizes->round_documents_to = cut ? 2 * (int64_t)c->cp : 1;
     sizes->sequence_count = (uint32_t)c->global_batch;
     sizes->data_parallel_ranks = c->dp;
     sizes->micro_batch_sequences = (uint32_t)c->micro_batch;
-    return c->seq % sizes->round_up_to == 0
+    return c->seq % sizes->round_documents_to == 0
                ? STATUS_OK
                : diag_error(diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
                             "zigzag-documents pads documents to multiples of %lld tokens, and a "
                             "sequence has %lld",
-                            (long long)sizes->round_up_to, (long long)c->seq);
+                            (long long)sizes->round_documents_to, (long long)c->seq);
 }
 
 static bool have_same_sizes(const struct packing_options *a, const struct packing_options *b)
 {
-    return a->sequence_tokens == b->sequence_tokens && a->round_up_to == b->round_up_to &&
+    return a->sequence_tokens == b->sequence_tokens &&
+           a->round_documents_to == b->round_documents_to &&
            a->sequence_count == b->sequence_count &&
            a->data_parallel_ranks == b->data_parallel_ranks &&
            a->micro_batch_sequences == b->micro_batch_sequences;

@@ -77,7 +77,7 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
                         struct lengths *lengths, int64_t length)
 {
     int64_t tokens = length < o->sequence_tokens ? length : o->sequence_tokens;
-    int64_t padded = round_up(tokens, o->round_up_to), bucket = length_class_of(tokens);
+    int64_t padded = round_up(tokens, o->round_documents_to), bucket = length_class_of(tokens);
     struct packed_sequence *place = find_sequence_with_room(batch, o, padded, bucket);
     if (place == NULL) {
         lengths_put_back(lengths, length);
@@ -101,7 +101,7 @@ static bool place_pieces(struct packed_batch *batch, const struct packing_option
                 tokens = length < room ? length : room;
         if (tokens == 0)
             continue;
-        add_document(batch, sequence, tokens, round_up(tokens, o->round_up_to));
+        add_document(batch, sequence, tokens, round_up(tokens, o->round_documents_to));
         batch->cut_count += tokens < length;
         length -= tokens;
     }
@@ -135,7 +135,7 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
 {
     const struct loc at = {.name = "--documents"};
     int64_t length = 0;
-    assert(o->sequence_tokens % o->round_up_to == 0 &&
+    assert(o->sequence_tokens % o->round_documents_to == 0 &&
            o->sequence_count % (o->data_parallel_ranks * o->micro_batch_sequences) == 0);
     if (lengths_are_used_up(lengths))
         return diag_error(diag, at, STATUS_BAD_INPUT,

@@ -52,9 +52,9 @@ extern const char *const balance_names[BALANCE_COUNT];
 struct packing_options {
     enum packing_policy policy;
     enum packing_balance balance;
-    int64_t sequence_tokens; /* tokens of a sequence; round_up_to divides them */
+    int64_t sequence_tokens; /* tokens of a sequence; round_documents_to divides them */
     /* document lengths are rounded up to a multiple of this number of tokens; 1: they are not rounded */
-    int64_t round_up_to;
+    int64_t round_documents_to;
     /* number of sequences of a step, a multiple of data_parallel_ranks x micro_batch_sequences */
     uint32_t sequence_count;
     uint32_t data_parallel_ranks;   /* number of data-parallel ranks */

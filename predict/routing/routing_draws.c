@@ -35,7 +35,7 @@ static void predict_seed(void *context, size_t seed, void *result)
                                                  .step_only = true,
                                                  .whole_list =
                                                      first->ir.repeats.copies_per_gap == 0,
-                                                 .short_list_length = first->short_list_length,
+                                                 .short_list_index = first->short_list_index,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
     struct prediction p = {0};

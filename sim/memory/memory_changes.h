@@ -17,6 +17,7 @@ struct live_buffers {
     } * row;
 };
 
+/* Lists the buffers of a role. The caller frees live_buffers->row. */
 void live_buffers_init(struct live_buffers *live_buffers, const struct ir *ir, uint32_t role);
 
 enum { MEMORY_CHANGE_ROW_MAX = (1 << 30) - 1 };
@@ -30,8 +31,8 @@ enum memory_change_kind {
  * in its row of live_buffers. */
 struct memory_change {
     double time_s;
-    /* STARTS: the op that starts when the buffer starts; IR_NONE: the buffer is live from the start of the step. ENDS:
-     * the op at whose end the buffer ends */
+    /* ENDS: the op at whose end the buffer ends. Other kinds: the op that starts when the buffer starts; IR_NONE: the
+     * buffer is live from the start of the step */
     uint32_t op;
     uint32_t row : 30, kind : 2; /* row: of live_buffers; kind: enum memory_change_kind */
 };
@@ -47,7 +48,8 @@ static inline int64_t memory_change_bytes(const struct memory_change *change,
                                                 : 0;
 }
 
-/* The changes of live bytes of one class of ranks. All-zero is empty; the caller frees `row`. */
+/* The changes of live bytes of one class of ranks, or of the ranks of a node. All-zero is empty; the caller frees
+ * `row`. */
 struct memory_changes {
     size_t count, capacity;
     struct memory_change *row;

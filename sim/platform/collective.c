@@ -173,7 +173,7 @@ static double add_sends_once_per_rank(const struct collective_call *f)
             : f->bytes;
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
-            uint32_t me = m->rank_by_domain[m->domain[d].begin + i], nodes[2] = {0};
+            uint32_t me = m->rank_by_domain[m->domain[d].begin + i], domains[2] = {0};
             double bytes[2] = {0};
             add_exchange_in_domain(f->platform, f->flows, m, d, i, arriving / m->domain[d].count,
                                    f->key);
@@ -182,15 +182,15 @@ static double add_sends_once_per_rank(const struct collective_call *f)
                     continue;
                 const bool across =
                     platform_crosses_leaves(f->platform, me, m->rank_by_domain[m->domain[e].begin]);
-                nodes[across]++;
+                domains[across]++;
                 bytes[across] += tokens * any_own_expert_probability(work->all_to_all.experts,
                                                                      work->all_to_all.once,
                                                                      own * m->domain[e].count);
             }
             for (int across = 0; across < 2; across++)
-                if (nodes[across] > 0)
+                if (domains[across] > 0)
                     add_flow_between_domains(f->platform, f->flows, me, across, bytes[across],
-                                             nodes[across], f->key);
+                                             domains[across], f->key);
         }
     return members_latency_s(f->platform, m);
 }
@@ -343,8 +343,8 @@ static double add_exchange(const struct collective_call *f)
     return members_latency_s(f->platform, m) + in_turn;
 }
 
-/* Adds rings for a gather: all gathered bytes except a port's own part leave and enter the port once. Returns the
- * latency. */
+/* Adds the rings of a gather or of a reduce-scatter. port_bytes: the bytes that leave each port and the bytes that enter
+ * it, which are all bytes of the result or of the operand except the port's own part. Returns the latency. */
 static double add_gather_rings(const struct collective_call *f, double port_bytes)
 {
     rings_add_flows(f->platform, f->flows, f->members, port_bytes);
@@ -429,7 +429,7 @@ static double add_shift(const struct collective_call *f)
     return latency_s;
 }
 
-static double (*const forms[WORK_KIND_COUNT])(const struct collective_call *) = {
+static double (*const add_flows_of_kind[WORK_KIND_COUNT])(const struct collective_call *) = {
     [WORK_ALL_TO_ALL] = add_all_to_all,
     [WORK_ALL_GATHER] = add_all_gather,
     [WORK_REDUCE_SCATTER] = add_reduce_scatter,
@@ -443,17 +443,17 @@ static double (*const forms[WORK_KIND_COUNT])(const struct collective_call *) = 
 
 double collective_add_flows(struct platform *platform, struct flow_table *flows,
                             const struct work *work, const struct members *members, uint32_t key,
-                            const struct exchange_bytes *exchanged)
+                            const struct exchange_bytes *exchange)
 {
     if (members->member_count < 2 || work->kind == WORK_BARRIER)
         return 0; /* no flows: the host's calls for a barrier are in its issue time */
-    assert(forms[work->kind]);
+    assert(add_flows_of_kind[work->kind]);
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
         return loopback_add_collective_flows(platform, flows, work, members->rank_by_index,
-                                             members->member_count, exchanged);
-    struct collective_call form = {
-        platform, flows, work, members, key, (double)work_payload_bytes(work), exchanged};
-    double latency_s = forms[work->kind](&form);
+                                             members->member_count, exchange);
+    struct collective_call call = {
+        platform, flows, work, members, key, (double)work_payload_bytes(work), exchange};
+    double latency_s = add_flows_of_kind[work->kind](&call);
     return work->kind == WORK_SHIFT ? latency_s
                                     : latency_s + platform->cluster->fabric.collective_latency_s;
 }

@@ -27,7 +27,8 @@ void flow_table_release(struct flow_table *flows)
 
 /* ---- links by (kind, owner, part) ---- */
 
-/* Returns the number under which a link is listed among the links of its kind: the rank or node that it belongs to. */
+/* Returns the number of the list, among those of a kind, in which a link is: the link's owner. For the cap of a pair it
+ * is the sender's rank, for another cap the cap's number (its part). */
 static uint32_t link_owner_index(enum link_kind kind, uint32_t a, uint32_t b)
 {
     if (kind != LINK_FLOW_CAP)

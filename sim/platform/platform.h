@@ -58,10 +58,12 @@ struct platform {
     struct platform_link {
         uint8_t kind;
         uint32_t owner, part;
-        uint32_t next; /* link of this kind, and rank or node; UINT32_MAX: none */
+        uint32_t next; /* the next link in the same list of links_of_kind; UINT32_MAX: none */
     } * link;
     struct links_of_kind {
-        uint32_t *first_link; /* [capacity] by rank or node; UINT32_MAX: none */
+        /* [capacity] the first link of each list: there is a list for each owner, or, for caps, for each rank or number
+         * (link_owner_index() in platform.c). UINT32_MAX: the list is empty */
+        uint32_t *first_link;
         uint32_t capacity;
     } of_kind[LINK_KIND_COUNT];
 };

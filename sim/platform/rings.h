@@ -51,11 +51,11 @@ double rings_transfer_s(const struct platform *p, const struct members *m, doubl
 
 /* Returns the number of multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's
  * channels. Inside a domain there are device.collective_sms; between domains the number follows from the number of
- * rings (cluster_inter_domain_channels()), but is at most device.collective_sms. */
+ * rings (cluster_inter_domain_channels()), but is at most device.collective_sms. 0: the cluster lacks that number. */
 double rings_occupied_sms(const struct platform *p, const struct members *m);
 
-/* Returns the latency in seconds of a ring. A piece of data passes count - 1 hops. Of these, as many as there are
- * domains, less one, go through NICs. */
+/* Returns the latency in seconds of a ring. A piece of data passes member_count - 1 hops. Of these, domain_count - 1 go
+ * through NICs. */
 double rings_latency_s(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a tree towards the root: a chain inside each domain, a binary tree between

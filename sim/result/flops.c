@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns on the heap how many members of each class pass each guard: a row per guard, then a row with all members. */
+/* Returns on the heap, for each class, how many of its ranks pass each guard: an element for each guard, then one with
+ * the number of all its ranks. */
 static uint32_t *count_guard_members(const struct ir *ir, const struct sim_result *result)
 {
     size_t row = (size_t)ir->guard_count + 1;

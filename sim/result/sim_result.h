@@ -15,7 +15,7 @@
 struct sim_class {
     uint32_t lowest_rank;        /* the lowest rank of the class, the one that was simulated */
     uint32_t rank_count;         /* members */
-    uint32_t role;               /* row of ir->role */
+    uint32_t role;               /* row of ir->role; IR_NONE: no role, no ops */
     uint32_t op_begin, op_count; /* its ops, ids of the schedule */
     size_t first_row;            /* op op_begin + k has row first_row + k of start_s and end_s */
 };
@@ -77,7 +77,8 @@ struct sim_result {
     uint32_t *class_of_rank;  /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;
-    double *start_s, *end_s; /* [row_count]; a guarded-out op starts and ends at its place */
+    /* [row_count] an op that its guard leaves out starts and ends as soon as it may start */
+    double *start_s, *end_s;
 
     struct sim_peak (*peak)[MEMORY_COUNT];        /* [class_count] */
     struct sim_node_peak host_peak[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
@@ -91,7 +92,7 @@ struct sim_result {
 
     struct sim_counts counts;
 
-    struct arena arena;  /* everything above but start_s and end_s */
+    struct arena arena;  /* all arrays above except uniform_guards, start_s and end_s */
     void *times_mapping; /* start_s and end_s, shared with the child that wrote them */
     size_t times_mapping_bytes;
 };

@@ -48,7 +48,7 @@ static bool find_missing_side(const struct scheduler *s, uint32_t rank_index, ui
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t comm = s->traffic->op_comm[id];
     uint32_t channel[2] = {r->send_channel[comm], r->receive_channel[comm]};
-    *place = scheduler_op_ordinal(s, r, op);
+    *place = scheduler_number_in_channel(s, r, op);
     for (int c = 0; c < 2; c++) {
         if (channel[c] == IR_NONE)
             continue;

@@ -197,7 +197,7 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct traffic *traffic = s->traffic;
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t comm = traffic->op_comm[id], variant = traffic->op_variant[id];
-    uint32_t place = scheduler_op_ordinal(s, r, op);
+    uint32_t place = scheduler_number_in_channel(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
         s->dependencies_left[r->first_row + op] = OP_ARRIVED + 2;
         arrive_at_event(s, r->send_channel[comm], place, variant, date_s);

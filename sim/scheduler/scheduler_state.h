@@ -97,9 +97,10 @@ struct scheduler {
     struct role_program *program; /* [role_count + 1] the last one is empty */
     uint32_t rank_state_count;
     struct rank_state *rank_state;
-    /* the ranks whose kernels run while messages do: a heap, the earliest end first */
+    /* the ranks on which a kernel that messages slow down (OP_SLOWED_BY_MESSAGES) runs or is about to begin: a heap,
+     * the earliest end first */
     uint32_t *ranks_by_kernel_end;
-    uint32_t running_kernel_count;
+    uint32_t running_kernel_count; /* ranks in that heap */
 
     struct channel_state *channel; /* [channel_class_count] */
     struct channel_side *side;
@@ -131,13 +132,15 @@ struct scheduler {
     struct text *reason; /* the first error that occurred while events ran */
 };
 
-/* Returns the number of an op among those of its channel: the sides' ops of equal numbers meet. */
-static inline uint32_t scheduler_op_ordinal(const struct scheduler *s, const struct rank_state *r,
-                                            uint32_t op)
+/* Returns the number of an op among those of its channel on one side, from 0 on: ops of all sides that have the same
+ * number meet. */
+static inline uint32_t scheduler_number_in_channel(const struct scheduler *s,
+                                                   const struct rank_state *r, uint32_t op)
 {
     uint32_t id = s->program[r->role].op_begin + op;
-    return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P ? r->p2p_position[op]
-                                                                      : s->traffic->op_ordinal[id];
+    return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P
+               ? r->p2p_position[op]
+               : s->traffic->op_number_in_comm[id];
 }
 
 /* Makes events and dependencies_left[] for a run; scheduler_build.c. */

@@ -46,7 +46,7 @@ enum op_class {
 
 struct comm_class {
     uint8_t kind;           /* enum comm_kind */
-    uint8_t work_kind;      /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
+    uint8_t work_kind;      /* enum work_kind of SEND, RECV, H2D, D2H, BARRIER; else 0 */
     uint8_t is_pageable;    /* for copies: the host's memory is pageable */
     uint16_t group;         /* IR_NONE16: none */
     int64_t distance;       /* distance in the group, for shifts, sends and receives */
@@ -119,7 +119,8 @@ struct traffic {
     uint8_t *op_class;    /* enum op_class */
     uint16_t *op_comm;    /* IR_NONE16: the op is no event */
     uint16_t *op_variant; /* row in the comm class's variants */
-    uint32_t *op_ordinal; /* row in the comm class's ops of the op's role */
+    /* the op's number among its role's ops of the comm class, from 0 on in list order */
+    uint32_t *op_number_in_comm;
 
     const double *duration_s, *host_duration_s; /* [shape_count] from sim_costs */
     /* the kernels of rank slow_rank take slow_factor times as long; copied from sim_options */

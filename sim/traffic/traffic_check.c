@@ -14,7 +14,8 @@ static bool is_group_op(const struct traffic *traffic, uint32_t op, uint32_t gro
            traffic->comm[comm].kind != COMM_P2P;
 }
 
-/* Advances *i to the role's first op, at *i or later, that is_group_op(). False if there is none. */
+/* Advances *i to the role's first op, at *i or later, for which is_group_op() is true. Returns false if there is
+ * none. */
 static bool find_next_group_op(const struct traffic *traffic, const struct role *role,
                                uint32_t group, uint32_t *i)
 {

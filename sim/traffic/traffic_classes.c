@@ -185,7 +185,7 @@ static void bind_op(struct op_reader *reader, uint32_t role, uint32_t op)
     if (last->op_class != OP_EVENT)
         return;
     traffic->op_variant[op] = last->variant;
-    traffic->op_ordinal[op] = traffic->comm[last->comm_class].op_count[role]++;
+    traffic->op_number_in_comm[op] = traffic->comm[last->comm_class].op_count[role]++;
 }
 
 static bool shares_processors(const struct ir *ir, const struct role *role)
@@ -218,7 +218,7 @@ static void list_comm_ops(struct traffic *traffic)
             uint32_t op = ir->role[r].op_begin + i;
             if (traffic->op_comm[op] != IR_NONE16)
                 traffic->comm_op[traffic->comm[traffic->op_comm[op]].op_begin[r] +
-                                 traffic->op_ordinal[op]] = op;
+                                 traffic->op_number_in_comm[op]] = op;
         }
 }
 
@@ -228,7 +228,8 @@ void traffic_add_comms(struct traffic *traffic)
     traffic->op_class = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_class);
     traffic->op_comm = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_comm);
     traffic->op_variant = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_variant);
-    traffic->op_ordinal = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_ordinal);
+    traffic->op_number_in_comm =
+        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_number_in_comm);
     struct op_reader reader = {.traffic = traffic};
     reader.last_of_shape = heap_alloc(ir->shape_count + 1, sizeof *reader.last_of_shape);
     for (uint32_t i = 0; i < ir->shape_count; i++)

@@ -95,8 +95,8 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
     free(guarded);
 }
 
-/* Sets uniform[g] to the size of guard g's group if every rank of the group computes nearly the same. All stay 0 if
- * guards then distinguish at most `above` ranks. */
+/* Sets uniform[g] to 1 + the index of the last rank of guard g's group if every rank of the group computes nearly the
+ * same. All stay 0 if guards then distinguish at most `above` ranks. */
 static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
 {
     bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);

@@ -29,8 +29,9 @@
 #include <stdint.h>
 
 enum {
-    EVEN_ABOVE = 64,                /* ranks: where guards distinguish more, groups are even */
-    EVEN_ABOVE_MIN = 31,            /* EVEN_BOUND was measured on rings of 32 ranks and more */
+    EVEN_ABOVE = 64, /* ranks: where guards distinguish more, groups are even */
+    /* the least `above` that a user may give: EVEN_BOUND was measured on rings of 32 ranks and more */
+    EVEN_ABOVE_MIN = 31,
     UNIFORM_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 

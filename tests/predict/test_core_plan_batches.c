@@ -53,7 +53,7 @@ static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, dou
     struct lengths lengths = {0};
     struct packed_batch batch = {0};
     struct packing_options sizes = {.sequence_tokens = b->tokens,
-                                    .round_up_to = 1,
+                                    .round_documents_to = 1,
                                     .sequence_count = 1,
                                     .data_parallel_ranks = 1,
                                     .micro_batch_sequences = 1};

@@ -104,7 +104,7 @@ static void packs_as_by_hand(void)
     for (size_t i = 0; i < ARRAY_LEN(by_hand); i++) {
         const struct packing_options options = {.policy = by_hand[i].policy,
                                                 .sequence_tokens = 16,
-                                                .round_up_to = by_hand[i].multiple,
+                                                .round_documents_to = by_hand[i].multiple,
                                                 .sequence_count = 2,
                                                 .data_parallel_ranks = 1,
                                                 .micro_batch_sequences = 1};
@@ -139,7 +139,7 @@ static void counts_pairs(void)
 {
     int64_t length[] = {10, 8, 6, 7, 16};
     const struct packing_options options = {.sequence_tokens = 16,
-                                            .round_up_to = 1,
+                                            .round_documents_to = 1,
                                             .sequence_count = 2,
                                             .data_parallel_ranks = 2,
                                             .micro_batch_sequences = 1};
@@ -177,7 +177,7 @@ static void balance_never_raises_the_largest(void)
     gsl_rng_set(rng, SEED);
     int lower = 0;
     for (int i = 0; i < TRIES; i++) {
-        struct packing_options o = {.sequence_tokens = 4096, .round_up_to = 1};
+        struct packing_options o = {.sequence_tokens = 4096, .round_documents_to = 1};
         o.policy = (enum packing_policy)gsl_rng_uniform_int(rng, PACKING_COUNT);
         o.data_parallel_ranks = 1u + (uint32_t)gsl_rng_uniform_int(rng, 6);
         o.micro_batch_sequences = 1u + (uint32_t)gsl_rng_uniform_int(rng, 3);
