@@ -11,8 +11,8 @@ enum points_column {
     COLUMN_MEASURED,
     COLUMN_KIND,
     COLUMN_PARAMS,
-    COLUMN_IN,
-    COLUMN_OUT,
+    COLUMN_IN_DTYPE,
+    COLUMN_OUT_DTYPE,
     COLUMN_READS,
     COLUMN_WRITES,
     COLUMN_IMPL,
@@ -225,11 +225,14 @@ static enum status check_work(const struct record *record, const struct work *wo
 static enum status read_dtypes(const struct record *record, struct work *work, struct diag *diag)
 {
     enum dtype in = DTYPE_F32, out = DTYPE_F32;
-    bool has_in = record->field_sizes[COLUMN_IN] > 0, has_out = record->field_sizes[COLUMN_OUT] > 0;
-    if (has_in && !dtype_find(record->fields[COLUMN_IN], record->field_sizes[COLUMN_IN], &in))
-        return field_error(record, COLUMN_IN, diag, "a dtype");
-    if (has_out && !dtype_find(record->fields[COLUMN_OUT], record->field_sizes[COLUMN_OUT], &out))
-        return field_error(record, COLUMN_OUT, diag, "a dtype");
+    bool has_in = record->field_sizes[COLUMN_IN_DTYPE] > 0,
+         has_out = record->field_sizes[COLUMN_OUT_DTYPE] > 0;
+    if (has_in &&
+        !dtype_find(record->fields[COLUMN_IN_DTYPE], record->field_sizes[COLUMN_IN_DTYPE], &in))
+        return field_error(record, COLUMN_IN_DTYPE, diag, "a dtype");
+    if (has_out &&
+        !dtype_find(record->fields[COLUMN_OUT_DTYPE], record->field_sizes[COLUMN_OUT_DTYPE], &out))
+        return field_error(record, COLUMN_OUT_DTYPE, diag, "a dtype");
     work->in = (uint8_t)(has_in ? in : out);
     work->out = (uint8_t)(has_out ? out : in);
     return STATUS_OK;

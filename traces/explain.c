@@ -248,8 +248,8 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
     add_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
-/* True if all parts with kernels are slower by about the same share (ALIKE). common[part]: the seconds by which a part
- * is slower on all ranks. */
+/* True if kernels are slower for one common reason, the clock, as the comment on ALIKE says; at least two parts must
+ * count. common[part]: the seconds by which a part is slower on all ranks. */
 static bool is_clock_slowdown(const struct explain_rank *slowest, const double *common)
 {
     double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;
@@ -348,8 +348,9 @@ static void find_causes(struct explanation *e)
         common[part] =
             part == EXPLAIN_WAITS ? excess_s(slowest, part) : median_excess_of_others_s(e, part);
         own[part] = excess_s(slowest, part) - common[part];
-        /* If the rank's own excess and the common one have different signs, they would be two large causes that cancel.
-         * So all of it counts as common. */
+        /* For a part in which no kernel of the schedule runs: if the rank's own excess and the common one have different
+         * signs, they would be shown as two causes that cancel, so the whole excess counts as common. The other parts
+         * are summed before they become a cause (add_own_kernels()). */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
             common[part] = excess_s(slowest, part);
             own[part] = 0;

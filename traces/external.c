@@ -42,7 +42,7 @@ static const struct record_columns columns = {column_names, ARRAY_LEN(column_nam
                                               RESULT_COLUMN_COUNT, .by_name = true,
                                               .is_needed = needed};
 
-/* The metrics of the column second_metric. The column metric has others: those of traces/measurements.h. */
+/* The metrics of the column `second_metric`. The column `metric` has others: those of traces/measurements.h. */
 static const struct {
     const char *name;
     double scale; /* factor from the file's unit to SI units */
@@ -54,8 +54,8 @@ static const struct {
 #undef METRIC
 };
 
-/* Words in cells. The columns as_run and counts may be "yes". The column counts of a max_seq_len may be "least": longer
- * sequences than the published one may fit, too. */
+/* Words in cells. The columns `as_run` and `counts` may be "yes". If the metric is max_seq_len, `counts` may be "least":
+ * longer sequences than the published one may fit, too. */
 static const char yes[] = "yes", least[] = "least";
 
 void external_release(struct external_runs *runs)
@@ -262,8 +262,8 @@ static enum status check_step(const struct record *record, const struct external
                                                     "a number above 0", diag);
 }
 
-/* Fails unless the columns counts and against fit the metric: "least" is for max_seq_len only, and exactly the
- * speed-ups have `against`. */
+/* Fails unless the columns `counts` and `against` fit the metric. `counts` may be "least" only for max_seq_len.
+ * `against` must be filled for speedup, and must be empty for all other metrics. */
 static enum status check_metric(const struct record *record, const struct external_run *row,
                                 struct diag *diag)
 {

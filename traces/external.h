@@ -94,7 +94,7 @@ enum external_column {
         EXTERNAL_COLUMN_COUNT
 };
 
-/* METRIC(symbol, name, kind, scale): the metrics of the column second_metric. value * scale is in bytes, in flop/s
+/* METRIC(symbol, name, kind, scale): the metrics of the column `second_metric`. value * scale is in bytes, in flop/s
  * or a fraction. kind: a value of enum external_memory_kind without its prefix; NONE: the metric is no memory. */
 #define EXTERNAL_METRICS(METRIC)                                                                   \
     METRIC(MFU, "mfu", NONE, 0.01)       /* percent by the source's own count */                   \
@@ -155,13 +155,13 @@ enum external_memory_kind external_memory_kind(enum external_metric metric);
 /* Returns the word for a kind in output: "allocated", "reserved", "unnamed"; "" for MEMORY_KIND_NONE. */
 const char *external_memory_kind_name(enum external_memory_kind kind);
 
-/* True if the row's column as_run is "yes": `args` describe the run exactly, and do not only approximate it. */
+/* True if the row's column `as_run` is "yes": `args` describe the run exactly, and do not only approximate it. */
 bool external_is_as_run(const struct external_run *run);
 
 /* Returns the laboratory of a row: its source where the row names none. */
 const char *external_laboratory(const struct external_run *run);
 
-/* True if a row belongs to a set of rows (column set). "" is the set of the rows whose column is empty. */
+/* True if a row belongs to a set of rows (column `set`). "" is the set of the rows whose column is empty. */
 bool external_is_in_set(const struct external_run *run, const char *set);
 
 /* Returns the value of `key` in a row's column `group` ("3" for "split" in "split=3;window=1") and sets *size to its

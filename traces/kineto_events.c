@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shapes of the first INPUTS inputs of an operator are read, up to DIMENSIONS dimensions; the rest is skipped. */
+/* Without kineto_events.with_inputs, only the shapes of an operator's first INPUTS inputs are read. A shape of more than
+ * DIMENSIONS dimensions counts as unknown. */
 enum { INPUTS = 3, DIMENSIONS = 6 };
 enum { NAME_LIMIT = 4096 }; /* a longer name is cut */
 enum { TYPES = 16 };        /* the types of the first so many inputs of an operator are read */
@@ -44,12 +45,12 @@ struct event_draft {
     double external_id, correlation, bytes, elements, device, stream;
     bool has_stream;
     /* bytes of an element of the message, and of an element of the operator's first input */
-    double element_bytes, input_bytes;
+    double element_bytes, input_element_bytes;
     int input_count;
     int dims_of_input[INPUTS];
     double dim_sizes[INPUTS][DIMENSIONS];
 
-    /* ---- only with kineto_events.with_inputs ---- */
+    /* ---- used only with kineto_events.with_inputs ---- */
     bool has_inputs;
     int first_shaped_plus_1; /* 1 + the index, below TYPES, of the first input that has a shape; 0: none */
     uint8_t type_of[TYPES]; /* enum step_dtype */
@@ -268,7 +269,8 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
     return status;
 }
 
-/* Reads "Input type": a list of types, one per input, of which the first is kept. */
+/* Reads "Input type": a list of types, one per input. Keeps the bytes of an element of the first input, and the dtypes
+ * of the first TYPES inputs. */
 static enum status read_types(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
@@ -278,7 +280,7 @@ static enum status read_types(struct reader *r, struct event_draft *draft)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
     while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         if (first && token == JSON_STRING)
-            draft->input_bytes = bytes_of_type(&r->pull);
+            draft->input_element_bytes = bytes_of_type(&r->pull);
         first = false;
         if (token == JSON_STRING && draft->type_count < TYPES) {
             draft->type_of[draft->type_count] = (uint8_t)dtype_of_type(&r->pull);
@@ -406,7 +408,8 @@ static bool is_gloo(const struct event_draft *draft, const char *name)
 
 static double input_bytes(const struct event_draft *draft)
 {
-    double bytes = draft->input_count > 0 && draft->dims_of_input[0] > 0 ? draft->input_bytes : 0;
+    double bytes =
+        draft->input_count > 0 && draft->dims_of_input[0] > 0 ? draft->input_element_bytes : 0;
     for (int i = 0; i < draft->dims_of_input[0]; i++)
         bytes *= draft->dim_sizes[0][i];
     return bytes;
@@ -435,7 +438,7 @@ static uint32_t lane_of_event(struct reader *r, const struct event_draft *draft)
     return intern_name(&r->lanes, text);
 }
 
-/* Returns the number as an identifier of the profiler, which are whole numbers from 1 on; 0 if it is none. */
+/* Returns the number as an identifier of the profiler, a whole number from 1 on; 0 if it is none. */
 static uint64_t identifier_of(double number)
 {
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;

@@ -12,7 +12,8 @@
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
 enum { RECORDING_LIMIT = 256 << 20 };
-/* The largest numbers that a recording may have. With bytes up to 2^50, sums over all events fit in an int64_t. */
+/* The largest numbers that a recording may have. The bytes of one event, or of all storages together, are at most 2^50,
+ * so a few of these numbers add up in an int64_t. */
 static const double BYTES_LIMIT = 0x1p50, FLOPS_LIMIT = 0x1p100;
 static const int64_t NUMBER_LIMIT = INT64_C(1) << 60;
 enum { RANKS_LIMIT = 1 << 20, GROUPS_LIMIT = 1 << 16 };
@@ -391,7 +392,7 @@ static enum status read_kind(struct recording_reader *in, struct json_node node,
                       k.value != NULL ? "kind of operator" : "event");
 }
 
-/* Reads the members that only operators have: phase, module, tensors, bytes, flops. */
+/* Reads the members that only operators have: phase, module, tensors, flops, bytes, and whether attention is causal. */
 static enum status read_operator(struct recording_reader *in, struct json_node node,
                                  struct step_event *event)
 {
