@@ -13,8 +13,8 @@
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
 /* The highest values that the reader of device files accepts (models/cost_params.def, models/cost_load_attention.c). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
-/* If one bandwidth share for a whole class of kinds leaves a larger error than this, each kind gets a share of its
- * own. */
+/* If bandwidth shares of whole classes of kinds leave a larger root mean square error over all memory-bound points than
+ * this, or if their fit is refused, each kind gets a share of its own. */
 static const double KINDS_LIMIT = 0.1;
 /* If only rates are fitted, the largest accepted error of memory-bound work is multiplied by this factor: the points
  * are then all ops of recorded steps, also tiny ones, whose time is not proportional to their bytes. */
@@ -273,7 +273,8 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
  * twice: in a run of some 60 ms, before the power limit lowers the clock (burst_s), and after seconds of repeats, at
  * the limit. It is `slower` times as long then. Power grows with the square of the rate, so the product would draw
  * limit * slower^2 at the highest clock. The number is for tensor cores that are busy all the time, as at the fitted
- * rate; burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). */
+ * rate; burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is derived
+ * from products in fp32 or fp64, or if the base has no power limit. */
 static void derive_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;
@@ -373,10 +374,10 @@ static enum status find_measured_dims(const struct calibrate_problem *problem, b
 
 /* Multiplies the rate of each head dim without points by the factor by which the fit changed the rate of the nearest
  * head dim with points. before: the rates before the fit. */
-static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel direction,
+static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel kernel,
                                   const bool *measured, const double *before)
 {
-    struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
+    struct cost_attention *attention = &c->cost.attention[kernel.impl][kernel.pass];
     for (size_t i = 0; i < attention->dim_count; i++) {
         size_t nearest = attention->dim_count;
         for (size_t k = 0; k < attention->dim_count && !measured[i]; k++)
@@ -386,11 +387,11 @@ static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel
                 nearest = k;
         if (nearest == attention->dim_count)
             continue;
-        const char *impl = attention_impl_name(direction.impl);
+        const char *impl = attention_impl_name(kernel.impl);
         calibrate_record_derived(
             c,
             arena_printf(&c->arena, "attention.%s.%s.rates.%lld", impl,
-                         cost_pass_names[direction.pass], (long long)attention->head_dim[i]),
+                         cost_pass_names[kernel.pass], (long long)attention->head_dim[i]),
             &attention->flop_per_s[i], UNIT_FLOP_PER_S,
             fmin(before[i] * attention->flop_per_s[nearest] / before[nearest], RATE_MOST),
             CALIBRATE_DERIVED,
@@ -429,11 +430,11 @@ static double residual_with_tile(struct calibrate_problem *problem,
  * blocks describes this kernel only roughly: it trims its tiles to the mask, and computes exponentials for visible
  * pairs only, but products for all pairs of a tile. So all sizes are tried. The best ones are used if their error is
  * less than 0.9 times the error with the present sizes. */
-static void find_best_tile(struct calibrate_problem *problem, struct attention_kernel direction)
+static void find_best_tile(struct calibrate_problem *problem, struct attention_kernel kernel)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};
     struct calibration *c = problem->calibration;
-    struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
+    struct cost_attention *attention = &c->cost.attention[kernel.impl][kernel.pass];
     double tile = attention->tile_rows, step = attention->step_columns;
     double best = 0.9 * residual_with_tile(problem, attention, tile, step);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
@@ -456,23 +457,22 @@ static void find_best_tile(struct calibrate_problem *problem, struct attention_k
 
 enum status calibrate_attention(struct calibrate_problem *problem, struct diag *diag)
 {
-    struct attention_kernel direction = {(enum attention_impl)problem->impl,
-                                         (enum attention_direction)problem->direction};
+    struct attention_kernel kernel = {(enum attention_impl)problem->impl,
+                                      (enum attention_direction)problem->direction};
     struct calibration *c = problem->calibration;
-    const char *impl = attention_impl_name(direction.impl);
-    struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
-    problem->name =
-        arena_printf(&c->arena, "attention.%s.%s", impl, cost_pass_names[direction.pass]);
+    const char *impl = attention_impl_name(kernel.impl);
+    struct cost_attention *attention = &c->cost.attention[kernel.impl][kernel.pass];
+    problem->name = arena_printf(&c->arena, "attention.%s.%s", impl, cost_pass_names[kernel.pass]);
     problem->help = "add points of several lengths per head dim, causal and full";
     problem->predict = predict_work_s;
     problem->param_count = problem->point_count = 0;
     for (size_t i = 0; i < problem->all_points->count; i++)
-        if (is_point_of_kernel(&problem->all_points->row[i], direction))
+        if (is_point_of_kernel(&problem->all_points->row[i], kernel))
             problem->point[problem->point_count++] = &problem->all_points->row[i];
     if (problem->point_count == 0)
         return STATUS_OK;
     if (!attention->is_present)
-        return cost_check_attention(&c->cost, direction.impl, problem->point[0]->work.attention.dim,
+        return cost_check_attention(&c->cost, kernel.impl, problem->point[0]->work.attention.dim,
                                     problem->point[0]->at, diag);
     bool measured[COST_MAX_DIMS] = {false};
     double before[COST_MAX_DIMS];
@@ -491,11 +491,11 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     if (!problem->fits_rates_only) {
         calibrate_add_param(problem, arena_printf(&c->arena, "%s.ramp_s", problem->name),
                             &attention->ramp_s, UNIT_SECONDS, 0, 1e-3, SCALE_S, false);
-        if (direction.impl == ATTENTION_CPU)
-            find_best_tile(problem, direction);
+        if (kernel.impl == ATTENTION_CPU)
+            find_best_tile(problem, kernel);
     }
     status = calibrate_fit(problem, &attention->calibration, diag);
     if (status == STATUS_OK)
-        scale_unmeasured_dims(c, direction, measured, before);
+        scale_unmeasured_dims(c, kernel, measured, before);
     return status;
 }

@@ -10,7 +10,8 @@ static const int64_t REPEATS_MIN = 10;
 /* p90 - p10 of a normal distribution, in standard deviations. */
 static const double P10_TO_P90 = 2.563;
 
-/* Sets the jitter to the median, over the points, of the relative spread of a kernel's repeats. The median does not
+/* Sets the jitter to the median, over the points of kernels with REPEATS_MIN repeats or more, of the relative spread of
+ * the repeats; if there are no such points, it stays. The median does not
  * change when other programs disturb a few points. */
 void calibrate_jitter(struct calibration *c, const struct points *points)
 {

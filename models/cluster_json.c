@@ -128,7 +128,8 @@ static enum status text_of_value(struct text *out, const struct cluster_field *f
     return status;
 }
 
-/* Reads "path": {"value": ..., "source": "..."}, or only the value, whose source is then "given". */
+/* Reads "path": {"value": ..., "source": "..."}, which may also have "how" and "spread", or only the value. A field
+ * without a source has the source "given". */
 static enum status read_field(struct cluster *cluster, struct arena *arena,
                               const struct cluster_field *field, struct json_node node,
                               struct diag *diag)

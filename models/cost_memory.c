@@ -116,7 +116,7 @@ static double chain_elements(const struct work *work)
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
         return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
-    /* no chain: `touches` says how many times the kernels read or write an element */
+    /* with `touches` there is no chain: it says how many times kernels read or write an element */
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.touches > 0
@@ -129,7 +129,7 @@ static double chain_elements(const struct work *work)
         return (double)work->loss_partial.rows * (double)work->loss_partial.vocab;
     case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         return (double)work->loss_backward.rows * (double)work->loss_backward.vocab;
-    case WORK_EMBEDDING: /* only rows that are not the rank's are masked */
+    case WORK_EMBEDDING: /* kernels mask the tokens of other ranks, if the table is divided between ranks */
         return work->embedding.part > 0
                    ? (double)work->embedding.rows * (double)work->embedding.cols
                    : 0;

@@ -18,15 +18,15 @@ enum { ITERATIONS_MAX = 200 };
  * them does not predict the point. */
 #define MOST_LEVERAGE 0.9
 
-/* The points do not tell parameters apart if a singular value of the scaled Jacobian is at most this share of the
- * largest: a Jacobian that is computed from differences is not more exact than that. */
+/* The points do not tell parameters apart if a singular value of the Jacobian, its columns scaled to norm 1, is at most
+ * this share of the largest: a Jacobian that is computed from differences is not more exact than that. */
 static const double RANK_TOLERANCE = 1e-5;
 /* No point depends on a parameter if the norm of its column of the Jacobian is at most this share of the largest
  * norm. */
 static const double COLUMN_TOLERANCE = 1e-7;
 
-/* A least-squares problem while it is solved: the parameters that are free, their values, and the point that is left
- * out, if one is. */
+/* A least-squares problem while it is solved: the values of all parameters, which of them are free, and the point that is
+ * left out, if one is. */
 struct fit_search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];
@@ -401,7 +401,7 @@ static void scale_rates_to_measured(struct fit_search *search)
 }
 
 /* Fits the problem. Whether points depend on an optional parameter may change with the values, so it is decided anew
- * after each fit, up to four times. */
+ * before each fit. The fit is repeated until these decisions no longer change, at most four times in all. */
 static enum status fit_until_settled(struct fit_search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {

@@ -207,8 +207,8 @@ static enum status read_yarn_factor(const struct hf_reader *r, struct json_node 
     return STATUS_OK;
 }
 
-/* Reads RoPE scaling for longer contexts from the object at `key`. Known types change angles and multiply scores; the
- * work is the same, so `run` and its reference compute without them, and a note says so. Unknown types may change more
+/* Reads RoPE scaling for longer contexts from the object at `key`. Known types change angles, and some multiply scores;
+ * the work is the same, so `run` and its reference compute without them, and a note says so. Unknown types may change more
  * and are refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
@@ -292,7 +292,7 @@ static enum status read_heads(const struct hf_reader *r)
     enum status status = read_size_or_default(r, "num_attention_heads", "heads", f->heads);
     if (status != STATUS_OK)
         return status;
-    /* a key that is written as null means "as many as heads" */
+    /* a key that is null, or absent in a family where it is optional, means "as many as heads" */
     if (hf_has_value(r, "num_key_value_heads") ||
         !(f->kv_heads_optional || hf_is_present_or_null(r, "num_key_value_heads")))
         status = read_size_or_default(r, "num_key_value_heads", "kv_heads", f->kv_heads);

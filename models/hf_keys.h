@@ -88,8 +88,9 @@ struct hf_family {
 extern const struct hf_family hf_families[HF_FAMILIES];
 
 enum hf_key_use {
-    HF_KEY_READ,    /* the reader uses it */
-    HF_KEY_SKIPPED, /* says nothing about the work of a training step */
+    HF_KEY_READ, /* the reader uses it */
+    /* says nothing about the work of a training step, or only about a part that a dense proxy lacks */
+    HF_KEY_SKIPPED,
     HF_KEY_SCALES,  /* scales or rotates numbers, which changes no work: a note says so */
     HF_KEY_EXPERTS, /* only a mixture of experts has it */
     HF_KEY_REFUSED  /* not modelled, unless ignored by the caller */

@@ -301,7 +301,8 @@ static void read_switches(struct reader *r, const struct proxy_family *f, struct
     t->tied_head = read_switch_or(r, "tie_word_embeddings", f->base.tied_by_default);
 }
 
-/* Adds one note that names those keys of the file that the reader does not know and that belong to no missing part. */
+/* Adds one note that names those keys of the file that models/hf_keys.c does not have or refuses. Keys that are null or
+ * ignored by the caller are not named. */
 static void note_unread(const struct hf_reader *r)
 {
     struct text names = {0};

@@ -17,8 +17,7 @@
 bool hf_proxy_has_family(const char *model_type);
 
 /* Sets *t to the nearest dense transformer; t->proxy_lacks names the missing parts. A note names those keys of the file
- * that are neither read nor known to have no effect on the work, except the keys in `ignore` (models/hf_config.h; NULL:
- * none). */
+ * that models/hf_keys.c does not have or refuses, except the keys in `ignore` (models/hf_config.h; NULL: none). */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, const char *ignore,
                           struct diag *diag);
@@ -32,7 +31,7 @@ void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
 /* Turns a model with experts, latent attention or attention sinks, which are modelled, into the nearest dense one, with
- * the sizes that hf_proxy_read() would give it. Layers without rotation and chunks are dropped, too. */
+ * the sizes that hf_proxy_read() would give it. In the result all layers rotate, and chunks are windows of their length. */
 void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
 /* Reports that a model has parts that are not modelled, and proposes *t, the nearest dense model, which

@@ -50,8 +50,9 @@ void evidence_release(struct evidence *evidence);
 
 /* A feature of a run that no measured run has, with its variance. */
 struct unmeasured {
-    uint8_t feature;   /* enum interval_feature */
-    uint8_t mechanism; /* enum mechanism, for FEATURE_MECHANISM and FEATURE_ELSEWHERE */
+    uint8_t feature; /* enum interval_feature */
+    /* enum mechanism, for FEATURE_MECHANISM, FEATURE_ELSEWHERE and FEATURE_EXCHANGE; else MECHANISM_COUNT */
+    uint8_t mechanism;
     double variance;
 };
 

@@ -38,7 +38,7 @@
     ROLE(SM_HOG, "robbed", "the op while a kernel keeps POINT_HOG_SMS multiprocessors busy")       \
     ROLE(SUSTAINED, "sustained", "the op once it has been repeated for seconds")                   \
     ROLE(STEP, "step", "the op in recorded steps, at the clock that they ran at")                  \
-    ROLE(LAUNCH, "launch", "the call that launches one kernel, of the issuing thread in them")
+    ROLE(LAUNCH, "launch", "the issuing thread's call that launches one kernel, in recorded steps")
 
 enum point_role {
 #define ROLE(symbol, name, meaning) POINT_##symbol,

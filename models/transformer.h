@@ -107,7 +107,7 @@ enum router {
     ROUTER_COUNT
 };
 
-/* The linear layers to which an adapter may be added (enum values are bits of adapter_targets). */
+/* The linear layers to which an adapter may be added. Each value is the number of a bit of adapter_targets. */
 enum adapter_target {
     ADAPTER_Q,
     ADAPTER_K,

@@ -487,9 +487,9 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
     return work->attention.scaling == SCALING_MX ? ATTENTION_CUDNN_MXFP8 : ATTENTION_CUDNN_FP8;
 }
 
-double work_peak_over_bf16(const struct work *opaque)
+double work_peak_over_bf16(const struct work *given)
 {
-    const struct work as = work_priced_as(opaque), *work = &as;
+    const struct work as = work_priced_as(given), *work = &as;
     if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
         return work->attention.scaling == SCALING_NONE ? 1 : 2;
     if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE)

@@ -43,11 +43,13 @@ enum mask {
     MASK_FULL,   /* all */
     MASK_CAUSAL, /* those with j <= i + offset */
     MASK_WINDOW, /* those with j <= i + offset and j > i + offset - window */
-    MASK_DOCUMENTS, /* earlier keys of the query's document and, with `window`, only the last `window` of them */
+    /* the keys of the query's document up to its own and, with `window`, only the last `window` of them */
+    MASK_DOCUMENTS,
     /* as DOCUMENTS. The keys of the op are the rows of other ranks that its queries need (schedule/ir/needed.h); with
      * `round`, its queries and keys are those of the rank's tiles in that round (schedule/ir/tile_plan.h). */
     MASK_PLAN,
-    MASK_CHUNKS, /* earlier keys of the query's document and chunk; a sequence is cut into chunks of `window` */
+    /* the keys of the query's document and chunk up to its own; a sequence is cut into chunks of `window` */
+    MASK_CHUNKS,
     MASK_COUNT
 };
 /* What TAKE_ROWS copies, and in which order: the rows that ranks send each other for attention with MASK_PLAN. */
@@ -412,10 +414,10 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
  * these rows multiply work_flops() by it. */
 int64_t work_route_list(const struct work *work);
 int64_t work_dealt_copies(const struct work *work);
+double work_used_row_share(const struct work *work);
 /* True for PERMUTE, UNPERMUTE, PERMUTE_WEIGHTS and their backward: the kind copies rows, or weights of rows, to the
  * order of experts or back from it. */
 bool work_permutes(const struct work *work);
-double work_used_row_share(const struct work *work);
 
 /* Returns the peak flop/s of data sheets for the operands of a product or an attention, over the peak for bf16: 2 for 8
  * bits, 4 for 4 bits, else 1. */

@@ -10,7 +10,7 @@
 struct element_sizes {
     double read_element_bytes, written_element_bytes; /* of the dtypes work.in and work.out */
     unsigned read_count,
-        write_count; /* numbers of operands; optional ones are there if these are larger */
+        write_count; /* numbers of operands, with those optional ones that the op has */
 };
 
 typedef double memory_function(const struct work *work, struct element_sizes e);
