@@ -101,7 +101,7 @@ struct cuda_rank {
     pthread_mutex_t own_lock, poll_lock;
 };
 
-/* A plan of a product for those groups that have at most `rows` rows. */
+/* A plan of a product for those groups that have `rows` rows. */
 struct cuda_group_plan {
     int64_t rows;
     const struct product *product;
@@ -109,7 +109,7 @@ struct cuda_group_plan {
 
 /* The preparations for an op, made before the first step; the ranks of its role share them. */
 struct cuda_prepared {
-    /* for a product: (plan_count) plans, ascending by rows; a group uses the first that has room for its rows */
+    /* for a product: (plan_count) plans, ascending by rows, one for each number of rows that a group has */
     struct cuda_group_plan *group_plans;
     uint32_t plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
@@ -136,9 +136,9 @@ struct cuda {
     uint32_t rank_count;
     struct cuda_rank *rank_states;
     struct cuda_prepared *prepared_ops; /* (ops) */
-    /* Counts for each epilogue, over the roles of this process. epilogue_op_count: ops that an epilogue could compute.
-     * candidate_count: products whose call could compute such an op, which is the next one. joined_count: those of the
-     * candidates for which the library has an algorithm. */
+    /* Counts for each epilogue, over the roles of this process. epilogue_op_count: ops of the kind that the epilogue
+     * computes. candidate_count: products whose call could compute such an op, which is the next one. joined_count:
+     * those of the candidates whose call does compute it. */
     uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
         joined_count[PRODUCT_EPILOGUE_COUNT];
     /* the number of norms in these roles, and of those that the kernel of an addition computes */
@@ -148,7 +148,7 @@ struct cuda {
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;
-    bool shares_one_gpu;                /* all ranks are on one GPU */
+    bool shares_one_gpu;                /* there are several ranks, all on one GPU */
     struct nccl_links *nccl_links;      /* NULL: ranks share one GPU, or there is one rank */
     struct loopback_meetings *loopback; /* NULL: ranks do not share one GPU */
     /* ops of other ranks have been launched, whose queues must be looked at again; guarded by the lock that all ranks
@@ -209,14 +209,15 @@ enum status cuda_report_error(struct diag *diag, const char *call, cudaError_t e
 void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
-/* Launches every op of this rank whose waits have been launched and, on a shared GPU, ops of other ranks that waited
- * for these. Takes the rank's lock. */
+/* Launches every issued op of this rank whose waits have been launched and, on a shared GPU, ops of other ranks that
+ * waited for these. Takes the rank's lock. */
 void cuda_launch_ready_ops(struct cuda_rank *rank);
 
 /* ---- poll.c: events, and the search for ops that have ended ---- */
 
-/* Asks the device which ops of the rank have ended. Threads that wait and the watcher call it. It takes only the rank's
- * poll_lock, since another thread may hold the rank's lock while it launches. */
+/* Asks the device which ops of the rank have ended, and counts them in the run. Fails the run if a kernel has found
+ * wrong data. Threads that wait and the watcher call it. It takes only the rank's poll_lock, since another thread may
+ * hold the rank's lock while it launches. */
 void cuda_poll_ended_ops(struct cuda_rank *rank);
 /* Call these with the rank's lock held; they return false if the run has failed. cuda_record_end() records the end
  * event of an op, if it has one. cuda_record_event() records any event on the stream of an op, and cuda_wait_event()
@@ -238,8 +239,8 @@ const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, 
 /* Returns, for an op on the rows of experts with routing that is not even, where the copies for each expert begin among
  * those that a rank sends, [experts + 1] in device memory. NULL for other ops. */
 const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op);
-/* Fills the part of the planned arena that holds no bound buffer with NaNs, so that a read before the first write shows
- * in the results. */
+/* Fills the parts of the rank's planned arenas, in all memories, that hold no bound buffer with NaNs, so that a read
+ * before the first write shows in the results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);
 /* Returns the NUMA node to which a device is attached; -1: unknown. */
 int cuda_numa_node(int device);
@@ -263,9 +264,11 @@ const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank,
  * is launched between the two calls to the op. An op that launches nothing needs neither. */
 void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_launches(void);
-/* True if the run records a trace, and times each op by CUDA events before and after it; false if CUPTI does it. */
+/* True if the run records a trace, and times each op by CUDA events before and after it; false without a trace, and if
+ * CUPTI times the ops. */
 bool cuda_times_by_events(const struct exec_run *run);
-/* Called before a step, if CUPTI times ops: marks the times of all ops as unknown (NaN). */
+/* Called before a step. If CUPTI times ops, drops its records so far, and marks the times of all ops as unknown
+ * (NaN). */
 void cuda_forget_times(struct exec_run *run);
 /* Fills run->op_times, after a step, from CUDA events or CUPTI's records. Ops of which CUPTI has no times stay NaN. */
 void cuda_read_times(struct exec_run *run);
@@ -309,14 +312,15 @@ void cuda_free_prepared_ops(struct cuda *cuda);
 
 /* ---- enqueue.c: functions that put the work of ops on CUDA streams ---- */
 
-/* True if a communication op moves no bytes: its group has one member, and its result is in place. */
+/* True if a communication op moves no bytes: its group has one member, and its result, if it has one, is in place. */
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
 /* ---- load.c: a first launch of every kernel ---- */
 
-/* Launches every operation of this process's ranks once, so that CUDA loads no kernel during a step. The memory of the
- * ranks is zero before and after. It takes about as long as one op of each shape. */
+/* Launches once each distinct op of this process's ranks that runs our own or a library's kernels, apart from NCCL's,
+ * so that CUDA loads no kernel during a step. The ranks' arenas in device memory are zero before and after. It takes
+ * about as long as one op of each shape. */
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag);
 
 /* ---- loopback.c: communication of ranks that share a GPU ---- */

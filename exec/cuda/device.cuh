@@ -235,8 +235,8 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Returns the number of blocks of a grid whose threads loop over `items`: enough to fill any device several times, and
- * no more. */
+/* Returns the number of blocks of a grid whose threads loop over `items`: enough for a thread for each item, but no
+ * more than fill any device several times. */
 static inline unsigned blocks_for(int64_t items, int threads)
 {
     const int64_t most = 4096;
@@ -256,8 +256,9 @@ static inline unsigned threads_for_row(int64_t cols, int most)
          i += (int64_t)gridDim.x * blockDim.x)
 
 /* The state of a loop in which the threads of a grid share the groups of eight columns of a matrix. Groups are counted
- * along a row, row by row. With each step a thread skips as many groups as the grid has threads. Row and group are
- * counted separately, so that only the start divides, and in 32 bits: a grid has less than 2^32 threads. */
+ * along a row, row by row. With each step a thread skips as many groups as the grid has threads. This skip is step_rows
+ * rows and step_groups groups. Row and group are counted separately, so that only the start divides, and in 32 bits: a
+ * grid has less than 2^32 threads. */
 struct group_walk {
     int64_t row;
     uint32_t column_group, step_rows, step_groups;

@@ -65,8 +65,8 @@ static uint8_t view_dtype(const struct ir *ir, struct view view)
 
 /* ---- products and additions, and the op after them ---- */
 
-/* True if one call of the library computes a product: it has one group, multiplies a whole weight, and has no 8-bit
- * operands. */
+/* True if one call of the library computes a product: it has one group of rows, whose number does not depend on
+ * routing, it multiplies a whole weight, and its operands have no scales (those in 8 or 4 bits have). */
 static bool is_single_plain_product(const struct work *w)
 {
     return w->kind == WORK_MATMUL && work_row_groups(w) == 1 && w->matmul.part == 0 &&

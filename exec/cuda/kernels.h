@@ -1,10 +1,10 @@
 /* exec/cuda/kernels.h: C functions that launch our own kernels, for work that no library does.
  *
  * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their element type, so
- * one kernel serves fp32, bf16 and fp16. All arithmetic is fp32, and sums over many terms follow fixed trees, so no
- * sum depends on the order in which threads run. Rows are loaded 16 bytes at a time where addresses and sizes allow
- * it, else element by element. `scratch` is device memory, aligned to 256 bytes, of the size that the function next
- * to the launcher returns.
+ * one kernel serves fp32, bf16 and fp16. Arithmetic is fp32, but RoPE's angles and the sum of cuda_add_loss_terms() are
+ * computed in fp64. Sums over many terms follow fixed trees, so no sum depends on the order in which threads run. Rows
+ * are loaded 16 bytes at a time where addresses and sizes allow it, else element by element. `scratch` is device
+ * memory, aligned to 256 bytes, of the size that the function next to the launcher returns.
  *
  * Needs no CUDA header: the tests compile the same kernels for the processor. */
 #ifndef EXEC_CUDA_KERNELS_H
@@ -109,8 +109,9 @@ struct cuda_eight_bits {
     int mantissa_bits, bias;
     float largest;
 };
-/* Sets *scale = max(*largest, 1e-12) / type.largest, and copy = x / *scale. x is (rows, cols). The copy has the same
- * shape or, with `turned`, is the transpose (cols, rows). */
+/* Sets *scale = max(*largest, 1e-12) / type.largest, and copy = x / *scale, rounded to the type; magnitudes above
+ * type.largest become type.largest. x is (rows, cols). The copy has the same shape or, with `turned`, is the transpose
+ * (cols, rows). */
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
                   bool turned, const float *largest, struct cuda_eight_bits type,
                   cudaStream_t stream);
@@ -314,7 +315,7 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 /* Losses. A function with an argument `fault` sets *fault = mark if a label is neither -1 nor in the vocabulary.
  * before: the loss so far; NULL: it is 0. */
 
-/* Sets *sum = *before + the sum of `rows` terms, added in a fixed order, divided by `count`. */
+/* Sets *sum = *before + (the sum of the first `rows` terms, added in a fixed order) / count. */
 int cuda_add_loss_terms(float *sum, const float *before, const float *term, int64_t rows,
                         double count, cudaStream_t stream);
 size_t cuda_cross_entropy_scratch_bytes(int64_t rows);
@@ -374,8 +375,9 @@ struct cuda_mask {
 int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
                  int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
                  cudaStream_t stream);
-/* Computes the gradient of a softmax: sets p = exp(scale s - lse), and ds = p (dp - delta) scale, where `delta` is that
- * of cuda_row_dot(). */
+/* Computes the gradient of a softmax: sets p = exp(scale s - lse), and ds = p (dp - delta) scale; both are 0 for keys
+ * that a row does not see. delta (rows) is that of cuda_row_dot(). Rows are masked, and `lse` is indexed, as in
+ * cuda_softmax(). */
 int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float *s,
                           const float *dp, const float *lse, int64_t lse_step, const float *delta,
                           int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,

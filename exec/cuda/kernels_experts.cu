@@ -30,8 +30,9 @@ static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-/* The largest logit of a token, and the sum of the exponentials of logits minus the largest one. All softmax scores of
- * the token are computed from them. For a sigmoid, which needs neither, they are -INFINITY and 0. */
+/* The largest logit of a token, and the sum of the exponentials of logits minus the largest one: of all experts' logits
+ * or, for CUDA_SOFTMAX_OF_CHOSEN, of those of the experts that compute the token. All softmax scores of the token are
+ * computed from them. For a sigmoid, which needs neither, they are -INFINITY and 0. */
 struct score_stats {
     float top, sum;
 };
@@ -55,8 +56,9 @@ static __device__ float score_of(struct cuda_route r, struct score_stats s, floa
     return r.score == CUDA_SIGMOID ? 1 / (1 + expf(-logit)) : expf(logit - s.top) / s.sum;
 }
 
-static __device__ float score_sum(struct cuda_route r, struct score_stats s, const float *logit,
-                                  int64_t t)
+/* Returns the number by which the scores of a token are divided: with `norm`, the sum over its copies, else 1. */
+static __device__ float score_divisor(struct cuda_route r, struct score_stats s, const float *logit,
+                                      int64_t t)
 {
     float sum = 0;
     for (int64_t j = 0; r.norm && j < r.copies_per_token; j++)
@@ -70,7 +72,7 @@ static __global__ void route_kernel(float *weights, const float *logits, struct 
     {
         const float *logit = logits + t * r.experts;
         struct score_stats s = score_stats_of(r, logit, t);
-        float factor = r.scale / score_sum(r, s, logit, t);
+        float factor = r.scale / score_divisor(r, s, logit, t);
         for (int64_t j = 0; j < r.copies_per_token; j++)
             weights[t * r.copies_per_token + j] =
                 factor * score_of(r, s, logit[expert_of(r, t, j)]);
@@ -90,7 +92,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
     {
         const float *logit = logits + t * r.experts, *dw = d_weights + t * r.copies_per_token;
         struct score_stats s = score_stats_of(r, logit, t);
-        float sum = score_sum(r, s, logit, t), through = 0, all = 0;
+        float sum = score_divisor(r, s, logit, t), through = 0, all = 0;
         for (int64_t j = 0; r.norm && j < r.copies_per_token; j++)
             through += dw[j] * score_of(r, s, logit[expert_of(r, t, j)]) / sum;
         for (int64_t j = 0; j < r.copies_per_token; j++)

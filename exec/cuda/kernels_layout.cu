@@ -6,8 +6,8 @@ enum { THREADS = 256 };
 /* ---- pack and unpack ---- */
 
 /* The operands of cuda_pack(), with widths counted in words, the widest that divide every width and every address.
- * INDEX is the integer type of these sizes. It has 32 bits if they suffice, since such a division is several times as
- * fast as one in 64 bits. */
+ * INDEX is the integer type of these sizes. It has 32 bits if they suffice, since the kernel divides, and a division in
+ * 32 bits is several times as fast as one in 64. */
 template <class INDEX> struct pack_units {
     char *whole, *block[3];
     INDEX rows, parts, w[3], cols;
@@ -255,8 +255,8 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* Makes k and v. A thread's column groups (FOR_GROUPS) are those of one head of a row: first the plain columns, then
- * v's, and then the shared ones. */
+/* Makes k and v. FOR_GROUPS goes through the heads of all rows. The column groups of a head are first those of the
+ * plain columns, then v's, and then those of the shared columns. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);

@@ -3,8 +3,9 @@
  * A block of a norm works on a row at a time. It reads the row once, with 16-byte loads that it issues together, and
  * keeps it in registers, as it was stored, until its sums are known. In a forward kernel a thread keeps up to KEPT
  * groups of eight columns. In a backward kernel it keeps up to OWNED; there it has the same columns of all rows of its
- * block, so it also keeps the sums over rows, for the gradients of weights, in registers. A row that is too long for
- * that is read again for each sum, and its sums over rows are kept in shared memory or in the block's partial row.
+ * block, so it also keeps the sums over rows, for the gradients of weights, in registers. Rows that are too long for
+ * that, and in a backward all rows that are not bf16, are read again for each sum; their sums over rows are kept in
+ * shared memory or in the block's partial row.
  *
  * A block that sums columns works on 256 of them, and its warps share the rows. A second kernel adds the partial rows
  * of all blocks, in an order that does not depend on how threads run. */

@@ -1,5 +1,6 @@
-/* 8-bit copies of matrices, which have one scale for the tensor, or one for each block of numbers. The scale follows
- * from the largest magnitude of its numbers, and the copy has the numbers divided by the scale. */
+/* 8-bit copies of matrices, which have one scale for the tensor, or one for each block of numbers. The scale of a block
+ * follows from the largest magnitude of its numbers, that of a tensor from a largest magnitude that is given. The copy
+ * has the numbers divided by the scale. */
 #include "exec/cuda/device.cuh"
 
 enum { THREADS = 256 };
@@ -41,8 +42,8 @@ int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, v
                           (int64_t)blocks);
 }
 
-/* Rounds a number to nearest, ties to even. A magnitude above the largest number becomes the largest number
- * (exec/number.c). */
+/* Rounds a number to nearest, ties to even. A magnitude above the largest number becomes the largest number, and NaN
+ * stays NaN (exec/number.c). */
 static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits type, float x)
 {
     const uint32_t bits = __float_as_uint(x);

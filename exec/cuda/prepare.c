@@ -10,7 +10,7 @@
 /* Returns the run's first rank of a role; IR_NONE: it has none. This rank stands for the others of its role. They
  * differ only in the addresses of their memory, which is aligned in the same way, and in the numbers of rows that work
  * on rows of experts has. */
-static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
+static uint32_t first_rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first_rank; r < cuda->run->first_rank + cuda->run->rank_count; r++)
         if (assignment_role_of(&cuda->run->assignment, r) == role)
@@ -18,7 +18,7 @@ static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
     return IR_NONE;
 }
 
-/* Returns the scaling of a cast or a product. */
+/* Returns the scaling of a cast to 8 bits or of a product; other work has none. */
 static enum scaling scaling_of(const struct work *work)
 {
     return work->kind == WORK_QUANTISE ? (enum scaling)work->quantise.scaling
@@ -103,8 +103,9 @@ static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_pre
     cuda->joined_rope_count += found.rope_count;
 }
 
-/* Plans an op for a rank. `first` is the first rank of its role. Its plan holds for the others, too, unless the op's
- * sizes depend on the rank. */
+/* Plans an op for a rank. `first` is the first rank of its role. What is planned for that rank holds for the others of
+ * the role, too. Only if the op's numbers of rows depend on the rank (routed rows) does a call for another rank add to
+ * the plans. */
 static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
                               struct diag *diag)
 {
@@ -159,7 +160,7 @@ enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag)
     cuda->prepared_ops = heap_zalloc((size_t)ir->op.count + 1, sizeof *cuda->prepared_ops);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
         const uint32_t role = assignment_role_of(&run->assignment, r);
-        const uint32_t first = rank_of_role(cuda, role), begin = ir->role[role].op_begin;
+        const uint32_t first = first_rank_of_role(cuda, role), begin = ir->role[role].op_begin;
         for (uint32_t k = 0; k < ir->role[role].op_count && status == STATUS_OK; k++)
             status = prepare_op(cuda, first, r, begin + k, diag);
     }
