@@ -48,9 +48,9 @@ static int64_t targets_of_module(const char *name, size_t size)
     return OF_OTHERS;
 }
 
-/* Returns the linear layers that have an adapter, as targets_of_module() does, for all modules that the files name. If
- * they name none, these are q and v, PEFT's default for Llama, Qwen and Mistral (peft/utils/constants.py,
- * TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
+/* Returns the linear layers that have an adapter, as targets_of_module() does, for all modules that the files name; 0
+ * as well if LAUNCH_ADAPTER_LINEAR is on. If the files name none, these are q and v, PEFT's default for Llama, Qwen and
+ * Mistral (peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
 static int64_t targets_of(const struct launch *launch)
 {
     static const char between[] = " ,[]'\"";

@@ -96,7 +96,8 @@ static const struct launch_row json_rows[] = {
     {"memory_breakdown", IGNORED}, {"train_steps", IGNORED}, {"seed", IGNORED}, {"_*", IGNORED},
 };
 
-/* The arguments of Megatron-DeepSpeed that Megatron-LM does not share; the columns are the same. */
+/* The arguments of Megatron-DeepSpeed, apart from those of launch_megatron_shared_table; the columns are the same as
+ * above. */
 static const struct launch_row argument_rows[] = {
     {"--num-layers",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LAYERS, NULL, NULL},
     {"--hidden-size",                     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HIDDEN, NULL, NULL},
@@ -164,10 +165,12 @@ static const struct launch_row argument_rows[] = {
     {"--load-tag", IGNORED}, {"--profile-backward", IGNORED}, {"--local_rank", IGNORED}, {"--universal-checkpoint", IGNORED}, {"--use-dataset-only", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_json_table = {.row = json_rows, .row_count = ARRAY_LEN(json_rows)};
-const struct launch_table launch_argument_table = {.row = argument_rows,
-                                                   .row_count = ARRAY_LEN(argument_rows),
-                                                   .shared_rows = &launch_megatron_shared_table};
+const struct launch_table launch_deepspeed_json_table = {.row = json_rows,
+                                                         .row_count = ARRAY_LEN(json_rows)};
+const struct launch_table launch_megatron_deepspeed_table = {.row = argument_rows,
+                                                             .row_count = ARRAY_LEN(argument_rows),
+                                                             .shared_rows =
+                                                                 &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 

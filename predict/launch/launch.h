@@ -2,9 +2,9 @@
  *
  * A framework's settings are a table: each row names a setting and the field that it sets, or says that it has
  * no effect on a step, or that it is not modelled and how much that may matter. The tables are used in both
- * directions: launch_read() fills fields from files, and launch_print() writes fields. In a framework's file,
- * one function translates fields into options; for the frameworks that launch_print() writes (torchtitan,
- * Megatron-LM, DeepSpeed, Axolotl, LLaMA-Factory, TRL) another one translates choices into fields.
+ * directions: launch_read() fills fields from files, and launch_print() writes fields. In the C source of a
+ * framework, one function translates fields into options; for the frameworks that launch_print() writes
+ * (torchtitan, Megatron-LM, DeepSpeed, Axolotl, LLaMA-Factory, TRL) another one translates choices into fields.
  *
  * No setting is dropped in silence: a setting that no row names is listed as unknown. docs/launching.md lists the
  * settings and the versions of the frameworks.
@@ -29,8 +29,10 @@ enum launch_field {
 };
 
 struct launch_value {
-    bool is_given;            /* a file gives the field */
-    bool is_implied;          /* only another setting implies it, or the framework's default */
+    /* the field has a value: a setting gives or implies it, or it follows from others */
+    bool is_given;
+    /* the value is that of a table file's row of use `implies` or `unset`; a setting that gives the field replaces it */
+    bool is_implied;
     int64_t whole_number;     /* also switches: 0 or 1 */
     double real_number;       /* also counts */
     const char *text;         /* the value as the file has it */
@@ -61,7 +63,8 @@ enum launch_kind {
 
 enum launch_use {
     LAUNCH_SETS_FIELD, /* the setting fills its field; launch_print() writes the setting */
-    /* another name of a setting that fills the field; it is read but never written */
+    /* the setting fills its field, but launch_print() never writes it: it is another name of a setting, or the
+     * framework is not written */
     LAUNCH_ALIAS_OF_FIELD,
     LAUNCH_IGNORED,    /* no effect on a step */
     LAUNCH_UNMODELLED, /* `note` says what it does, and how much it may matter */
@@ -106,7 +109,7 @@ struct launch_remark {
 struct launch_option {
     const char *name, *value; /* an option of the command: "seq" and "8192"; value NULL: a flag */
     struct loc place;         /* the place of the setting that it comes from */
-    /* another setting implied the field, so a setting that gives it directly replaces it */
+    /* another setting implies the option (a row of use `implies`), so a setting that gives it directly replaces it */
     bool is_implied;
 };
 
@@ -135,7 +138,8 @@ struct launch {
     /* Of those rows of the table file that settings matched, newest_row has the latest version in `since`, and
      * oldest_row the earliest one in `until`. NULL: none of them has such a version. */
     const struct table_row *newest_row, *oldest_row;
-    /* options that rows of the table file set directly, without a field */
+    /* options that have no field: settings give them by rows of the table file, or launch_print() writes them by such
+     * rows */
     struct launch_option table_option[LAUNCH_OPTIONS_MAX];
     size_t table_option_count;
     struct text printed_comments; /* lines that launch_print() writes before the settings */
@@ -193,7 +197,7 @@ enum status launch_check_model(enum framework framework, const struct transforme
 
 /* Appends the settings by which a framework runs the choices, as its file or command line has them, after comments that
  * begin with '#'. launch_check_model() must have accepted the model of the choices. Fails only if a table file of the
- * shipped data cannot be read. */
+ * shipped data cannot be read, or if the one of the framework is not among them. */
 enum status launch_print(struct text *out, enum framework framework, const struct choices *choices,
                          struct diag *diag);
 

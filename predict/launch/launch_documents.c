@@ -80,7 +80,8 @@ static enum document_naming naming_of_document(const struct launch *launch,
 }
 
 /* Reads a document that begins as JSON does. Sets *taken to whether it is the DeepSpeed configuration; then fields are
- * set from it. A fault in a document is an error only if the command names the document's file. */
+ * set from it, and a wrong value is an error. Faulty JSON, or JSON without a key of DeepSpeed, is an error only if the
+ * command names the document's file. */
 static enum status read_document(struct launch *launch, const char *name,
                                  const struct shell_document *document, bool *taken,
                                  struct diag *diag)

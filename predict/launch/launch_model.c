@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* True if two models have equal values in all fields that a model file can give. */
+/* True if two models are equal in all fields that a model file can give, apart from these: `experts_every`, the fields
+ * of the router, `rope_scaled`, `attention_dropout` and `adapter_targets` are not compared, and `rope_theta` and
+ * `max_positions` only if positions are rotary and learned, respectively. */
 static bool is_same_model(const struct transformer *a, const struct transformer *b)
 {
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&

@@ -38,8 +38,8 @@ static void set_sequence_length(struct launch *launch)
     launch->field_value[LAUNCH_SEQ].setting_name = name;
 }
 
-/* Sets the global batch to micro-batch x accumulation x data-parallel ranks, for a framework of Megatron's family whose
- * files give the accumulation in place of the global batch. */
+/* For a table file's framework of Megatron's family whose files give the accumulation in place of the global batch:
+ * sets the global batch to micro-batch x accumulation x data-parallel ranks. */
 static void set_global_batch(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -346,10 +346,10 @@ static void set_data_ranks(struct launch *launch)
     }
 }
 
-/* Appends what the mark with which `mark` begins stands for in a remark's text. {2P} stands for the bytes of the
- * parameters at 2 bytes each, " (15.0 GiB)". {share} stands for the share of a GPU's memory that the setting's value
- * is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known. Returns the text after the mark; NULL if
- * there is no such mark. */
+/* Appends what the mark with which `mark` begins stands for in a remark's text. {2P}, with any number before the P,
+ * stands for the bytes of the parameters at so many bytes each, " (15.0 GiB)". {share} stands for the share of a GPU's
+ * memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known. Returns
+ * the text after the mark; NULL if there is no such mark. */
 static const char *put_mark_value(struct text *out, const char *mark,
                                   const struct launch_remark *remark, double parameters,
                                   double gpu_bytes)
@@ -379,8 +379,8 @@ static const char *put_mark_value(struct text *out, const char *mark,
     return end + 1;
 }
 
-/* Replaces the marks {2P} and {share} in the texts of remarks as put_mark_value() says. parameters: how many the model
- * has; gpu_bytes: the memory of a GPU; 0: not known. */
+/* Replaces the marks {2P} and {share} in the texts of REMARK_UNMODELLED remarks as put_mark_value() says. parameters:
+ * how many the model has; gpu_bytes: the memory of a GPU; 0: not known. */
 static void fill_byte_marks(struct launch *launch, double parameters, double gpu_bytes)
 {
     for (size_t i = 0; i < launch->remark_count; i++) {
@@ -402,8 +402,8 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
 }
 
 /* True if sequences of the run may be shorter than the predicted length: if answers are generated, or if samples are
- * neither packed nor padded. Frameworks of Megatron's family have full sequences unless a file says that they do not
- * pack. */
+ * neither packed nor padded. Frameworks of other families than Trainer's have full sequences unless a file says that
+ * they do not pack. */
 static bool has_shorter_sequences(const struct launch *launch)
 {
     if (launch_is_on(launch, LAUNCH_PADDED))

@@ -36,7 +36,7 @@ void launch_add_remark_printf(struct launch *launch, enum launch_remark_kind kin
 void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
                             enum launch_field field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Reports an error in a field, at the setting that gave the field, or, if no setting did, at the file. */
+/* Reports an error in a field, at the setting that gave the field, or, if no setting did, at --from. */
 enum status launch_field_error(const struct launch *launch, enum launch_field field,
                                struct diag *diag, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -66,8 +66,10 @@ enum status launch_use_table(struct launch *launch, const struct launch_format *
  * adds remarks on the other settings. */
 enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
                               const struct settings *settings, struct diag *diag);
-/* Sets the field of a row from a setting. A value of the wrong kind, or two settings that give the field different
- * values, are an error. A value "auto" sets nothing and becomes a remark. */
+/* Sets the field of a row from a setting. It is an error if the value is of the wrong kind or too small, or if two
+ * settings give the field different values. But the last value counts if a file gives one setting twice; a value that
+ * is only implied is replaced; and a file that the script names (is_reading_named_file) changes no field that is given.
+ * A value "auto", or the number of ranks "gpu", sets nothing and becomes a remark. */
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag);
 /* True if the prediction is right for this value of a setting: if it is one of the words in `usual`, which blanks
@@ -98,7 +100,8 @@ enum status launch_add_model_option(struct launch *launch, struct transformer *m
  * if the model's sizes are not known here. Does nothing if the field is not set, or if the launch has the option. */
 enum status launch_add_named_model(struct launch *launch, struct launch_given given);
 
-/* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here. */
+/* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here, or the
+ * model is a dense proxy. */
 const char *launch_hub_path(const struct transformer *model);
 
 /* ---- frameworks ---- */

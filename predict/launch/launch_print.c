@@ -13,8 +13,8 @@ static bool writes_row(const struct launch *launch, const struct launch_row *row
     return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
 
-/* Appends the fields that are set as arguments "--name value", each on its own line. A switch is a flag; one that is
- * off is left out. */
+/* Appends each field that is set as a line of its own: the argument "--name value". A switch is the flag "--name"; one
+ * that is off is left out. */
 static void print_arguments(struct text *out, const struct launch *launch,
                             const struct launch_table *table)
 {

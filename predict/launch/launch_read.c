@@ -126,7 +126,8 @@ static size_t assigned_name_length(const char *word)
 }
 
 /* Adds the arguments in the words from `first` to before `end` of a command as settings. Notes the settings files among
- * them, to be read later. Words that only a run knows, and words that are no arguments, become remarks. */
+ * them, to be read later. Words that only a run knows become remarks, and so do words of the program that are no
+ * arguments. */
 static void add_arguments(struct launch *launch, struct settings *settings, const char *name,
                           const struct shell_command *command, size_t first, size_t end,
                           enum setting_kind kind)
@@ -311,12 +312,13 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
     return format->framework;
 }
 
-/* Adds, as settings of the launcher, what variables say of the number of ranks. If CUDA_VISIBLE_DEVICES is set and the
- * launcher starts a rank on each GPU that it sees, or if there is one GPU, adds that variable. Launchers of this kind
- * are deepspeed, accelerate, axolotl and llamafactory-cli, and torchrun if --nproc_per_node is "gpu" or "auto". For
- * swift, megatron and llamafactory-cli, adds NPROC_PER_NODE and NNODES if they are set. */
-static void add_visible_gpus(struct settings *settings, const char *name,
-                             const struct shell_command *command, size_t first)
+/* Adds, as settings of the launcher, what variables say of the number of ranks. If CUDA_VISIBLE_DEVICES is set, adds
+ * that variable if it names one GPU, or if the launcher starts a rank on each GPU that it sees. Launchers of this kind
+ * are deepspeed, accelerate, axolotl and llamafactory-cli, and torchrun if --nproc_per_node is "gpu" or "auto". For the
+ * commands swift, megatron and llamafactory-cli, adds NPROC_PER_NODE if it is set, and with it NNODES if that is set,
+ * too. */
+static void add_rank_variables(struct settings *settings, const char *name,
+                               const struct shell_command *command, size_t first)
 {
     static const char *const launchers[] = {"deepspeed", "accelerate", "llamafactory-cli",
                                             "axolotl"};
@@ -357,8 +359,8 @@ static size_t count_options(const struct shell_command *command)
     return count;
 }
 
-/* If the command serves, evaluates or converts a model with a training framework, returns the framework's command that
- * trains; else returns NULL. Sources: the tables of commands in
+/* If the command is one of a training framework that does not train (it serves, evaluates or converts a model, for
+ * example), returns the framework's command that trains; else returns NULL. Sources: the tables of commands in
  * swift/cli/main.py, swift/cli/_megatron/main.py, llamafactory/launcher.py, axolotl/cli/main.py and trl/cli.py. */
 static const char *training_instead(const struct shell_command *command)
 {
@@ -401,7 +403,7 @@ static enum status refuse_other_work(const struct shell_script *script, const ch
 }
 
 /* True if a command may start a training: it starts any program with arguments, or one of the programs that formats
- * list, with or without arguments. */
+ * list, with or without arguments. A command that does other work (training_instead()) starts none. */
 static bool is_launch_command(const struct launch *launch, const struct shell_command *command)
 {
     if (training_instead(command) != NULL)
@@ -451,7 +453,7 @@ static const struct launch_format *add_launch_command(struct launch *launch,
     size_t first = find_arguments(launched);
     if (first > 0)
         add_arguments(launch, settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
-    add_visible_gpus(settings, name, launched, first);
+    add_rank_variables(settings, name, launched, first);
     if (first > 0 && is_run_train(launched->word[first - 1].text))
         add_run_train(settings, name, launched);
     add_subcommand(settings, name, launched, first);
@@ -483,8 +485,8 @@ static bool is_read(const struct launch_format *format)
 
 /* Sets fields from the settings of a script. format: that of the program that the script starts; NULL: no format lists
  * the program, and the names of the settings tell the format. If that finds no format that is read, it is the format of
- * a settings file that the script names. If the script names files, but none of a known format, only the settings of
- * the launcher set fields; if it names none, the function fails. */
+ * a settings file that the script names. If the script names files, but none with the format of a program, the
+ * launchers' table alone is used; if it names none, the function fails. */
 static enum status set_fields_of_script(struct launch *launch, const char *name,
                                         struct settings *settings,
                                         const struct shell_script *script,

@@ -100,8 +100,8 @@ const struct launch_table *launch_table(enum launch_framework framework)
     static const struct launch_table *const tables[LAUNCH_FRAMEWORK_COUNT] = {
         [LAUNCH_TORCHTITAN] = &launch_torchtitan_table,
         [LAUNCH_MEGATRON] = &launch_megatron_table,
-        [LAUNCH_DEEPSPEED_JSON] = &launch_json_table,
-        [LAUNCH_MEGATRON_DEEPSPEED] = &launch_argument_table,
+        [LAUNCH_DEEPSPEED_JSON] = &launch_deepspeed_json_table,
+        [LAUNCH_MEGATRON_DEEPSPEED] = &launch_megatron_deepspeed_table,
         [LAUNCH_ACCELERATE] = &launch_accelerate_table,
         [LAUNCH_TRAINER] = &launch_trainer_table,
         [LAUNCH_FOUNDRY] = &launch_foundry_table,

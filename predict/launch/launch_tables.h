@@ -5,8 +5,9 @@
 
 #include "predict/launch/launch.h"
 
-extern const struct launch_table launch_torchtitan_table, launch_megatron_table, launch_json_table,
-    launch_argument_table, launch_accelerate_table, launch_trainer_table, launch_foundry_table,
+extern const struct launch_table launch_torchtitan_table, launch_megatron_table,
+    launch_deepspeed_json_table, launch_megatron_deepspeed_table, launch_accelerate_table,
+    launch_trainer_table, launch_foundry_table,
     launch_megatron_shared_table; /* of Megatron-LM and Megatron-DeepSpeed */
 
 #endif

@@ -436,9 +436,9 @@ static void add_modules_option(struct launch *l, unsigned modules)
     text_release(&names);
 }
 
-/* Adds the options of recomputation. Modules that are recomputed selectively are those that are named; if none is,
- * core_attn. --moe-layer-recompute switches selective recomputation on and adds the module moe
- * (megatron/core/transformer/transformer_config.py, __post_init__()). */
+/* Adds the options of recomputation, and the number of layers whose activations are kept on the host. Modules that are
+ * recomputed selectively are those that are named; if none is, core_attn. --moe-layer-recompute switches selective
+ * recomputation on and adds the module moe (megatron/core/transformer/transformer_config.py, __post_init__()). */
 static void add_recompute_options(struct launch *l)
 {
     const bool moe = launch_is_on(l, LAUNCH_MOE_RECOMPUTE);
@@ -536,7 +536,7 @@ static enum status add_batch_options(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-static void add_number_options(struct launch *l)
+static void add_dtype_and_attention_options(struct launch *l)
 {
     bool f16 = launch_is_on(l, LAUNCH_FP16), bf16 = launch_is_on(l, LAUNCH_BF16);
     launch_add_option(l,
@@ -619,7 +619,7 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
         return status;
     remark_mask(l);
     add_recompute_options(l);
-    add_number_options(l);
+    add_dtype_and_attention_options(l);
     add_loss_option(l, &d);
     return STATUS_OK;
 }

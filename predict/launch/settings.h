@@ -66,8 +66,8 @@ enum status settings_refuse_more(struct loc at, struct diag *diag);
  * none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
-/* Returns the last part of a path that begins with an open part: "Qwen3-8B" of "$HOME/x/Qwen3-8B". Returns NULL if the
- * last part is open, too, or if no part is. */
+/* Returns the last part of a path of which an earlier part is open: "Qwen3-8B" of "$HOME/x/Qwen3-8B". Returns NULL if
+ * the last part is open, too, or empty, or if no part is open. */
 const char *settings_known_path_end(const char *value);
 
 /* The readers of formats. Each adds the settings in text[0..size), up to its end or to the first fault, which is an

@@ -27,7 +27,8 @@ static const char *open_mark(const struct shell_reader *s)
 }
 
 /* Makes the assignment A=( ... ) or, with `append`, A+=( ... ). s->next_char is after the '(', and is moved past the
- * ')'. name[0..size): A. */
+ * ')'. name[0..size): A. If it is not known whether the assignment is made, A keeps its words and gets an open one in
+ * place of the new ones. */
 static enum status assign_array(struct shell_reader *s, const char *name, size_t size, bool append)
 {
     struct shell_state *shell = s->shell;
@@ -78,7 +79,8 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
     return status;
 }
 
-/* Makes the assignment A=value or, with `append`, A+=value. name[0..size): A; the value stands from `text` to `end`. */
+/* Makes the assignment A=value or, with `append`, A+=value. name[0..size): A; the value stands from `text` to `end`. If
+ * it is not known whether the assignment is made, and it would change A, the value becomes open. */
 static enum status assign_variable(struct shell_reader *s, const char *name, size_t size,
                                    bool append, const char *text, const char *end, uint32_t line)
 {

@@ -53,8 +53,9 @@ static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t
     return count == 3 ? compare_texts(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
-/* Returns whether a condition holds that consists of tests with && and || between them. These have equal precedence,
- * and are applied from left to right. word[0..count): the condition without its brackets. */
+/* Returns whether a condition holds that consists of tests with && and || between them. These are applied from left to
+ * right with equal precedence (within [[ ]], bash itself applies && first). word[0..count): the condition without its
+ * brackets. */
 static enum shell_answer evaluate_test(const struct shell_word *word, size_t count)
 {
     enum shell_answer all = ANSWER_YES;

@@ -100,7 +100,7 @@ static const char *expansion_end(const char *text, const char *end)
     return strchr("0123456789@*#?$!-", *next) != NULL && *next != '\0' ? next + 1 : next;
 }
 
-/* Returns the position after the mark that ends an open part. */
+/* Returns the position after the mark that ends the open part at text; if no mark ends it, text + 1. */
 static const char *open_part_end(const char *text, const char *end)
 {
     const char *close = memchr(text, SETTING_CLOSE, (size_t)(end - text));

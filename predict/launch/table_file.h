@@ -29,7 +29,8 @@
  * `words` of the uses sets, implies and written translates values by pairs pattern=result, separated by blanks, such as
  * "adamw_8bit=8bit paged_*=8bit *=-". The first pattern that matches a value decides. The result '-' does nothing; '?'
  * adds `note` as a remark that the setting is not modelled. A value that no pattern matches stays as it is for a field,
- * and is an error for an option, if `words` is not empty. In a `note`, {2P}, with any number before the P, stands for
+ * and is an error for an option, if `words` is not empty. But a row of use `written`, and one of use `implies` that has
+ * `words`, then does nothing. In a `note`, {2P}, with any number before the P, stands for
  * the bytes of that many times the model's parameters, and {share} for the bytes of the share of a GPU's memory that
  * the setting's value is. `since` and `until` are the framework's first and last versions that know the setting.
  *
@@ -38,7 +39,7 @@
  *     keys, arguments, programs  by which a launch file is recognised as the framework's (predict/launch/formats.h)
  *     family                     trainer or megatron: whose functions make options of fields, and whose profile is used
  *     implementation             own: the framework's code is not the family's, so intervals count the framework as
- *                                never measured (--framework); family: it is
+ *                                never measured (--framework); family: it is the family's
  *     inherits                   the same value as family: the family's rows in C apply to settings without a row here
  *     of                         the name of a framework: the file describes a further engine of it, which `keys`
  *                                recognise. The framework's main table file applies to settings without a row here.
@@ -115,13 +116,14 @@ const char *launch_table_setting_value(const struct table_row *row, const char *
                                        struct arena *arena);
 
 /* Returns the first row for a setting; NULL: there is none. A row with that name comes before one that lists it
- * ("lora_{r|alpha}"), and that before one that ends in '*'. after: the row that the last call returned, to get the next
- * row with the same name; NULL: the first. */
+ * ("lora_{r|alpha}"), and that before one that ends in '*'. Rows of use `unset` and `written` are left out. after: the
+ * row that the last call returned, to get the next row with the same name; NULL: the first. */
 const struct table_row *launch_table_find_row(const struct launch_table_file *file,
                                               const char *setting, const struct table_row *after);
 
-/* Applies a setting by the rows for it in launch->table_file: sets fields and options, and adds remarks. Sets *known to
- * whether there is such a row; if there is none, does nothing else. */
+/* Applies a setting by the rows for it in launch->table_file or, if that is of a further engine and has none, in the
+ * main table file of its framework: sets fields and options, and adds remarks. Sets *known to whether there is such a
+ * row; if there is none, does nothing else. */
 enum status launch_table_apply_setting(struct launch *launch, const struct setting *setting,
                                        bool *known, struct diag *diag);
 /* Sets the fields that no file gives and for which launch->table_file has a row of use `unset`. Call it after all files

@@ -113,7 +113,9 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
 }
 
 /* Adds the option that a row sets directly, without a field. A setting that sets the option replaces one that only
- * implies it; of two settings that imply it, the first counts. Two settings that set it differently are an error. */
+ * implies it; of two settings that imply it, the first counts. It is an error if the row has patterns and none matches
+ * (`matched`), or if two settings set the option differently; but a file that the script names changes no option that a
+ * setting sets. */
 static enum status set_table_option(struct launch *launch, const struct table_row *row,
                                     const struct setting *setting, const char *value, bool matched,
                                     struct diag *diag)

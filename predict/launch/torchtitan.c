@@ -157,9 +157,10 @@ static void set_part_fields(struct launch *l, const struct choices *c)
     text_release(&list);
 }
 
-/* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks. FSDP shards over
- * data and context ranks together. Also sets whether weights are gathered again for the backward: always with ZeRO-3
- * and HSDP, unless --reshard is never; else never. */
+/* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks, and how ranks of
+ * experts, stages and rings work. FSDP shards over data and context ranks together. If ranks share weights, also sets
+ * whether weights are gathered again for the backward: always with ZeRO-3 and HSDP, unless --reshard is never; else
+ * never. */
 static void set_rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);

@@ -87,7 +87,8 @@ static bool load_flavor(struct transformer *model, const struct flavor *f, struc
 }
 
 /* Appends the fields in which a flavor differs from the model m, the flavor's value first, as "layers=32 and not 4",
- * and returns their number. Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
+ * and returns their number. `max_positions` is not compared, nor is `vocab` if the flavor takes it from the tokenizer.
+ * Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
 static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
 {
     struct arena arena = {0};

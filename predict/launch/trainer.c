@@ -199,7 +199,8 @@ const struct launch_table launch_accelerate_table = {.row = accelerate_rows,
 const struct launch_table launch_trainer_table = {.row = trainer_rows,
                                                   .row_count = ARRAY_LEN(trainer_rows)};
 
-static bool says_zero(const struct launch *l)
+/* True if a file asks for DeepSpeed, which shares weights by ZeRO. */
+static bool asks_for_zero(const struct launch *l)
 {
     return launch_has_field(l, LAUNCH_ZERO) || launch_text_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
@@ -220,6 +221,8 @@ static bool sharding_has_word(const struct launch *l, const char *word)
     return false;
 }
 
+/* True if a file asks for the kind of sharding `name`: in LAUNCH_SHARDING by the name or, in older files of Accelerate,
+ * by its number, or in LAUNCH_RESHARD by the name. */
 static bool sharding_is(const struct launch *l, const char *name, const char *number)
 {
     return sharding_has_word(l, name) || sharding_has_word(l, number) ||
@@ -275,7 +278,7 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 {
     bool fsdp = has_fsdp(l) || launch_count_or(l, LAUNCH_DP_SHARD, 1) > 1;
     *copies = launch_count_or(l, LAUNCH_DP_REPLICATE, 1);
-    if (says_zero(l)) {
+    if (asks_for_zero(l)) {
         int64_t stage = launch_count_or(l, LAUNCH_ZERO, 2);
         return stage < 0 || stage > 3 ? -1 : CHOICE_WEIGHTS_REPLICATED + (int)stage;
     }
@@ -291,7 +294,7 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 /* True if FSDP keeps parameters gathered from the forward to the backward. */
 static bool keeps_parameters_gathered(const struct launch *l)
 {
-    return !says_zero(l) &&
+    return !asks_for_zero(l) &&
            (sharding_is(l, "SHARD_GRAD_OP", "2") || launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
@@ -302,7 +305,7 @@ static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
     int64_t copies;
     bool full = launch_text_is(l, LAUNCH_DTYPE, "no") || launch_text_is(l, LAUNCH_DTYPE, "fp32") ||
                 (launch_text_is(l, LAUNCH_BF16, "false") && !launch_is_on(l, LAUNCH_FP16));
-    return weights_choice_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) &&
+    return weights_choice_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !asks_for_zero(l) &&
            !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
 
@@ -344,11 +347,11 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     if (weights >= CHOICE_WEIGHTS_ZERO3 && keeps_parameters_gathered(l))
         launch_add_option(l, launch_has_field(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
                           "reshard", "never");
-    if (says_zero(l) &&
+    if (asks_for_zero(l) &&
         weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py has no_sync() without DeepSpeed only */
         launch_add_option(l, LAUNCH_ZERO, "grad-sync", "each");
-    if (says_zero(l) && (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
-                         launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
+    if (asks_for_zero(l) && (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                             launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
         launch_add_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
     return STATUS_OK;
 }
@@ -405,7 +408,7 @@ static void add_batch_options(struct launch *l, struct launch_given given,
             "which is a step of more tokens");
 }
 
-static void add_number_options(struct launch *l)
+static void add_dtype_and_kernel_options(struct launch *l)
 {
     bool f16 = launch_is_on(l, LAUNCH_FP16) || launch_text_is(l, LAUNCH_DTYPE, "fp16");
     bool bf16 = launch_is_on(l, LAUNCH_BF16) || launch_text_is(l, LAUNCH_DTYPE, "bf16") ||
@@ -576,7 +579,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
         return status;
     launch_add_degree_options(l, d);
     add_profile_option(l, &d);
-    if (says_zero(l))
+    if (asks_for_zero(l))
         launch_add_remark_printf(
             l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
             "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
@@ -602,7 +605,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
         strcmp(l->field_value[LAUNCH_SHARDING].setting_name, "fsdp") == 0)
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "without auto_wrap, %s",
                                wrapping);
-    if (!l->has_framework[LAUNCH_ACCELERATE] && !says_zero(l) && !has_fsdp(l))
+    if (!l->has_framework[LAUNCH_ACCELERATE] && !asks_for_zero(l) && !has_fsdp(l))
         launch_add_remark_printf(
             l, REMARK_ASSUMED, "--weights replicated", (struct loc){0},
             "no file says how weights are shared: give Accelerate's, or DeepSpeed's, with "
@@ -613,7 +616,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     add_state_options(l, &d);
     add_batch_options(l, given, &d);
     add_recompute_options(l);
-    add_number_options(l);
+    add_dtype_and_kernel_options(l);
     add_loss_option(l, &d);
     launch_remark_unread_config(l);
     return STATUS_OK;
