@@ -2,8 +2,8 @@
  *
  * A packed sequence consists of documents one after the other, and a token attends only to its own document.
  * Sequences are numbered over the whole batch of a step: data-parallel rank d of D has the numbers d n ... (d + 1) n
- * - 1, n = batch / D, and its micro-batch m of M sequences has those from d n + m M on. Sequences with the same
- * lengths share one list, so that equal micro-batches are known to be equal.
+ * - 1, n = batch / D. If micro-batches have M sequences, its micro-batch m has those from d n + m M on. Sequences with
+ * the same documents, deal and tiles share one list, so that equal micro-batches are known to be equal.
  *
  * In layout DEALT a list also says which context rank owns which tokens (schedule/ir/deal.h), and may say which rank
  * computes which tile of attention (schedule/ir/tile_plan.h).

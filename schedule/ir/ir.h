@@ -301,7 +301,8 @@ uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *n
 /* ---- tables with many rows ---- */
 struct buffer_desc {
     const char *stem; /* a name that does not end in a digit */
-    uint32_t number;  /* IR_NONE: one more than the highest number of this stem so far */
+    /* IR_NONE: one more than the highest number of this stem so far, or 0 for the first */
+    uint32_t number;
     uint8_t memory, dtype, category, flags;
     uint16_t role, layer, binding;
     struct dims dims;

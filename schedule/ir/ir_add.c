@@ -1,4 +1,4 @@
-/* Adds rows to an ir; equal shapes, groups, names and sets are stored once. */
+/* Adds rows to an ir. Equal rows are stored once, except ops and buffers, and ranges that are far apart. */
 #include "schedule/ir/ir_columns.h"
 #include "schedule/ir/ir_index.h"
 

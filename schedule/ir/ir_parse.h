@@ -26,7 +26,7 @@ struct parser {
     struct ir *ir;
     struct cursor cursor;
     struct diag *diag;
-    struct arena scratch; /* coordinate sets, and texts of messages */
+    struct arena scratch; /* coordinate sets, copies of names, and texts of messages */
 
     bool has_mesh, has_tokens, has_arena; /* the statement was seen; each may occur once */
     bool has_ops_line;                    /* an `ops` line was seen */

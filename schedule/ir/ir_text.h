@@ -13,7 +13,8 @@
 #include <stddef.h>
 
 /* The versions of the text form, as in its first line "longhaul schedule 1". FLAT: every row is a line, and offsets are
- * given. LOOPS: rows that repeat are written as loops, ops have names in place of numbers, and there are no offsets. */
+ * given. LOOPS: rows that repeat are written as loops, ops inside them have names in place of numbers, and there are no
+ * offsets. */
 enum { IR_TEXT_FLAT = 1, IR_TEXT_LOOPS = 2 };
 
 /* Reads the text form into an empty *ir; name stands for the text in messages. It stops at the

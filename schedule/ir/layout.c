@@ -35,8 +35,8 @@ static uint64_t token_unit_of(const struct token_layout *layout)
     }
 }
 
-/* Checks that chunk_tokens, which is not 0, is a multiple of hp, and that chunks of so many tokens are chunk_count
- * chunks. */
+/* Checks that chunk_tokens, which is not 0, is a multiple of hp, and that the tokens of a context rank make chunk_count
+ * chunks of so many tokens. */
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     int64_t own = layout->sequence_tokens / layout->cp;
@@ -143,21 +143,25 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                       layout->sequence_tokens, name, step, below, below + step);
 }
 
-/* The document in which a gathered row of a rank lies. A document has equally many rows on all context ranks. */
-struct cut_document {
-    /* begin: first position of the document; slice: number of tokens of each of its 2 cp slices */
+/* How layout ZIGZAG_DOCUMENTS cuts a document: into 2 cp slices of equally many tokens, of which each context rank has
+ * two. */
+struct document_slices {
+    /* begin: first position of the document; slice: number of tokens of each slice */
     int64_t begin, slice;
-    int64_t row; /* the document's first row on a rank */
+    int64_t row; /* the document's first row on each context rank */
 };
 
-static struct cut_document cut_document(const struct token_layout *layout,
-                                        const struct document_list *documents, int64_t position)
+/* Returns the slices of the document that has this position of the sequence. On every context rank gathered row p lies
+ * in the document that has position p cp, since each rank has 1 / cp of every document. */
+static struct document_slices slices_of_document_at(const struct token_layout *layout,
+                                                    const struct document_list *documents,
+                                                    int64_t position)
 {
     assert(documents != NULL);
     uint32_t i = document_at(documents, position);
     int64_t begin = document_begin(documents, i), cp = layout->cp;
-    return (struct cut_document){begin, (documents->document_end[i] - begin) / (2 * cp),
-                                 begin / cp};
+    return (struct document_slices){begin, (documents->document_end[i] - begin) / (2 * cp),
+                                    begin / cp};
 }
 
 /* Returns the position of the p-th token of slices c and 2 cp - 1 - c together, if slice 0 begins at position 0. */
@@ -189,7 +193,7 @@ int64_t layout_gathered_position(const struct token_layout *layout,
     }
     default: {
         assert(layout->kind == LAYOUT_ZIGZAG_DOCUMENTS);
-        struct cut_document d = cut_document(layout, documents, p * cp);
+        struct document_slices d = slices_of_document_at(layout, documents, p * cp);
         return d.begin + position_in_slices(cp, c, d.slice, p - d.row);
     }
     }
@@ -242,7 +246,7 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
     case LAYOUT_ZIGZAG_2D:
         return positions_in_slices_below(layout, c, own / 2, position);
     case LAYOUT_ZIGZAG_DOCUMENTS: {
-        struct cut_document d = cut_document(layout, documents, position);
+        struct document_slices d = slices_of_document_at(layout, documents, position);
         return d.row + positions_in_slices_below(layout, c, d.slice, position - d.begin);
     }
     case LAYOUT_DEALT:
@@ -262,7 +266,7 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     case LAYOUT_ZIGZAG_2D:
         return row < own / 2 ? own / 2 : own;
     case LAYOUT_ZIGZAG_DOCUMENTS: {
-        struct cut_document d = cut_document(layout, documents, row * layout->cp);
+        struct document_slices d = slices_of_document_at(layout, documents, row * layout->cp);
         return d.row + (row < d.row + d.slice ? d.slice : 2 * d.slice);
     }
     case LAYOUT_DEALT: {

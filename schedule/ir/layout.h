@@ -21,7 +21,9 @@ enum layout_kind {
     LAYOUT_RANK_ORDINAL,
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
-    LAYOUT_ZIGZAG_2D, /* zigzag as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
+    /* zigzag as LoongTrain cuts it: with an even hp each rank owns two adjacent slices of 2 cp hp; with hp = 1 it is
+     * ZIGZAG; other hp are refused */
+    LAYOUT_ZIGZAG_2D,
     /* Context rank c owns slices c and 2 cp - 1 - c of the 2 cp slices of each document, in the order of the sequence
      * (Megatron-LM with packed sequences; TransformerEngine's thd format) */
     LAYOUT_ZIGZAG_DOCUMENTS,

@@ -1,11 +1,13 @@
 /* A schedule as text with loops: the lines of the flat form, rolled.
  *
  * A line inside loops is printed once, for all iterations. Its numbers change from iteration to iteration by fixed
- * strides, and are printed as expressions of the loops' variables ("{2*L+1}"). An op that it waits for is printed as
- * LOOP.ROW[ITERATION, ...] if the strides are whole iterations of the loops around that op: "B.3[L+1]" is row 3 of
- * loop B in the iteration whose variable is L + 1. Otherwise it is "@" and the op's number in the flat list.
+ * strides, and are printed as expressions of the loops' variables ("{2*L+1}"). An op to which a line refers, by a wait
+ * or a free set, is printed by its number if it is outside loops, and as .ROW if it is in the loops around the line and
+ * always in the same iteration. Else it is LOOP.ROW[ITERATION, ...] if the strides are whole iterations of the loops
+ * around that op: "B.3[L+1]" is row 3 of loop B in the iteration whose variable is L + 1. Otherwise it is "@" and the
+ * op's number in the flat list.
  *
- * The waited-for op may lie before the first iteration of its loop or after the last one, where other lines are.
+ * The op may lie before the first iteration of its loop or after the last one, where other lines are.
  * Such an op gets an alias, the name that it would have in the loop. Aliases are printed after all lines ("alias
  * B[-1] .3=17"). */
 #include "schedule/ir/loops_roll.h"
@@ -71,8 +73,9 @@ static void put_loop_name(struct text *out, uint32_t loop)
 /* Chooses the first value and step of the loop's variable by a label such as "layer=". Each line of the body outside
  * inner loops that has the label, with a number that grows or falls by one per iteration, gives a first value and a
  * step; the ones that most lines give are taken. Returns false if no line gives any. */
-static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
-                       const char *label, struct named_loop *named)
+static bool choose_values_by_label(const struct loops *l, const struct loops_shape *loop,
+                                   const int64_t *number, const char *label,
+                                   struct named_loop *named)
 {
     enum { MOST = 64 };
     struct {
@@ -83,13 +86,13 @@ static bool find_label(const struct loops *l, const struct loops_shape *loop, co
     const int64_t *stride = loop->stride;
     for (uint32_t i = 0; i < loop->body_length; i++) {
         const struct loops_shape *line = &l->shape[loop->body[i]];
-        uint32_t rank = loops_number_of_label(line, label), k = 0;
-        if (rank != UINT32_MAX && (stride[rank] == 1 || stride[rank] == -1)) {
-            while (k < count && (seen[k].value != number[rank] || seen[k].step != stride[rank]))
+        uint32_t index = loops_number_of_label(line, label), k = 0;
+        if (index != UINT32_MAX && (stride[index] == 1 || stride[index] == -1)) {
+            while (k < count && (seen[k].value != number[index] || seen[k].step != stride[index]))
                 k++;
             if (k == count && count < MOST) {
-                seen[count].value = number[rank];
-                seen[count].step = stride[rank];
+                seen[count].value = number[index];
+                seen[count].step = stride[index];
                 seen[count++].times = 0;
             }
             if (k < count)
@@ -123,7 +126,7 @@ static void choose_variable(const struct loops_printer *p, const struct loops_sh
     static const char *const of_label[LOOPS_LABELS] = {"L", "c", "t", "u"};
     for (int i = 0; i < LOOPS_LABELS; i++)
         if (!variable_is_used(p, named, of_label[i]) &&
-            find_label(&p->loops, loop, number, loops_labels[i], named)) {
+            choose_values_by_label(&p->loops, loop, number, loops_labels[i], named)) {
             strcpy(named->variable, of_label[i]);
             return;
         }
@@ -353,8 +356,8 @@ static void find_enclosing_ops(const struct loops_printer *p, const struct op_pl
 }
 
 /* Records an alias for each op that a reference reaches before the first or after the last iteration of the innermost
- * loop around its target. Returns false where no alias is possible: the reference also leaves an outer loop of the
- * target; or it depends on more than one loop variable where it leaves the innermost one; or it reaches an op outside
+ * loop around its target. Returns false where no alias is possible: the reference leaves an outer loop of the target;
+ * or it depends on more than one loop variable where it leaves the innermost one; or it reaches an op outside
  * the current iteration of the loop around the innermost one. */
 static bool add_aliases(struct loops_printer *p, const struct enclosing_loops *a,
                         const struct strided_reference *r, int64_t first, const int64_t *stride)
@@ -462,7 +465,8 @@ static void put_indent(struct text *out, uint32_t depth)
         text_puts(out, "  ");
 }
 
-/* Appends a line. at: the index of its first number in the strides of the loops around. */
+/* Appends a line. at: the index of its first number in the strides of the loops around. *row: the row of the next op of
+ * the innermost loop; a line of an op counts it up. */
 static void put_line(struct loops_printer *p, const char *text, const int64_t *number,
                      const struct enclosing_loops *a, uint32_t at, uint32_t *row)
 {

@@ -48,7 +48,7 @@ struct loop {
     /* [row_capacity] by number of a row: the ops of one iteration before that row; UINT64_MAX: there is no row with
      * this number */
     uint64_t *op_offset_of_row;
-    uint32_t row_count, row_capacity;
+    uint32_t row_capacity;
 };
 
 /* A further name of an op in a loop, or the number that the text gives to an op outside loops. */
@@ -74,8 +74,8 @@ struct reader {
     size_t alias_capacity;
     struct id_map names, aliases;
     uint64_t next_op; /* number of the next op in the flat list, while lines are unrolled */
-    int64_t value[DEPTH_MAX];
-    uint32_t open[DEPTH_MAX], depth; /* the loops around the line that is unrolled */
+    uint32_t open[DEPTH_MAX], depth; /* the loops around the line that is being read or unrolled */
+    int64_t value[DEPTH_MAX]; /* while lines are unrolled: the values of these loops' variables */
     struct text unrolled;
 };
 
@@ -225,7 +225,8 @@ static bool read_alias(struct reader *r, struct cursor *text)
     return true;
 }
 
-/* Adds an item to the tree, as the successor of *last at its depth. */
+/* Adds an item to the tree. last[d]: the last item so far at depth d of the loops that are open; IR_NONE: none. The new
+ * item follows the one at its own depth, and takes its place there. */
 static void add_item(struct reader *r, struct text_item item, uint32_t last[DEPTH_MAX + 1])
 {
     GROW(r, item);
@@ -299,7 +300,7 @@ static bool record_row(struct reader *r, struct loop *loop, struct word name)
     return true;
 }
 
-static bool record_label(struct reader *r, struct word name, uint64_t op)
+static bool record_op_outside_loops(struct reader *r, struct word name, uint64_t op)
 {
     int64_t text;
     if (!parse_i64(name.at, name.size, &text) || text < 0)
@@ -336,7 +337,7 @@ static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
         } else if (word_is(cursor_next(&text), "op")) {
             struct word name = cursor_next(&text);
             bool noted = within != IR_NONE ? record_row(r, &r->loop[within], name)
-                                           : record_label(r, name, ops);
+                                           : record_op_outside_loops(r, name, ops);
             if (!noted)
                 return false;
             ops++;

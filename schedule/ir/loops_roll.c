@@ -57,7 +57,7 @@ static bool loops_are_equal(const struct loops_shape *a, const struct loops_shap
            memcmp(a->stride, b->stride, a->number_count * sizeof *a->stride) == 0;
 }
 
-/* Returns the row of a loop's shape, whose arrays are in the arena. */
+/* Returns the row of a loop's shape, which is added if it is new. Its arrays must be in the arena. */
 static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
 {
     uint64_t hash = hash_word(loop->trip_count, loop->body_length);
@@ -177,32 +177,33 @@ const char *const loops_labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1
 uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label)
 {
     const char *found = shape->text ? strstr(shape->text, label) : NULL;
-    uint32_t rank = 0;
+    uint32_t index = 0;
     for (const char *c = shape->text; found && c < found; c++)
-        rank += *c == LOOPS_NUMBER || *c == LOOPS_OP;
-    return found ? rank : UINT32_MAX;
+        index += *c == LOOPS_NUMBER || *c == LOOPS_OP;
+    return found ? index : UINT32_MAX;
 }
 
-/* True if two nodes, whose shapes may differ, have different labels. */
+/* True if two lines, whose shapes may differ, have different labels, or if one node is a line and the other a loop.
+ * Loops have no labels, so two loops do not differ. */
 static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
 {
     const struct loops_shape *x = &l->shape[l->node[a].shape], *y = &l->shape[l->node[b].shape];
     if (!x->text != !y->text)
         return true;
     for (int i = 0; i < LOOPS_LABELS; i++) {
-        uint32_t rank_x = loops_number_of_label(x, loops_labels[i]),
-                 rank_y = loops_number_of_label(y, loops_labels[i]);
-        if ((rank_x == UINT32_MAX) != (rank_y == UINT32_MAX) ||
-            (rank_x != UINT32_MAX &&
-             numbers_of_node(l, a)[rank_x] != numbers_of_node(l, b)[rank_y]))
+        uint32_t index_x = loops_number_of_label(x, loops_labels[i]),
+                 index_y = loops_number_of_label(y, loops_labels[i]);
+        if ((index_x == UINT32_MAX) != (index_y == UINT32_MAX) ||
+            (index_x != UINT32_MAX &&
+             numbers_of_node(l, a)[index_x] != numbers_of_node(l, b)[index_y]))
             return true;
     }
     return false;
 }
 
 /* True if a loop with iterations of `period` nodes may begin at node `at`; `from` is the first node that is rolled.
- * Iterations of layers, chunks, steps or units begin where a label changes. Iterations in which no label changes may
- * begin anywhere. */
+ * Iterations of layers, chunks, steps or micro-batches begin where a label changes. If the first two iterations have
+ * the same labels, node for node, they may begin anywhere. */
 static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))
@@ -214,7 +215,7 @@ static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t a
 }
 
 /* Returns the loop from node `at` on that covers most nodes; all-zero if there is none. again: for each node from
- * `from` on, the next node of the same shape. */
+ * `from` on, the next node of the same shape; UINT64_MAX: none. */
 static struct found_loop find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
                                    uint64_t at, uint64_t end, uint32_t period_max)
 {

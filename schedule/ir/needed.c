@@ -90,15 +90,16 @@ int64_t needed_rows_of_owner(const struct needed_tokens *n, uint32_t owner)
     return rows;
 }
 
-/* One end of a range of positions that a rank needs. sign: -1 at its begin, 1 at its end. */
-struct needed_bound {
+/* One end of a range of positions that queries of a context rank see (struct seen_range). sign: -1 at its begin, 1 at
+ * its end. */
+struct seen_bound {
     int64_t position, sign;
     uint32_t context;
 };
 
 static int compare_bounds(const void *left, const void *right)
 {
-    const struct needed_bound *a = left, *b = right;
+    const struct seen_bound *a = left, *b = right;
     return (a->position > b->position) - (a->position < b->position);
 }
 
@@ -125,7 +126,7 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
                               const struct document_list *documents, int64_t window)
 {
     struct needed_tokens needed = {0};
-    struct needed_bound *bound = NULL;
+    struct seen_bound *bound = NULL;
     int64_t *below = heap_zalloc(layout->cp, sizeof *below); /* rows of each rank before a bound */
     uint32_t *passed = heap_zalloc(layout->cp, sizeof *passed);
     size_t count = 0, capacity = 0;
@@ -133,8 +134,8 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
         needed_find_tokens(&needed, layout, documents, c, window);
         bound = heap_grow(bound, &capacity, count + 2 * needed.range_count, sizeof *bound);
         for (size_t i = 0; i < needed.range_count; i++) {
-            bound[count++] = (struct needed_bound){needed.range[i].begin_position, -1, c};
-            bound[count++] = (struct needed_bound){needed.range[i].end_position, 1, c};
+            bound[count++] = (struct seen_bound){needed.range[i].begin_position, -1, c};
+            bound[count++] = (struct seen_bound){needed.range[i].end_position, 1, c};
         }
     }
     if (count > 0)

@@ -57,8 +57,8 @@ struct needed_most needed_most(const struct token_layout *layout,
 struct needed_rows {
     /* [cp + 1] index in `row` of the first row of each peer; the last element is the number of rows; on the heap */
     int64_t *first_row_of_peer;
-    /* [row_count] for sent rows: the number of the row among the rank's own rows; for received rows: its index among
-     * all needed rows in the order of positions; on the heap */
+    /* for sent rows: the number of the row among the rank's own rows; for received rows: its index among all needed
+     * rows in the order of positions or, in a round of a tile plan, its packed row; on the heap */
     int64_t *row;
 };
 /* A rank's own rows among the packed rows that it reads in a round of a tile plan. */

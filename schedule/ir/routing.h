@@ -87,7 +87,8 @@ void routing_rows_of_experts(const struct routing *routing, uint32_t list, int64
 int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t rows);
 
 /* The rank that gets the most copies if each of `ranks` ranks, with experts / ranks experts each, deals `rows` tokens.
- * copies: how many of its copies come from each rank; median: the median of that number over all ranks. */
+ * copies: how many of its copies come from each rank, padding included; median: the median of that number over all
+ * ranks, the upper one of two. */
 struct routing_fullest {
     uint32_t rank;
     int64_t copies, median;

@@ -34,9 +34,9 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
                                                  struct document_list *whole);
 
-/* The rows of a sequence that context ranks need from each other under a window. round 0: all keys that a rank's own
- * queries see (schedule/ir/needed.h). Else round is 1 + the number of a round of `pass`, and the rows are the keys or
- * queries (`what`) of that round's tiles (schedule/ir/tile_plan.h). */
+/* The rows that context ranks need from each other of their n-th sequence (n: `sequence`), under a window (0: none).
+ * round 0: all keys that a rank's own queries see (schedule/ir/needed.h). Else round is 1 + the number of a round of
+ * `pass`, and the rows are the keys or queries (`what`) of that round's tiles (schedule/ir/tile_plan.h). */
 struct row_use {
     int64_t sequence, window, round;
     enum plan_pass pass;

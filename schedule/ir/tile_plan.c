@@ -8,7 +8,8 @@
 
 /* ---- the sequence ---- */
 
-/* The state while a plan is made. run, strip: the runs and strips of the part that is being filled. */
+/* The state while a plan is made. run, strip: the runs of the operand, and the strips of the part, that are being
+ * filled. */
 struct tile_plan_builder {
     const struct token_deal *deal;
     const int64_t *end; /* of each document */
@@ -17,12 +18,13 @@ struct tile_plan_builder {
     struct owned_run *owned_runs; /* ascending */
     uint32_t owned_count;
     struct plan_run *run;
-    size_t owned_run_count, run_capacity;
+    size_t run_count, run_capacity;
     struct plan_strip *strip;
-    size_t strips, strip_capacity;
+    size_t strip_count, strip_capacity;
 };
 
-/* Appends the runs of the tokens [begin, end), one for each owner, which are packed from `packed_row` on. */
+/* Appends the runs of the tokens [begin, end), which are packed from `packed_row` on: one for each run of the deal that
+ * has some of them. */
 static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, int64_t packed_row)
 {
     uint32_t low = 0, high = m->owned_count;
@@ -36,8 +38,8 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
     for (; begin < end; low++) {
         const struct token_run *o = m->owned_runs[low].run;
         int64_t o_end = o->first_position + o->row_count, until = o_end < end ? o_end : end;
-        m->run = heap_grow(m->run, &m->run_capacity, m->owned_run_count + 1, sizeof *m->run);
-        m->run[m->owned_run_count++] =
+        m->run = heap_grow(m->run, &m->run_capacity, m->run_count + 1, sizeof *m->run);
+        m->run[m->run_count++] =
             (struct plan_run){begin, until - begin, packed_row,
                               o->first_row + (begin - o->first_position), m->owned_runs[low].owner};
         packed_row += until - begin;
@@ -137,7 +139,8 @@ struct strip_list {
     size_t count, capacity, layer_count;
 };
 
-/* Adds the strips of the queries [q, end). Each of the open cuts has all of these queries. Sorts open[] by keys. */
+/* Adds the strips of the queries [q, end): one for each range of packed keys that follow each other. Each of the open
+ * cuts has all of these queries. Sorts open[] by keys. */
 static void add_strips(struct strip_list *strips, const struct plan_part *keys,
                        struct visible_cut *open, size_t count, int64_t q, int64_t end)
 {
@@ -197,8 +200,9 @@ static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list
             if (strips->strips[i].layer != layer)
                 continue;
             strip.packed_row = rows;
-            m->strip = heap_grow(m->strip, &m->strip_capacity, m->strips + 1, sizeof *m->strip);
-            m->strip[m->strips++] = strip;
+            m->strip =
+                heap_grow(m->strip, &m->strip_capacity, m->strip_count + 1, sizeof *m->strip);
+            m->strip[m->strip_count++] = strip;
             add_runs(m, strip.first_query, strip.first_query + strip.query_count, rows);
             rows += strip.query_count;
         }
@@ -215,22 +219,22 @@ static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct p
         add_tile(&cuts, m, &tile[i]);
     if (cuts.count > 0)
         qsort(cuts.cuts, cuts.count, sizeof *cuts.cuts, compare_queries);
-    m->strips = 0;
+    m->strip_count = 0;
     for (int what = 0; what < PLAN_OPERANDS && cuts.count > 0; what++) {
-        m->owned_run_count = 0;
+        m->run_count = 0;
         if (what == PLAN_QUERIES)
             find_strips(&strips, part, &cuts);
         part->of[what].rows = what == PLAN_KEYS ? pack_keys(m, &cuts) : pack_queries(m, &strips);
-        struct plan_run *run = arena_array(arena, m->owned_run_count, sizeof *run);
-        memcpy(run, m->run, m->owned_run_count * sizeof *run);
+        struct plan_run *run = arena_array(arena, m->run_count, sizeof *run);
+        memcpy(run, m->run, m->run_count * sizeof *run);
         part->of[what].run = run;
-        part->of[what].run_count = (uint32_t)m->owned_run_count;
+        part->of[what].run_count = (uint32_t)m->run_count;
     }
-    struct plan_strip *strip = arena_array(arena, m->strips, sizeof *strip);
-    if (m->strips > 0)
-        memcpy(strip, m->strip, m->strips * sizeof *strip);
+    struct plan_strip *strip = arena_array(arena, m->strip_count, sizeof *strip);
+    if (m->strip_count > 0)
+        memcpy(strip, m->strip, m->strip_count * sizeof *strip);
     part->strip = strip;
-    part->strip_count = (uint32_t)m->strips;
+    part->strip_count = (uint32_t)m->strip_count;
     free(strips.strips);
     free(cuts.cuts);
 }

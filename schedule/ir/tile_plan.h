@@ -71,8 +71,10 @@ struct tile_plan {
     uint32_t rank_count, round_count[PLAN_PASS_COUNT];
     /* the backward has tiles of its own; false: it has those of the forward */
     bool has_backward_tiles;
-    const struct plan_part *part;         /* [rounds of both passes][ranks] */
-    const struct plan_capacity *capacity; /* [rounds of both passes][PLAN_OPERANDS] */
+    /* [rounds][ranks] and [rounds][PLAN_OPERANDS]; rounds: those of the forward and then, if the backward has tiles of
+     * its own, those of the backward */
+    const struct plan_part *part;
+    const struct plan_capacity *capacity;
 };
 
 /* Makes the plan of a sequence that is dealt, with documents that end at end[]. The tiles, which are copied, must be

@@ -145,9 +145,11 @@ struct key_visibility {
      * NULL */
     const struct plan_part *plan_part;
     const struct plan_strip *strip;
-    int64_t document_first_position; /* first position of the document */
-    int64_t first_row;               /* first row of the op's queries */
-    struct row_run pending_run;      /* rows that are not yet in a piece; rows = 0: none */
+    /* the first position that the rows being collected may see, if no window hides it: that of their document, of their
+     * chunk of tokens in it or, for a strip, of the strip's keys */
+    int64_t first_seen_position;
+    int64_t first_row;          /* first row of the op's queries */
+    struct row_run pending_run; /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
@@ -190,7 +192,7 @@ static struct key_range visible_keys_of(const struct key_visibility *s, int64_t 
     int64_t position = s->strip != NULL
                            ? s->strip->first_query + (row - s->strip->packed_row)
                            : layout_gathered_position(s->layout, s->list, s->q_context, row);
-    int64_t from = s->document_first_position, to = position + 1;
+    int64_t from = s->first_seen_position, to = position + 1;
     if (s->window > 0 && position - s->window + 1 > from)
         from = position - s->window + 1;
     if (s->strip != NULL && s->strip->key_end < to)
@@ -265,7 +267,8 @@ static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
     collect_rows(s, row + rows / 2, rows - rows / 2);
 }
 
-/* Collects the rows [from, to) of the op's queries, which lie in one document. */
+/* Collects the rows [from, to) of the op's queries, which lie in one document and, if attention is in chunks of tokens,
+ * in one chunk. */
 static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
 {
     while (from < to) {
@@ -290,7 +293,7 @@ static void collect_tiles(struct key_visibility *s, const struct plan_part *part
     s->plan_part = part;
     for (uint32_t i = 0; part != NULL && i < part->strip_count; i++) {
         s->strip = &part->strip[i];
-        s->document_first_position = s->strip->key_begin;
+        s->first_seen_position = s->strip->key_begin;
         collect_rows(s, s->strip->packed_row, s->strip->query_count);
         if (s->pending_run.rows > 0)
             add_piece(s->out, 0, &s->pending_run);
@@ -329,7 +332,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
     while (row < end) {
         const int64_t together = visible_end(
             s.list, chunk_of(work), layout_gathered_position(s.layout, s.list, s.q_context, row),
-            &s.document_first_position);
+            &s.first_seen_position);
         int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
         if (next > end)
             next = end;
@@ -438,8 +441,9 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
-    /* Each time that an attention operator runs counts once. In a ring only the op on a rank's own keys counts, since
-     * add_pairs() takes the keys of all ranks for it. With a core plan the ops of all rounds count. */
+    /* Each time that an attention operator runs counts once. Where ranks get keys of other ranks, in a ring or with
+     * needed rows (mask PLAN without a round), only the op on a rank's own keys counts, since add_pairs() takes the keys
+     * of all ranks for it. With a core plan the ops of all rounds count. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_has_documents(work) &&

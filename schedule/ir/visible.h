@@ -44,7 +44,7 @@ void visible_release(struct visible_pieces *pieces);
 
 /* The place (of ranks) whose attention has the most visible pairs in the step, recomputation included. Only ops count
  * that work_has_documents() accepts. rank: the lowest rank of the place. pairs_over_mean: the pairs of the place,
- * divided by the mean over all places; 1 if there are no pairs. */
+ * divided by the mean over all places. If there are no pairs, it is place 0, and pairs_over_mean is 1. */
 struct visible_fullest {
     uint32_t rank;
     double pairs_over_mean;
