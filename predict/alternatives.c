@@ -212,8 +212,9 @@ static double lower_bound_of(const struct trials *trials, const struct alternati
 }
 
 /* Reduces trials->option[first..count) to the `tries` options with the lowest bounds, which keep their order, and
- * returns the new count. Options that are refused are dropped. So are those whose bound is `limit` or more; they count
- * in best->tried_count. The others that are dropped count in best->skipped_count. */
+ * returns the new count. Options that are refused are dropped, and count nowhere. Options whose bound is `limit` or more
+ * are dropped, and count in best->tried_count. Options that are neither, but are not among the `tries`, count in
+ * best->skipped_count. */
 static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t count, size_t tries,
                                  double limit, struct alternative *best)
 {
@@ -360,7 +361,7 @@ enum status alternatives_find_best(struct alternative *best, const struct predic
 
 struct suggestion_trial {
     double fits_probability;
-    bool fits;
+    bool fits; /* allocator and host memory suffice, and the step was simulated */
     uint64_t allocator_bytes;
     double step_s;
 };
@@ -416,7 +417,8 @@ static int compare_suggestions(const void *left, const void *right)
 }
 
 /* Fills pair[] with the options that have an effect on the choices, first each by itself, then each two that set
- * different fields, as far as there is room. Attention kernels are left out. Returns the number of pairs. */
+ * different fields, as far as there is room. Attention kernels are left out. Returns the number of elements that it
+ * filled. */
 static size_t list_pairs(struct suggestion_trials *trials, const struct choices *choices)
 {
     struct suggestion_pair *pair = trials->pair;

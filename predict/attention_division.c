@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Returns the largest window of any layer if all layers have one; 0 if some layer has none. */
+/* Returns the window of the layers if all layers have one; 0 if some layer has none. */
 static int64_t window_of_all_layers(const struct transformer *t)
 {
     return transformer_count_windowed_layers(t) < t->layers ? 0 : t->attention_window;

@@ -17,9 +17,9 @@ struct attention_division {
     double mean_rows_lower_bound;
     /* a lower bound of most_rows_received for all divisions (coverage_fewest_bytes()) */
     double most_rows_lower_bound;
-    /* The seconds of the step, divided by those that it would take if every rank had the mean number of visible pairs
-     * and waited for no keys and values. 0: not known, since all ranks were simulated like the one with the most
-     * pairs. */
+    /* The seconds of the step without jitter, divided by those that it would take if every rank had the mean number of
+     * visible pairs and waited for no keys and values. 0: not known, since the latter step was not simulated
+     * (prediction.even_step_s). */
     double step_over_even_step;
 };
 

@@ -25,7 +25,8 @@ double bound_step_from_layer_s(const struct setup *setup, const struct choices *
                                const struct bound_layer *layer);
 
 /* bound_state_bytes() returns the bytes of a GPU's part of the parameters, and of its process's context.
- * bound_optimizer_bytes() returns those of its part of the optimizer's states; 0 if these are on the host. */
+ * bound_optimizer_bytes() returns those of its part of the optimizer's states; 0 if these are on the host, or if only
+ * adapters are trained, for which no bound is known. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 

@@ -265,8 +265,9 @@ static void mark_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
     free(made_by_experts);
 }
 
-/* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. A router keeps the time of one launch: that
- * of the graph of the router, or of its layer. With a graph of the whole step it has none. */
+/* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. Synchronisations of the host keep their time.
+ * A router keeps the time of one launch: that of the graph of the router, or of its layer. With a graph of the whole
+ * step it has none. */
 static void clear_graph_launches(const struct prediction *p, const struct device_cost *cost,
                                  double *issue_s)
 {

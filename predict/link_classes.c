@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* The ends of links: host and device, ranks that share a GPU, GPUs of a node, or GPUs of different nodes. */
+/* The ends of links: host and device, ranks that share a GPU, GPUs of one domain of the fabric (a node, or several), or
+ * GPUs of different domains. */
 enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 

@@ -72,7 +72,8 @@ struct prediction_result {
      * numbers the time has an interval only after spreads_find() (struct intervals). */
     struct intervals intervals;
 
-    /* the seconds of rank 0 by cause; for a whole step and for SCOPE_LAYERS they add up to step_s */
+    /* the seconds of rank 0 by cause, which add up to step_s. They are known for a whole step, and for the scopes
+     * `layers` and `layers:fwd` */
     bool has_causes;
     double cause_s[CAUSE_COUNT];
     struct prediction_products products; /* of a whole step */

@@ -135,6 +135,8 @@ static void find_kind_factors(const struct row_matches *m, const struct trace *p
     }
 }
 
+/* Divides the measured seconds of a block, or of a gap between blocks, among its ops, in proportion to their predicted
+ * seconds; in a gap these are first multiplied by the factors of their kinds. Adds an observation for each op. */
 static void split_block_time(struct observed *o, const struct row_matches *m,
                              const struct block_match *match, const struct trace *predicted,
                              const struct prediction *p, uint32_t rank, uint32_t first_step,
@@ -381,6 +383,8 @@ struct shape_times {
     size_t count, step_count;
 };
 
+/* Sets the median and the percentiles of a point's seconds. each_s: the seconds that starting an op takes, which are
+ * added to each of them; 0: nothing is added. Sorts the arrays of *times. */
 static void put_point_times(struct point *point, struct shape_times *times, double each_s)
 {
     point->median_s = quantile(times->step_mean_s, times->step_count, 0.5) + each_s;

@@ -15,8 +15,9 @@
  *
  * The time between rows is the time to start ops. In a recording on CPUs it is the operators' dispatch: the time
  * of a step in which no row runs, shared equally by all kernels. On a GPU it is the median gap between a kernel and the
- * one before it on its stream, of kernels that were launched before that one ended; in a trace of ours it is the
- * median gap between consecutive rows of a stream. Gaps of 50 us and more do not count. */
+ * one before it on its stream, of kernels that were launched before that one ended. In a trace of ours, and in a
+ * recording that does not say when kernels were launched, it is the median gap between consecutive rows of a stream. On
+ * a GPU and in a trace of ours, gaps of 50 us and more do not count. */
 #ifndef PREDICT_OBSERVE_H
 #define PREDICT_OBSERVE_H
 

@@ -23,7 +23,8 @@ static bool is_ring_message(const struct prediction *p, uint32_t op)
            (kind == WORK_SHIFT || kind == WORK_ALL_GATHER || kind == WORK_REDUCE_SCATTER);
 }
 
-/* Returns whether a kind of work is an all-to-all or a layout pass around one. */
+/* Returns whether a kind of work is an all-to-all, or one of the kernels around it: they pack and unpack, and copy or
+ * sum heads. */
 static bool is_exchange(enum work_kind kind)
 {
     return kind == WORK_ALL_TO_ALL || kind == WORK_PACK || kind == WORK_UNPACK ||
@@ -156,7 +157,7 @@ struct operator_times operator_times_of(const struct prediction *p)
 }
 
 /* Returns whether the part has an op that communicates. */
-static bool has_collectives(const struct prediction *p)
+static bool has_communication(const struct prediction *p)
 {
     for (uint32_t op = 0; op < p->ir.op.count; op++)
         if (is_op_of_part(p, op) &&
@@ -173,7 +174,7 @@ enum status operator_times_find_communication(struct operator_times *times,
         times->communication_s = times->elapsed_s;
         return STATUS_OK;
     }
-    if (!has_collectives(
+    if (!has_communication(
             p)) { /* without kernels, only the host's time to issue them would be left */
         times->communication_s = 0;
         return STATUS_OK;

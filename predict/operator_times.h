@@ -14,7 +14,9 @@ struct operator_times {
      * SCOPE_EXCHANGE it is the time between synchronisations of the host in which packing or an all-to-all runs */
     double exchange_s;
     bool has_all_to_all;
-    double packing_s; /* sum of packs and unpacks, which are kernels too */
+    /* sum of the kernels around all-to-alls: packs, unpacks, and those that copy or sum heads (HEAD_EXPAND,
+     * HEAD_REDUCE) */
+    double packing_s;
     double compute_s; /* sum of all other kernels */
     /* sum of the messages with keys, values and their gradients, on the stream that has the most of them */
     double ring_s;
@@ -31,7 +33,7 @@ struct operator_times {
 /* Returns the times of a prediction that was simulated for a part of the model (--scope). */
 struct operator_times operator_times_of(const struct prediction *prediction);
 
-/* Returns the sum of rank 0's kernels. If there are all-to-alls, the packs and unpacks around them are left out. */
+/* Returns the sum of rank 0's kernels. If there are all-to-alls, the kernels around them (packing_s) are left out. */
 static inline double operator_times_kernel_s(const struct operator_times *times)
 {
     return times->compute_s + (times->has_all_to_all ? 0 : times->packing_s);

@@ -193,6 +193,8 @@ int64_t prediction_sequences(const struct prediction *prediction);
 double prediction_tokens(const struct prediction *prediction);
 /* Returns the number of devices: 1 if all ranks share one, otherwise the number of ranks. */
 double prediction_gpus(const struct prediction *prediction);
+/* Returns whether the choice of activations is one that recomputes in the backward, or moves inputs of layers to the
+ * host and recomputes from them: all but `keep` and `ratio`. */
 bool prediction_recomputes(const struct prediction *prediction);
 
 /* prediction_mfu() and prediction_hfu() return the utilisation of a simulated step as a fraction. prediction_mfu()

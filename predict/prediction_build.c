@@ -58,7 +58,7 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
     return step_build_planned(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
-bool prediction_is_simulated_short(const struct prediction *p)
+bool prediction_simulates_present_list(const struct prediction *p)
 {
     return p->ir.repeats.copies_per_gap == 0 ||
            (!p->question.is_exact && step_max_ops(&p->choices) >= LONG_TO_SIMULATE);

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t round_to_bytes(double bytes)
+/* Returns whole bytes, rounded down: 0 for a number below 0, UINT64_MAX for infinite memory. */
+static uint64_t saturated_bytes(double bytes)
 {
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
@@ -86,7 +87,7 @@ static void judge_memory(struct prediction *p)
         ((v->is_by_reserved ? p->reserved.pinned_bytes : p->ir.planned_bytes[MEMORY_PINNED]) +
          p->ir.planned_bytes[MEMORY_PAGEABLE]);
     v->available_bytes[LIMIT_HOST] =
-        round_to_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+        saturated_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
@@ -142,8 +143,8 @@ static void replay_allocator(struct prediction *p)
     reserved_compute(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
-/* the longest sequence, in tokens, of the published steps with experts that predictions were compared with. A longer
- * one gets a note */
+/* The longest sequence, in tokens, of the published steps with experts that predictions were compared with. A longer
+ * one gets a note. */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
 /* Returns the share of copies of tokens that experts drop, as the mean over layers with experts. */

@@ -190,7 +190,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
 enum status prediction_time(struct prediction *p, struct diag *diag)
 {
     struct shape_costs costs = {0};
-    bool stands = prediction_is_simulated_short(p);
+    bool stands = prediction_simulates_present_list(p);
     enum status status = stands ? STATUS_OK : prediction_build_longer(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);

@@ -103,7 +103,8 @@ static bool same_times(const double *a, const double *b, uint32_t count)
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* Returns whether all work of the schedule costs the same with the setup `moved`. Links are not compared. */
+/* Returns whether all work of the schedule costs the same with the setup `moved`. Links are not compared. False if there
+ * is attention over packed documents, whose times by place are not compared. */
 static bool same_costs(const struct prediction *p, const struct setup *moved)
 {
     struct prediction other = *p;

@@ -15,7 +15,7 @@ static double kernel_busy_s(const struct waterfall *w)
 
 static void sum_over_stages(struct stages *s, const struct sim_result *result)
 {
-    s->mean_busy_s = s->fill_s = s->drain_s = s->imbalance_s = 0;
+    s->mean_busy_s = s->fill_s = s->drain_s = s->pipeline_imbalance_s = 0;
     s->documents_s = s->offload_s = s->other_s = 0;
     for (uint32_t role = 0; role < s->stage_count; role++) {
         const struct waterfall *w = &s->waterfall[role];
@@ -27,7 +27,7 @@ static void sum_over_stages(struct stages *s, const struct sim_result *result)
         s->mean_busy_s += share * busy;
         s->fill_s += share * w->cause_s[CAUSE_FILL];
         s->drain_s += share * w->cause_s[CAUSE_DRAIN];
-        s->imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
+        s->pipeline_imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
         s->documents_s += share * w->cause_s[CAUSE_DOCUMENTS];
         s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
         s->other_s += share * (w->step_s - known);

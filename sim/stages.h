@@ -15,7 +15,7 @@ struct stages {
     uint32_t *ranks_of_stage;    /* [stage_count] ranks of each stage */
     struct waterfall *waterfall; /* [stage_count] the waterfall of each stage's lowest rank */
     double mean_busy_s;          /* mean over ranks of the time in which a compute stream works */
-    double fill_s, drain_s, imbalance_s, documents_s, offload_s,
+    double fill_s, drain_s, pipeline_imbalance_s, documents_s, offload_s,
         other_s; /* means over ranks: the rest of the step, by cause */
     double bubble_to_busy,
         bubble_to_step; /* the bubble: idle time over busy time, and over the step */

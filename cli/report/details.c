@@ -130,7 +130,7 @@ static void print_stages(struct sheet *sheet, const struct report *r)
     report_put_comma_piece(&line, &piece);
     put_share(&piece, &line, "fill", s->fill_s, step);
     put_share(&piece, &line, "drain", s->drain_s, step);
-    put_share(&piece, &line, "imbalance", s->imbalance_s, step);
+    put_share(&piece, &line, "imbalance", s->pipeline_imbalance_s, step);
     put_share(&piece, &line, "documents", s->documents_s, step);
     put_share(&piece, &line, "offload", s->offload_s, step);
     put_share(&piece, &line, "other", s->other_s, step);

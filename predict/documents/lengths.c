@@ -16,8 +16,8 @@ static const struct loc here = {.name = "--documents"};
 
 void lengths_release(struct lengths *l)
 {
-    free(l->length_tokens);
-    free(l->batch_number);
+    free(l->length_or_upto);
+    free(l->batch_or_from);
     if (l->rng != NULL)
         gsl_rng_free(l->rng);
     if (l->table != NULL)
@@ -37,12 +37,13 @@ static void add_length(struct lengths_reading *reading, int64_t batch, int64_t l
     struct lengths *l = reading->lengths;
     if (l->length_count == reading->capacity) {
         reading->capacity = reading->capacity > 0 ? 2 * reading->capacity : 1024;
-        l->length_tokens =
-            heap_realloc(l->length_tokens, reading->capacity, sizeof *l->length_tokens);
-        l->batch_number = heap_realloc(l->batch_number, reading->capacity, sizeof *l->batch_number);
+        l->length_or_upto =
+            heap_realloc(l->length_or_upto, reading->capacity, sizeof *l->length_or_upto);
+        l->batch_or_from =
+            heap_realloc(l->batch_or_from, reading->capacity, sizeof *l->batch_or_from);
     }
-    l->length_tokens[l->length_count] = length;
-    l->batch_number[l->length_count++] = batch;
+    l->length_or_upto[l->length_count] = length;
+    l->batch_or_from[l->length_count++] = batch;
 }
 
 static bool is_heading(struct lengths *l, const struct record *record)
@@ -78,10 +79,10 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (last > 0 && !parse_i64(record->fields[0], record->field_sizes[0], &batch))
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "'%s' is not the number of a batch", record->fields[0]);
-    if (last > 0 && l->length_count > 0 && batch < l->batch_number[l->length_count - 1])
+    if (last > 0 && l->length_count > 0 && batch < l->batch_or_from[l->length_count - 1])
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "batch %lld comes after batch %lld; batches are in ascending order",
-                          (long long)batch, (long long)l->batch_number[l->length_count - 1]);
+                          (long long)batch, (long long)l->batch_or_from[l->length_count - 1]);
     add_length(reading, batch, length);
     return STATUS_OK;
 }
@@ -194,14 +195,15 @@ static enum status read_bin(void *context, const struct record *record, struct d
                           (long long)LENGTH_MAX);
     if (l->length_count == bins->capacity) {
         bins->capacity = bins->capacity > 0 ? 2 * bins->capacity : 32;
-        l->length_tokens = heap_realloc(l->length_tokens, bins->capacity, sizeof *l->length_tokens);
-        l->batch_number = heap_realloc(l->batch_number, bins->capacity, sizeof *l->batch_number);
+        l->length_or_upto =
+            heap_realloc(l->length_or_upto, bins->capacity, sizeof *l->length_or_upto);
+        l->batch_or_from = heap_realloc(l->batch_or_from, bins->capacity, sizeof *l->batch_or_from);
         bins->document_share =
             heap_realloc(bins->document_share, bins->capacity, sizeof *bins->document_share);
     }
     bins->document_share[l->length_count] = share;
-    l->batch_number[l->length_count] = from;
-    l->length_tokens[l->length_count++] = upto;
+    l->batch_or_from[l->length_count] = from;
+    l->length_or_upto[l->length_count++] = upto;
     return STATUS_OK;
 }
 
@@ -249,7 +251,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
     l->rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(l->rng, (unsigned long)(seed > 0 ? seed : 1));
     if (l->kind == LENGTHS_LIST && seed > 0)
-        gsl_ran_shuffle(l->rng, l->length_tokens, l->length_count, sizeof *l->length_tokens);
+        gsl_ran_shuffle(l->rng, l->length_or_upto, l->length_count, sizeof *l->length_or_upto);
     return STATUS_OK;
 }
 
@@ -261,9 +263,9 @@ static int64_t draw_length(struct lengths *l)
         return (int64_t)gsl_ran_discrete(l->rng, l->table) + 1;
     if (l->kind == LENGTHS_HISTOGRAM) {
         const size_t row = gsl_ran_discrete(l->rng, l->table);
-        const double low = (double)l->batch_number[row], high = (double)l->length_tokens[row] + 1;
+        const double low = (double)l->batch_or_from[row], high = (double)l->length_or_upto[row] + 1;
         const int64_t drawn = (int64_t)(low * pow(high / low, gsl_rng_uniform(l->rng)));
-        return drawn < l->length_tokens[row] ? drawn : l->length_tokens[row];
+        return drawn < l->length_or_upto[row] ? drawn : l->length_or_upto[row];
     }
     double length = floor(l->median * exp(gsl_ran_gaussian(l->rng, l->sigma)) + 0.5);
     return length < 1 ? 1 : length > (double)LENGTH_MAX ? LENGTH_MAX : (int64_t)length;
@@ -281,19 +283,19 @@ int64_t lengths_take_next(struct lengths *l)
     if (l->kind == LENGTHS_LIST && l->next == l->length_count)
         l->next = 0;
     if (l->kind == LENGTHS_LIST)
-        return l->length_tokens[l->next++];
+        return l->length_or_upto[l->next++];
     /* A sampled batch ends where the next length has another batch number. The first call there returns 0, which stands
      * for the end of the batch, and the second call returns that length. At the end of the array every call returns
      * 0. */
     if (l->next == l->length_count)
         return 0;
-    if (l->next > 0 && l->batch_number[l->next] != l->batch_number[l->next - 1] &&
+    if (l->next > 0 && l->batch_or_from[l->next] != l->batch_or_from[l->next - 1] &&
         !l->has_returned_batch_end) {
         l->has_returned_batch_end = true;
         return 0;
     }
     l->has_returned_batch_end = false;
-    return l->length_tokens[l->next++];
+    return l->length_or_upto[l->next++];
 }
 
 void lengths_put_back(struct lengths *l, int64_t length)

@@ -32,13 +32,13 @@ enum { ZIPF_MAX = 1 << 22 };
 struct lengths {
     enum lengths_kind kind;
     const char *source_text; /* the text that lengths_open() was given, which it borrows */
-    /* [length_count] each. For a file, length_tokens has the lengths, and batch_number the numbers of sampled batches.
-     * For a histogram they have the columns `upto` and `from`. */
-    int64_t *length_tokens, *batch_number;
+    /* [length_count] each, in tokens or numbers of batches. Of a file: the lengths, and the batch of each (0 in a list
+     * of lengths). Of a histogram: the columns `upto` and `from`. */
+    int64_t *length_or_upto, *batch_or_from;
     size_t length_count, next; /* next: number of rows that were taken since the list began */
     /* sampled batches: lengths_take_next() has returned the end of a batch, but not yet a length of the next batch */
     bool has_returned_batch_end;
-    double median, sigma;
+    double median, sigma;    /* of lognormal:MEDIAN,SIGMA */
     void *rng, *table;       /* objects of the library GSL */
     int64_t put_back_length; /* a length that was put back, and is returned next; 0: none */
 };

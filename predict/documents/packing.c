@@ -152,8 +152,8 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "batch %lld of %s does not fit into %u sequences of %lld tokens with "
                           "--packing %s: document %llu, of %lld tokens, finds no place",
-                          (long long)lengths->batch_number[lengths->next - 1], lengths->source_text,
-                          o->sequence_count, (long long)o->sequence_tokens,
+                          (long long)lengths->batch_or_from[lengths->next - 1],
+                          lengths->source_text, o->sequence_count, (long long)o->sequence_tokens,
                           packing_names[o->policy], (unsigned long long)batch->document_count + 1,
                           (long long)length);
     count_pairs(batch, o);

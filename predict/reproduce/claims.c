@@ -379,8 +379,8 @@ static struct best_series best_series_at(const struct reproduction *r, size_t e,
     return best;
 }
 
-/* Returns by how much the best series that the claim names is worse than the best of all series, as a share of the
- * value of the latter. 0: a named series is the best. */
+/* Returns by how much the best series that the claim names is worse than the best of all series, as a share of `best`,
+ * the value of the latter. 0: a named series is the best. Infinite: no named series has a value. */
 static double shortfall_of_named(const struct reproduction *r, size_t e,
                                  const struct catalogue_claim *claim, const char *panel,
                                  const char *x, double best)
@@ -448,7 +448,8 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
 
 /* ---- trends ---- */
 
-/* A ratio may move the other way by at most this and still count as rising or falling. */
+/* From one x to the next a ratio may move the other way by at most this share, and still counts as rising or falling
+ * throughout. */
 #define TREND_NOISE 0.003
 
 static enum claim_verdict trend_verdict(double first, double last, bool monotone, bool rises)

@@ -15,7 +15,7 @@ enum claim_verdict {
     CLAIM_HOLDS,
     CLAIM_HOLDS_BY_LESS,
     CLAIM_DOES_NOT_HOLD,
-    CLAIM_NOT_KNOWN, /* none of its points has a prediction */
+    CLAIM_NOT_KNOWN, /* predictions are missing, or no step that it compares fits */
     CLAIM_VERDICT_COUNT
 };
 extern const char

@@ -42,7 +42,8 @@ struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t entry
 /* Appends "7 values, mean error 4.0 %, worst -11.4 %; 3 of 4 claims hold". */
 void outcome_put_sentence(struct text *out, const struct entry_outcome *outcome);
 
-/* Appends a paragraph on what agrees and what does not: the numbers, the worst cell, each claim. */
+/* Appends a paragraph on what agrees and what does not: the sentence of outcome_put_sentence(), the point with the
+ * largest error, each wrong verdict or length, each claim. */
 void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t entry);
 
 #endif

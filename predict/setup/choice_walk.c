@@ -30,7 +30,7 @@ static int64_t get_of_request(const struct choice_row *row, const struct request
     }
 }
 
-/* Returns the value of a row's member of the choices. These members are unsigned. */
+/* Returns the value of a row's member of the choices. Its members of 1 and of 4 bytes are unsigned. */
 static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
 {
     const char *at = (const char *)c + row->chosen_member.offset;

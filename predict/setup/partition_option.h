@@ -2,8 +2,8 @@
 #ifndef PREDICT_SETUP_PARTITION_OPTION_H
 #define PREDICT_SETUP_PARTITION_OPTION_H
 
-/* Values of `partition` of a request: pieces of equal length; of equal flops, with attention halved by its mask or
- * counted in full (as in SPPO's Figure 5); or of equal time by the cluster's costs. */
+/* Values of a request's `length_rule`: pieces of equal length; of equal flops, with attention halved by the causal mask
+ * or counted in full (as in SPPO's Figure 5); or of equal time by the cluster's costs. */
 enum partition_option {
     PARTITION_OPTION_LENGTH,
     PARTITION_OPTION_FLOPS,

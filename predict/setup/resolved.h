@@ -14,12 +14,13 @@ struct resolved {
     /* a copy of the request, with lengths, offload bytes and shared units filled in */
     struct request request;
     struct choices choices; /* the choices that follow from `request`; they borrow from it */
-    /* on the heap: tokens of each subsequence; NULL: the request came with them, or has no subsequences */
+    /* on the heap: tokens of each subsequence; NULL: the request came with them, asks for equal lengths, or has no
+     * subsequences */
     int64_t *subsequence_tokens;
     /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;
-    /* the ranking of shared units, of which request.shared_units has the first; empty if the request came with its
-     * own */
+    /* the ranking of shared units; request.shared_units points to the element in use, which is the first until
+     * resolved_use_ranking() takes another. Empty if the request came with its own, or if the pipeline shares none */
     struct shared_ranking shared_ranking;
 };
 

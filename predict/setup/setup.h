@@ -33,8 +33,9 @@ struct setup {
     /* measured runs, which say how sure a prediction is; they are loaded with the cluster */
     struct evidence evidence;
     struct request request;
-    struct shared_units shared_units; /* request.shared_units points here if the user gave it */
-    struct routing routing;           /* request.routing points here if the user gave it */
+    /* request.shared_units points here if the user gave it, or if setup_fill_open_fields() chose it */
+    struct shared_units shared_units;
+    struct routing routing; /* request.routing points here if the user gave it */
     /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it; else NULL */
     double *offload_hidden_bytes;
     /* is_partition_given: the user chose how sequences are cut; offload_given: what is offloaded */
@@ -45,7 +46,8 @@ struct setup {
     /* The packed steps with which a configuration of a reproduced figure is predicted
      * (predict/documents/packed_sets.h). NULL: the request's own documents are used. */
     const struct packed_sets_request *sampled_request;
-    bool as_dense; /* to be set before the model is loaded; models/hf_proxy.h */
+    /* true: setup_load_model() loads the nearest dense model in place of the named one (models/hf_proxy.h) */
+    bool as_dense;
 };
 
 void setup_release(struct setup *setup);

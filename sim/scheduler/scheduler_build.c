@@ -115,14 +115,15 @@ static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
                 continue;
             struct channel_side *side = &s->side[s->channel[r->send_channel[comm]].side_begin +
                                                  (traffic->comm[comm].work_kind == WORK_RECV)];
-            if (!r->p2p_position)
-                r->p2p_position = arena_array(&s->arena, p->op_count, sizeof *r->p2p_position);
+            if (!r->p2p_number_in_channel)
+                r->p2p_number_in_channel =
+                    arena_array(&s->arena, p->op_count, sizeof *r->p2p_number_in_channel);
             if (!filling)
-                r->p2p_position[row] = side->op_count++;
+                r->p2p_number_in_channel[row] = side->op_count++;
             else if (!side->ops)
                 side->ops = arena_array(&s->arena, side->op_count, sizeof *side->ops);
             if (filling)
-                side->ops[r->p2p_position[row]] = id;
+                side->ops[r->p2p_number_in_channel[row]] = id;
         }
 }
 

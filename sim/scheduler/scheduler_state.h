@@ -40,7 +40,7 @@ struct rank_state {
     } kernel_overlap;
     /* [op_count] of a send or receive: its number among those of its channel that the rank runs. NULL: the rank runs no
      * sends and no receives. */
-    uint32_t *p2p_position;
+    uint32_t *p2p_number_in_channel;
 };
 
 /* One side of a channel class: the rank and its ops on the channel, in order. Op n of one side meets op n of the
@@ -139,7 +139,7 @@ static inline uint32_t scheduler_number_in_channel(const struct scheduler *s,
 {
     uint32_t id = s->program[r->role].op_begin + op;
     return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P
-               ? r->p2p_position[op]
+               ? r->p2p_number_in_channel[op]
                : s->traffic->op_number_in_comm[id];
 }
 

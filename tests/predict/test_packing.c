@@ -12,7 +12,7 @@ static struct lengths list_of(int64_t *length, size_t count)
 {
     return (struct lengths){.kind = LENGTHS_LIST,
                             .source_text = "list",
-                            .length_tokens = length,
+                            .length_or_upto = length,
                             .length_count = count};
 }
 

@@ -189,7 +189,7 @@ static void equal_units_leave_the_bubble_of_the_formulae(void)
             /* GPipe's paper and Narayanan et al., section 2.2 */
             CHECK_CLOSE(label, w.stages.bubble_to_busy, (p - 1) / n, 1e-9);
             CHECK_CLOSE(label, w.stages.bubble_to_step, (p - 1) / (n + p - 1), 1e-9);
-            double parts = w.stages.fill_s + w.stages.drain_s + w.stages.imbalance_s;
+            double parts = w.stages.fill_s + w.stages.drain_s + w.stages.pipeline_imbalance_s;
             CHECK_CLOSE(label, w.stages.mean_busy_s + parts, w.sim.step_s, 1e-9);
         }
         world_release(&w);
@@ -230,7 +230,7 @@ static void zb_v_pauses_nowhere(void)
             double late = (double)(rows[i][0] - 1) * t.forward / 2;
             CHECK_CLOSE(label, t.inputs, t.forward, 1e-9);
             CHECK_CLOSE(label, w.sim.step_s, (double)rows[i][1] * 3 * t.forward + late, 1e-9);
-            CHECK_CLOSE(label, w.stages.imbalance_s / w.sim.step_s + 1, 1, 1e-9);
+            CHECK_CLOSE(label, w.stages.pipeline_imbalance_s / w.sim.step_s + 1, 1, 1e-9);
         }
         world_release(&w);
     }
@@ -289,7 +289,7 @@ static void zb_v_over_subsequences_pauses_nowhere(void)
             double late = (double)(rows[i].pp - 1) * unit / 2;
             double work = (double)rows[i].batches * 3 * t.forward;
             CHECK_CLOSE(label, w.sim.step_s, work + late, 1e-9);
-            CHECK_CLOSE(label, w.stages.imbalance_s / w.sim.step_s + 1, 1, 1e-9);
+            CHECK_CLOSE(label, w.stages.pipeline_imbalance_s / w.sim.step_s + 1, 1, 1e-9);
         }
         world_release(&w);
     }
