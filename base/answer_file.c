@@ -17,7 +17,7 @@
 struct answer_line {
     uint64_t key;
     size_t text_begin, text_size; /* size 0: the slot is free */
-    bool has_answer;              /* answer_file_find() has returned the answer of the line */
+    bool was_found;               /* answer_file_find() has returned the answer of the line */
 };
 
 /* DIGITS: the hexadecimal digits of a number. PREFIX: the bytes of "KEY DIGEST " at the beginning of a line. */
@@ -130,7 +130,7 @@ bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, s
                  digest_add(key, bytes, size) == digest;
     if (found)
         memcpy(answer, bytes, size);
-    line->has_answer |= found;
+    line->was_found |= found;
     free(packed);
     free(bytes);
     return found;
@@ -140,7 +140,7 @@ size_t answer_file_reused_count(const struct answer_file *f)
 {
     size_t count = 0;
     for (size_t i = 0; i < f->table_capacity; i++)
-        count += f->table[i].has_answer && f->table[i].text_begin < f->existing_bytes;
+        count += f->table[i].was_found && f->table[i].text_begin < f->existing_bytes;
     return count;
 }
 

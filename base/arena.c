@@ -21,8 +21,8 @@ struct arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-/* Each block is about as large as all blocks before it together, from FIRST_BLOCK to LAST_BLOCK bytes, so that a small
- * phase takes little memory and a large one asks the heap rarely. */
+/* Each block is about as large as all blocks before it together, from FIRST_BLOCK to LAST_BLOCK bytes (or more, if a
+ * single allocation needs more), so that a small phase takes little memory and a large one asks the heap rarely. */
 enum { FIRST_BLOCK = 1 << 14, LAST_BLOCK = 1 << 24 };
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
@@ -116,10 +116,11 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 /* ---- large pages ---- */
 
-/* A large schedule fills some hundred blocks. With pages of 4 KiB, a fifth of a prediction's time would go to page
- * faults, and a fork would copy the entry of every page. So huge pages are requested for all blocks of at least
- * LARGE_BLOCK bytes. Those of less than HEAP_BLOCK bytes are next to each other in a heap, so that they share huge
- * pages; larger blocks have mappings of their own. If the kernel grants no huge pages, all this works without them. */
+/* A large schedule fills some hundred blocks of arenas. With pages of 4 KiB, a fifth of a prediction's time would go to
+ * page faults, and a fork would copy the entry of every page. So huge pages are requested for everything that is
+ * allocated with at least LARGE_BLOCK bytes, which counts as a block here. Blocks of less than HEAP_BLOCK bytes are
+ * next to each other in a heap, so that they share huge pages; larger blocks have mappings of their own. If the kernel
+ * grants no huge pages, all this works without them. */
 enum {
     LARGE_BLOCK = 1 << 17, /* 128 KiB */
     HEAP_BLOCK = 1 << 25,

@@ -9,13 +9,14 @@
  *     status = file_set_end(&files, diag);
  *     file_set_release(&files);
  *
- * Each file is written at once under a hidden name beside its final one (".longhaul-PID-N.tmp"), and file_set_end()
- * renames it: after a failure (full disk, no permission), an interrupt or a request to end, all files are as they were
- * before. Only SIGKILL or a crash leaves a hidden file. A new folder appears with all its files at once. Files in an
- * existing folder, or in several, are renamed one after the other. If the set has a folder, an old file with the name
- * of the last file of the set is removed before the first rename, and the last file is renamed last. So it is missing
- * if the program is killed between two renames. Files of two processes do not mix in a folder: the process that ends
- * last replaces those of the other. One struct file_set is in use at a time. */
+ * Each file is written at once under a hidden name beside its final one (".longhaul-PID-N.tmp"), or, if the folder is
+ * new, into a hidden folder of such a name, and file_set_end() renames it: after a failure (full disk, no permission),
+ * an interrupt or a request to end, all files are as they were before. Only SIGKILL or a crash leaves a hidden file. A
+ * new folder appears with all its files at once. Files in an existing folder, or in several, are renamed one after the
+ * other. If the set has a folder, an old file with the name of the last file of the set is removed before the first
+ * rename, and the last file is renamed last. So it is missing if the program is killed between two renames. Files of
+ * two processes do not mix in a folder: the process that ends last replaces those of the other. One struct file_set is
+ * in use at a time. */
 #ifndef BASE_FILE_SET_H
 #define BASE_FILE_SET_H
 

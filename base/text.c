@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A text of at least so many bytes is long: text_flush_if_long() writes it to its file. */
-static const size_t PASSED_ON = 1 << 18;
+static const size_t LONG_TEXT_BYTES = 1 << 18;
 
 void text_release(struct text *text)
 {
@@ -32,7 +32,7 @@ void text_reserve(struct text *text, size_t size)
 
 void text_flush_if_long(struct text *text)
 {
-    if (text->flush && text->size >= PASSED_ON)
+    if (text->flush && text->size >= LONG_TEXT_BYTES)
         text->flush(text);
 }
 

@@ -97,7 +97,7 @@ static enum status predict_missing_steps(struct batch_comparison *c, struct diag
     return status;
 }
 
-/* Returns the tokens/s/GPU of the median step of a compared row. */
+/* Returns a compared row's tokens/s/GPU: the mean tokens of its batches over the median of their steps. */
 static double median_rate(const struct compared_row *c)
 {
     double median_s = step_spread_of(c->step_s, c->predicted_batch_count).median_s;
@@ -105,6 +105,7 @@ static double median_rate(const struct compared_row *c)
            (double)c->row->request.ranks;
 }
 
+/* Returns the fastest of those compared rows that were predicted on the most batches. */
 static const struct compared_row *fastest_row(const struct batch_comparison *c)
 {
     const struct compared_row *first = &c->compared_row[0];

@@ -273,7 +273,8 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
     best->goal = goal;
     best->gpu_count = (size_t)setup->cluster.gpus;
     open.length = goal == GOAL_LONGEST;
-    if (goal == GOAL_LONGEST) { /* bounds are of a length that all degrees divide, or the last */
+    /* bounds are of a length that all degrees divide or, if the model has fewer learned positions, of all of these */
+    if (goal == GOAL_LONGEST) {
         int64_t seq = longest_divisible_length(setup->cluster.gpus),
                 most = setup->model.max_positions;
         bool ends = setup->model.positions == POSITIONS_LEARNED && most < seq;

@@ -15,7 +15,7 @@
 #include <time.h>
 
 /* The search for the best configuration of a strategy ends when no other configuration of that strategy may be faster
- * by more than this share. */
+ * by more than this share, or than the gap that the user allows if that is larger. */
 #define RUNNER_UP_GAP 0.01
 
 /* ---- layers ---- */
@@ -60,7 +60,7 @@ static double rate_of_step(const struct candidate *c, double step_s)
 /* Lowers a candidate's rate_bound to the bound that follows from the times of its two layers (least_layer_row,
  * own_layer_row), as far as they are known. Once both steps of its own layer were taken, its next stage is
  * STAGE_SHORT. */
-static void lower_bound_by_layers(struct rate_search *s, size_t i)
+static void tighten_bound_by_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
     struct search_node *node = &s->node[i];
@@ -228,7 +228,7 @@ static void apply_answer(struct rate_search *s, const struct search_job *job,
                 (s->node[i].least_layer_row == job->layer_row ||
                  s->node[i].own_layer_row == job->layer_row) &&
                 s->layer[s->node[i].least_layer_row].has_sums)
-                lower_bound_by_layers(s, i);
+                tighten_bound_by_layers(s, i);
         return;
     }
     apply_answer_to_other_placement(s, job->node_index, a);

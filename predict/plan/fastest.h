@@ -9,7 +9,9 @@
  *     4. the whole step: its memory, and if it fits, its simulation.
  *
  * The candidates with the highest bounds take their next step, in rounds of a fixed size, so that the same question
- * gives the same answer on any number of cores. The search ends when no bound is above the best simulated rate. */
+ * gives the same answer on any number of cores. The search ends when no bound exceeds the best simulated rate by more
+ * than the gap that the user allows. Then, unless documents are packed or that gap is 100 % or more, the best of each
+ * other strategy is searched for likewise, for a limited number of rounds. */
 #ifndef PREDICT_PLAN_FASTEST_H
 #define PREDICT_PLAN_FASTEST_H
 

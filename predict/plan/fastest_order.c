@@ -28,9 +28,10 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
     return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_OPS;
 }
 
-/* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, if
- * another job times the same layer, or if the candidate with the other placement of stages has a job, which may show
- * that neither fits. Without `layers`, a candidate whose next step is a layer takes short steps instead. */
+/* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, or
+ * has as many whole steps or long jobs as it may; if it has a job of the candidate; if another job times the same
+ * layer; or if the candidate with the other placement of stages has a job, which may show that neither fits. Without
+ * `layers`, a candidate whose next step is a layer takes short steps instead. */
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct search_node *node = &s->node[i];
@@ -104,7 +105,7 @@ size_t fastest_open_above(const struct rate_search *s, double above)
     return open;
 }
 
-/* Sets little_memory_bytes to a quarter more than the least that an open candidate needs at least. */
+/* Sets little_memory_bytes to 1.25 times the smallest gpu_lower_bound_bytes of the open candidates. */
 static void find_little_memory(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;

@@ -30,7 +30,7 @@ struct search_node {
     /* an upper bound of its schedule's ops, on one rank of each stage, summed over stages */
     double max_ops;
     /* rows of rate_search.layer. own_layer_row: the candidate's layer; least_layer_row: the same layer without
-     * recomputation and offload, which takes no longer */
+     * recomputation and offload, which takes no longer. SEARCH_NO_LAYER: no layer of the candidate is timed */
     uint32_t least_layer_row, own_layer_row;
     uint8_t next_stage; /* enum search_stage */
     /* the number of repairs that were found not to suffice, and so that of the next one */

@@ -45,10 +45,10 @@ static double probability_asked(const struct rate_search *s, const struct search
                : s->setup->fits_probability;
 }
 
-/* True if the candidate cannot fit on the device with any repair; then *o keeps the verdict of the last one. Only the
- * last repair is tried, which needs the least device memory, up to repair_error_share(). If it does not fit even in a
- * memory that is larger by that share, none does. Returns false if host memory is too small with it: other repairs may
- * need less of that. */
+/* True if the candidate cannot fit on the device with any repair; then *o gets the verdict of the last one if that
+ * lacks fewer bytes than the verdict that it has (keep_nearest_verdict()). Only the last repair is tried, which needs
+ * the least device memory, up to repair_error_share(). If it does not fit even in a memory that is larger by that
+ * share, none does. Returns false if host memory is too small with it: other repairs may need less of that. */
 static bool lacks_with_last_repair(const struct setup *setup, const struct repairs *repairs,
                                    double odds, struct outcome *o)
 {

@@ -4,7 +4,7 @@
 
 #include "schedule/config/derived.h"
 
-static bool has_mixed_biases(const struct choices *c)
+static bool has_biases_unlike_megatron(const struct choices *c)
 {
     const struct transformer *m = c->model;
     return m->bias_o != m->bias_ffn || (m->bias_o && !m->bias_qkv);
@@ -15,7 +15,7 @@ static bool has_qk_norms(const struct choices *c)
     return c->model->qk_norm;
 }
 
-static bool has_biases_of_qkv_only(const struct choices *c)
+static bool has_biases_in_some_only(const struct choices *c)
 {
     const struct transformer *m = c->model;
     return m->bias_qkv != m->bias_o || m->bias_o != m->bias_ffn;
@@ -70,9 +70,9 @@ static bool moves_shared_experts(const struct choices *c)
     return c->model->shared_ffn > 0 && c->shared_experts != own;
 }
 
-/* True if a layer differs from those of Llama and GPT: in the places of its norms, its norms of q and k, its
- * activation, its attention sinks, its windows, or its rotation. No row of torchtitan uses this, since it knows models
- * by flavors. */
+/* True if a layer differs from those of Llama and GPT: in the places of its norms, in norms of q and k over all heads
+ * or without weights, in its activation, its attention sinks, windows that are chunks, or layers that do not rotate. No
+ * row of torchtitan uses this, since it knows models by flavors. */
 static bool has_unusual_branches(const struct choices *c)
 {
     const struct transformer *m = c->model;
@@ -86,8 +86,8 @@ static bool has_adapters(const struct choices *c)
     return c->model->adapter_rank > 0;
 }
 
-/* True if attention over a ring sees a window of keys, which TransformerEngine refuses if keys go round the ring in
- * messages. */
+/* True if attention over a ring sees a window of keys. TransformerEngine refuses that if keys go round the ring in
+ * messages; the other rotations count here, too. */
 static bool has_windowed_ring(const struct choices *c)
 {
     return has_attention_windows(c) && c->cp > 1;
@@ -112,8 +112,8 @@ static const struct expression_gap rows[] = {
     {TITAN | TRAINER, overlaps_micro_batches, "exchanges of experts beside another micro-batch (--expert-overlap)"},
     {TITAN | TRAINER, moves_shared_experts, "another time for shared experts than the framework's (--shared-experts)"},
     {ALL, has_adapters, "adapters beside frozen weights (--adapter)"},
-    {MEGATRON, has_mixed_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
-    {SPEED,    has_biases_of_qkv_only, "biases are everywhere or nowhere"},
+    {MEGATRON, has_biases_unlike_megatron,     "biases are everywhere, with the queries' projection alone, or nowhere"},
+    {SPEED,    has_biases_in_some_only, "biases are everywhere or nowhere"},
     {MEGATRON | SPEED, has_unusual_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},
     {SPEED,    has_qk_norms,     "norms of query and key heads"},
     {SPEED,    has_attention_windows, "attention that sees a window of keys"},

@@ -72,7 +72,8 @@ static bool has_f16_gradients(const struct choices *c)
     return c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_F16;
 }
 
-/* True if gradients of more than one micro-batch are reduced at other times than `usual`. */
+/* True if ranks share the gradients (ZeRO-2 and above) of more than one micro-batch, and reduce them at other times
+ * than `usual`. */
 static bool has_grad_sync_other_than(const struct choices *c, uint8_t usual)
 {
     return c->accumulation > 1 && expressible_weight_sharing_ranks(c) > 1 &&
@@ -186,7 +187,7 @@ static bool has_bf16_states_in_shards(const struct choices *c)
     return gaps_has_bf16_states(c) && !gaps_has_bf16_parameters(c);
 }
 
-static bool has_bf16_states_by_zero(const struct choices *c)
+static bool has_bf16_states_unlike_factory(const struct choices *c)
 {
     return gaps_has_bf16_states(c) && (c->dtype != DTYPE_BF16 || expressible_needs_zero(c));
 }
@@ -230,7 +231,7 @@ static const struct expression_gap rows[] = {
     {TRAINER,  has_8bit_on_host,             "moments in 8 bits on the host"},
     {AXOLOTL,  has_states_unlike_axolotl,     "states of this type: they are bf16 or 8bit-bf16 under DDP, where models are read in bf16, and fp32 or 8bit elsewhere"},
     {TRL,      has_bf16_states_in_shards,    "bf16 states (--states bf16) but under DDP: FSDP and DeepSpeed make parameters fp32"},
-    {FACTORY,  has_bf16_states_by_zero,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
+    {FACTORY,  has_bf16_states_unlike_factory,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
     {FACTORY,  has_8bit_states_without_copy,             "moments in 8 bits of bf16 parameters (--states 8bit-bf16): of fp32 ones"},
     {TRAINER,  has_dropout_unlike_model,            "dropout of attention scores other than the model's own (--dropout)"},
     {MEGATRON | SPEED, gaps_has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},

@@ -17,6 +17,7 @@
 /* The lengths that may be tried, the shortest first; each is a rung of the ladder. With `is_doubling`, rung k has
  * shortest_tokens x 2^k tokens, else shortest_tokens x (too_short_steps + k + 1). */
 struct length_ladder {
+    /* with `is_doubling`, the shortest length; else the step between lengths, which are multiples of it */
     int64_t shortest_tokens;
     uint32_t length_count;
     /* number of multiples of shortest_tokens that are too short, for example less than one chunk */

@@ -18,8 +18,9 @@ static enum status search_with_probability(struct best *best, enum plan_goal goa
     return status;
 }
 
-/* Finds the best configuration with the highest of the probabilities 0.8, 0.7, 0.6 and 0.5 with which any fits. It is
- * called if none fits with the probability that was asked for. */
+/* Finds the best configuration with the highest of the probabilities 0.8, 0.7, 0.6 and 0.5 with which any fits; those
+ * that are not below the one that was asked for are left out. It is called if none fits with the probability that was
+ * asked for. */
 static enum status find_most_probable(struct probable_choice *chosen, struct best *best,
                                       enum plan_goal goal, struct setup *setup,
                                       struct space_open open)

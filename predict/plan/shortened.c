@@ -32,9 +32,9 @@ static void shorten_layers(struct short_shape *shape, const struct choices *c, i
     shape->layers[1] = shape->layers[0] + period;
 }
 
-/* Shortens the micro-batches, to so many that both steps fill the pipeline. Without stages they are 3 and 4: with
- * fewer, the reductions of gradients at the end of the step would overlap the first micro-batches. Does nothing if the
- * step has no more, or if micro-batches have documents and so differ. */
+/* Shortens the micro-batches, to so many that both steps fill the pipeline. Without stages and subsequences they are 3
+ * and 4: with fewer, the reductions of gradients at the end of the step would overlap the first micro-batches. Does
+ * nothing if the step has no more, or if micro-batches have documents and so differ. */
 static void shorten_micro(struct short_shape *shape, const struct choices *c)
 {
     int64_t few = c->pp == 1 && c->subsequences == 1

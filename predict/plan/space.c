@@ -179,8 +179,9 @@ static bool add_documents(const struct space_walk *w, struct request *request, s
     return resolve_choices(c, request, NULL, NULL) == STATUS_OK;
 }
 
-/* Adds a candidate for a request, unless its choices do not resolve, the framework cannot express them, its schedule
- * was added before, or it belongs to the other pass (simpler_only). */
+/* Adds a candidate for a request, unless its choices do not resolve, the framework cannot express them or runs them by
+ * a simpler strategy's profile (is_run_otherwise()), its documents cannot be packed, its schedule was added before, or
+ * it belongs to the other pass (simpler_only). */
 static void add_request(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
@@ -398,8 +399,8 @@ static void walk_latents(struct space_walk *w, struct request request)
     }
 }
 
-/* Tries the degrees of expert parallelism that divide the experts. resolve_choices() later refuses those that do not go
- * with the other degrees. */
+/* Tries the degrees of expert parallelism that divide the experts and are multiples of the tensor degree.
+ * resolve_choices() later refuses those that do not go with the other degrees. */
 static void walk_experts(struct space_walk *w, struct request request)
 {
     const int64_t given = w->setup->request.ep, experts = request.model->experts;
@@ -503,7 +504,7 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         space_release(&all);
         return status == STATUS_OK ? STATUS_NO : status;
     }
-    if (space->candidate_count == before) { /* as if only it had been asked for */
+    if (space->candidate_count == before) { /* reports the error of the given request alone */
         struct request request = setup->request;
         struct choices choices;
         request.ranks = gpus;
