@@ -46,7 +46,7 @@ struct attentions {
     struct products *products;
     enum exec_attention wanted_kernels;
     const struct cudnn *dnn;     /* NULL: tiles compute everything */
-    char not_fused_reason[1024]; /* why tiles are used although the caller did not ask for them */
+    char not_fused_reason[1024]; /* why cuDNN cannot be used, or does not compute an op */
     struct attention *first_attention;
     struct fused_plan *first_plan;
     /* the handles with which plans were built. They stay open, since a plan may refer to its handle. */
@@ -151,7 +151,8 @@ static bool visible_part(const struct work *work, struct attention_part *part)
 bool attention_find_fused_part(const struct work *work, struct attention_part *part)
 {
     bool taken = visible_part(work, part);
-    /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. */
+    /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. A single
+     * query gets no mask (below), and a window needs one. */
     if (part->window > 0 && (part->query_count < 2 || part->query_count > part->key_count))
         return false;
     /* A single query sees all keys of the part, and cuDNN's release notes (9.18.1) warn of causal masks for one
@@ -167,7 +168,8 @@ static bool is_backward(const struct call *call)
     return call->work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Returns why fused kernels do not support the types and addresses of a call's operands; NULL if they do. */
+/* Returns why fused kernels do not support the operands of a call: what they are, their types, addresses or head
+ * dimensions. NULL: they support them. */
 static const char *why_operands_unsupported(const struct call *call)
 {
     const uint8_t dtype = call->read[0].dtype;
@@ -463,7 +465,7 @@ static void *row_address(const struct operand *operand, int64_t row, int64_t hea
            (size_t)(row * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* True if the schedule planned the library's workspace as an operand of the op. */
+/* True if the schedule planned the library's workspace as an operand of the op, large enough and aligned. */
 static bool has_workspace(const struct call *call, const struct fused *fused)
 {
     return call->write_count > 3 && call->write[3].element_count >= fused_scratch_bytes(fused) &&

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SCORES_BYTES: the most bytes of a block's scores. ROWS_UNIT: if this limits a block to more than ROWS_UNIT rows, it
- * has a multiple of ROWS_UNIT. */
+/* SCORES_BYTES: the most bytes of S and P, and in a backward of dP and dS, of a block, unless a single row has more.
+ * ROWS_UNIT: if this limits a block to more than ROWS_UNIT rows, it has a multiple of ROWS_UNIT. */
 enum { SCORES_BYTES = 128 << 20, ROWS_UNIT = 64 };
 
 /* The products of a block, by what they compute; PRODUCTS is their number. */
@@ -17,7 +17,7 @@ enum { SCORES, OUT, D_P, D_V, D_K, D_Q, PRODUCTS };
 struct attention_tiles {
     const struct products *products;
     struct work work;
-    uint8_t dtype;      /* the dtype of all operands except the lse */
+    uint8_t dtype;      /* the dtype of all reads except the lse and delta */
     int64_t block_rows; /* query rows of a block */
     /* plans of the products, [0] for full blocks and [1] for a last block of fewer rows */
     const struct product *plans[2][PRODUCTS];

@@ -393,13 +393,14 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
                      true);
         return nccl_barrier(&cuda->rank_states[r], op);
     }
-    atomic_uint *come = &cuda->barrier_arrivals[cuda->barrier_begin[group] +
-                                                assignment_group_instance(assignment, r, group) *
-                                                    assignment->most_barriers[group] +
-                                                assignment->collective_number[op]];
+    atomic_uint *arrivals =
+        &cuda->barrier_arrivals[cuda->barrier_begin[group] +
+                                assignment_group_instance(assignment, r, group) *
+                                    assignment->most_barriers[group] +
+                                assignment->collective_number[op]];
     atomic_store(&cuda->rank_states[r].at_barrier[cuda_local_op(&cuda->rank_states[r], op)], true);
-    atomic_fetch_add(come, 1);
-    while (atomic_load(come) < assignment->group_size[group] && !run_must_stop(run)) {
+    atomic_fetch_add(arrivals, 1);
+    while (atomic_load(arrivals) < assignment->group_size[group] && !run_must_stop(run)) {
         cuda_poll_ended_ops(&cuda->rank_states[r]);
         cuda_pause_polling(since_s);
     }

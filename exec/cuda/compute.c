@@ -289,7 +289,8 @@ static int square_sum(const struct call *call, const struct cuda_launch_context 
     return error;
 }
 
-/* Returns the bytes of scratch memory of a cast: for cuda_largest_magnitude(), followed by one float, its result. */
+/* Returns the bytes of scratch memory of a cast to 8 bits: for cuda_largest_magnitude(), followed by one float, its
+ * result. */
 static size_t quantise_scratch_bytes(const struct work *work)
 {
     return cuda_largest_scratch_bytes(work->quantise.rows * work->quantise.cols) + sizeof(float);

@@ -1,7 +1,8 @@
 /* exec/cuda/compute.h: launches the kernels of exec/cuda/kernels.h that compute an op.
  *
- * The table has a row for each kind of work that needs no library of NVIDIA's. Products and attention are in matmul.h
- * and attention.h, communication is in loopback.c and nccl_op.c, and copies are in enqueue.c. Needs no CUDA header. */
+ * The table has a row for each kind of work that kernels of our own compute alone. Products and attention are in
+ * matmul.h and attention.h, communication is in loopback.c and nccl_op.c, and copies and fills are in enqueue.c. Needs
+ * no CUDA header. */
 #ifndef EXEC_CUDA_COMPUTE_H
 #define EXEC_CUDA_COMPUTE_H
 
@@ -10,8 +11,8 @@
 
 struct cuda_launch_context {
     cudaStream_t stream;
-    /* scratch memory of the op: as many bytes as the function `scratch` of its row returns, aligned to
-     * CUDA_SCRATCH_ALIGNMENT */
+    /* scratch memory of the op: as many bytes as the function `scratch` of its row returns (for attention,
+     * attention_scratch_bytes()), aligned to CUDA_SCRATCH_ALIGNMENT */
     void *scratch;
     /* memory of the host, to which a kernel that finds wrong data writes fault_mark */
     int32_t *fault_mark_address;
@@ -23,7 +24,8 @@ struct cuda_launch_context {
     const struct fused_documents *documents;
     /* [MOVED_LIST_COUNT] for work that moves rows between context ranks: its lists of rows; else NULL */
     const struct cuda_row_pairs *row_pairs;
-    /* if routing is not even: [experts + 1], where the copies for each expert begin among those that a rank sends */
+    /* if routing is not even: [experts + 1], where the copies for each expert begin among those that a rank sends; else
+     * NULL */
     const int64_t *expert_begins;
 };
 

@@ -46,7 +46,7 @@ struct cuda_stream {
     _Atomic uint32_t launched_ops; /* ops launched on the CUDA stream */
     /* ops that have ended as far as cuda_poll_ended_ops() has found out; written with poll_lock held */
     _Atomic uint32_t ended_ops;
-    /* the op at the head of the queue is a communication op that other ranks have not reached */
+    /* the op at the head of the queue is a communication op that other ranks may not have reached */
     atomic_bool waits_for_peers;
     void *scratch;
     size_t scratch_bytes;
@@ -81,7 +81,7 @@ struct cuda_rank {
     struct cuda_events *op_events;    /* (ops of the role) */
     atomic_bool *at_barrier;          /* (ops of the role) the host has reached this barrier */
     bool *has_launched;               /* (ops of the role) the op has put work on the device */
-    struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
+    struct cuda_host_work *host_work; /* (ops of the role); NULL: the rank has no host stream */
     void *memory[MEMORY_COUNT];
     bool memory_is_nccls;              /* device memory was allocated by NCCL */
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */

@@ -32,13 +32,14 @@ struct cupti_span {
 
 enum { CUPTI_WHY = 256 }; /* bytes of a reason */
 /* Sets *span to an array with the span of each op that was launched since the last call, sorted by op id. The caller
- * frees the array. All launched work must have ended. An op with a record that has no times gets no span. If records
- * were lost, the spans of any ops may be wrong: then it returns false, *span is NULL, and `why` (CUPTI_WHY bytes) has
- * the reason. */
+ * frees the array. All launched work must have ended. An op with a record that has no times gets no span. If CUPTI is
+ * not open, there are no spans. If records were lost, the spans of any ops may be wrong: then it returns false, *span
+ * is NULL, and `why` (CUPTI_WHY bytes) has the reason. */
 bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why);
 
-/* The computation of cupti_take_spans(), which tests call with records of their own: returns the number of spans. Sorts
- * both arrays of records in place. A record without times has start 0 and end 0, or an end before its start. */
+/* The computation of cupti_take_spans(), which tests call with records of their own: fills span, which has room for
+ * `records` spans, and returns their number. Sorts both arrays of records in place. A record without times has start 0
+ * and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call_id;
     uint64_t start_ns, end_ns;

@@ -50,8 +50,8 @@ static void report_clocks(backend_header_function *say, void *user, int device)
         report_number(say, user, "power_limit_w", (long long)(nvml_power_limit_w(device) + 0.5));
 }
 
-/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. It asks the driver itself if the
- * runtime does not answer, as one does that is too new for the driver. */
+/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. If the runtime does not answer,
+ * because it is too new for the driver, the driver itself is asked. */
 static int driver_version(void)
 {
     static const char name[] = "libcuda.so.1";

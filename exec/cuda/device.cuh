@@ -21,7 +21,8 @@
 #define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
     LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
-/* Must come before a launch that needs more than SHARED_FREE bytes of shared memory, static variables included. */
+/* Must come before a launch that needs more than SHARED_FREE bytes of shared memory, static variables included. bytes:
+ * those that are dynamic. */
 #define ALLOW_SHARED(kernel, bytes)                                                                \
     (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 

@@ -129,8 +129,8 @@ size_t cuda_documents_bytes(const struct cuda_rank *rank)
     return bytes;
 }
 
-/* Writes at which element each document begins in a tensor whose rows have `step` elements; keys: in a tensor of keys,
- * not of queries. */
+/* Writes at which element each document begins in a tensor whose rows have `step` elements, and where the last one
+ * ends. keys: the tensor has a row for each key, not for each query. */
 static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces, bool keys,
                         int64_t step)
 {

@@ -168,8 +168,8 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
     return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
 }
 
-/* Runs a communication op of a group with one member. All other communication is launched together with its peers, or
- * by NCCL. */
+/* Runs communication in a run of one rank, whose groups have one member. In a run of several ranks all communication is
+ * launched by loopback.c or by NCCL. */
 static bool run_single_member_collective(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;

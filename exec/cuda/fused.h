@@ -19,8 +19,8 @@ enum fused_mask {
 };
 
 /* The sizes and offsets of a call's documents, in device memory (cuDNN's ragged layout). Document d has q_rows[d] rows
- * of q, kv_rows[d] rows of k and v, and begins at element offset[d] of each tensor. offset[documents] is the end of the
- * last document. */
+ * of q, kv_rows[d] rows of k and v, and begins at element q_offset[d] of q, and likewise in the other tensors. Element
+ * `documents` of an array of offsets is the end of the last document. */
 struct fused_documents {
     const int32_t *q_rows, *kv_rows;                                         /* (documents) */
     const int64_t *q_offset, *k_offset, *v_offset, *o_offset, *stats_offset; /* (documents + 1) */

@@ -281,7 +281,7 @@ static void add_indices(struct fused *g, struct mask_operands *m)
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
 }
 
-/* Adds mode(a, b) for each score, where a and b are indices or conditions, and returns its result, of the type
+/* Adds mode(a, b) for each score, where a and b are indices, numbers or conditions, and returns its result, of the type
  * `type`. */
 static descriptor apply_to_indices(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
                                    descriptor a, descriptor b)
@@ -330,9 +330,10 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
     return select_scores(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
 }
 
-/* Adds the masks. The result is x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row;
- * elsewhere it is minus infinity. Terms in parentheses are for FUSED_TO_END. cuDNN recognises the two conditions in
- * this order only, each with index tensors of its own (cudnn-frontend, node/diagonal_band_mask.h). */
+/* Adds the masks. For FUSED_ALL the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a window, col
+ * + window (- kv + q) > row; elsewhere it is minus infinity. Terms in parentheses are for FUSED_TO_END. cuDNN
+ * recognises the two conditions in this order only, each with index tensors of its own (cudnn-frontend,
+ * node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;

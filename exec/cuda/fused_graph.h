@@ -23,8 +23,8 @@ enum uid {
     UID_DQ,
     UID_DK,
     UID_DV,
-    UID_DELTA, /* (heads, q): the dot product of dO and O in each row, which cuDNN wants in memory */
-    UID_DQ_SUM, /* fp32 (heads, q, dim): the sum of dQ over blocks of keys */
+    UID_DELTA,  /* the dot product of dO and O in each row and head, which cuDNN wants in memory */
+    UID_DQ_SUM, /* in fp32, with the elements of dQ: its sum over blocks of keys */
     UID_SCALE,
     UID_HIDDEN,
     UID_ONE,
@@ -32,7 +32,7 @@ enum uid {
     UID_COLS,
     UID_WINDOW,
     UID_BEYOND,
-    UID_Q_ROWS, /* for documents: the rows of each, and in which row of each tensor each begins */
+    UID_Q_ROWS, /* for documents: the rows of each, and at which element of each tensor it begins */
     UID_KV_ROWS,
     UID_Q_OFFSET,
     UID_K_OFFSET,

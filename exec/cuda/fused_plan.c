@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* TENSORS: the most tensors in memory that a call binds. CONFIGS: the configurations of an engine that are tried.
- * ALIGNMENT: that of arrays in the scratch memory, in bytes. */
+/* TENSORS: the most tensors in memory that a call binds. CONFIGS: the most configurations of engines that are tried for
+ * one heuristic. ALIGNMENT: that of arrays in the scratch memory, in bytes. */
 enum { TENSORS = 20, CONFIGS = 16, ALIGNMENT = 256 };
 
 /* ---- the plan of a graph ---- */

@@ -45,13 +45,13 @@ static void bind_to_numa_node(void *memory, size_t bytes, int node)
 #endif
 }
 
-struct pinned_slice {
+struct page_slice {
     char *begin, *end;
 };
 
 static void *touch_pages(void *argument)
 {
-    const struct pinned_slice *slice = argument;
+    const struct page_slice *slice = argument;
     for (volatile char *page = slice->begin; page < slice->end; page += PAGE)
         *page = 0;
     return NULL;
@@ -60,7 +60,7 @@ static void *touch_pages(void *argument)
 static void touch_all_pages(char *memory, size_t bytes)
 {
     pthread_t thread[THREADS_MAX];
-    struct pinned_slice slice[THREADS_MAX];
+    struct page_slice slice[THREADS_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t slices = bytes / BYTES_OF_A_THREAD + 1, started = 0;
     if (processors > 0 && slices > (size_t)processors)
@@ -71,7 +71,7 @@ static void touch_all_pages(char *memory, size_t bytes)
     for (size_t i = 0; i < slices; i++) {
         size_t begin = i * each < bytes ? i * each : bytes;
         size_t end = begin + each < bytes ? begin + each : bytes;
-        slice[i] = (struct pinned_slice){memory + begin, memory + end};
+        slice[i] = (struct page_slice){memory + begin, memory + end};
     }
     while (started + 1 < slices &&
            pthread_create(&thread[started], NULL, touch_pages, &slice[started]) == 0)

@@ -179,8 +179,8 @@ void cuda_close_streams(struct cuda_rank *rank)
 
 /* ---- launches of ops ---- */
 
-/* True if all ops for which an op waits have been launched. It never becomes true for an op that waits for a later op
- * of its own stream. */
+/* True if all ops for which an op waits have been launched. A SYNC op counts as launched if it comes before the op in
+ * the list. The result never becomes true for an op that waits for a later op of its own stream. */
 static bool dependencies_are_launched(const struct cuda_rank *rank, uint32_t op)
 {
     const struct ir *ir = rank->run->ir;

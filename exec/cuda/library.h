@@ -160,9 +160,8 @@ const struct cupti *cupti_library(struct diag *diag);
 void cupti_use_table(const struct cupti *table);
 #endif
 
-/* Opens a library that has no table, by the first of its possible names that works ("libx.so.13", ...). folder: the one
- * that the library was in when the program was built. Returns NULL on failure, after a message with the loader's
- * text. */
+/* Opens a library by the first of its possible names that works ("libx.so.13", ...). folder: the one that the library
+ * was in when the program was built. Returns NULL on failure, after a message with the loader's text. */
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
 /* Opens a library that was installed together with another one, to which the function `near` belongs. It looks in that
  * library's folder, and in the folders beside it that pip's wheels use. Returns NULL if the library is not there. */

@@ -115,8 +115,8 @@ static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank 
     }
 }
 
-/* Makes the arenas of all ranks zero, and waits until they are. The ranks' streams do not wait for the legacy stream,
- * on which cudaMemset() runs. */
+/* Makes the arenas in device memory of this process's ranks zero, and waits until they are. The ranks' streams do not
+ * wait for the legacy stream, on which cudaMemset() runs. */
 static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;

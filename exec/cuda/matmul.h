@@ -36,8 +36,8 @@ struct product_shape {
     uint8_t a_type, y_type;            /* enum dtype */
     uint8_t accumulates, has_bias;     /* true or false; a bias has y's type */
     uint8_t a_align, b_align, y_align; /* log2 of bytes, at most 8 */
-    uint8_t has_scales; /* a and b are 8-bit types with a scale each (product_set_scales()) */
-    uint8_t b_type;     /* enum dtype; where not scaled, as a_type */
+    uint8_t has_scales; /* a and b are of 8-bit types and have scales (product_set_scales()) */
+    uint8_t b_type;     /* enum dtype, if has_scales; else not read: b has a's type */
     uint8_t epilogue;   /* enum product_epilogue */
     uint8_t scaling;    /* enum scaling, if has_scales: one scale, or blocks of 128 */
     uint8_t unused[4];  /* 0, since shapes are compared byte by byte */
@@ -58,9 +58,9 @@ const struct product *products_plan(struct products *products, const struct prod
  * NULL: it can. */
 const char *products_why_no_blocks(const struct products *products);
 
-/* Sets the addresses of the fp32 scales, in the order of cuda_lay_out_scales(), for the next runs of a plan with
- * scales. Until the calling thread has called product_run(), no other thread may set the plan's scales. Returns a
- * cublasStatus_t. */
+/* Sets the addresses of the fp32 scales of a and b, one each or, for blocks, in the order of cuda_lay_out_scales(), for
+ * the next runs of a plan with scales. Until the calling thread has called product_run(), no other thread may set the
+ * plan's scales. Returns a cublasStatus_t. */
 int product_set_scales(const struct products *products, const struct product *product,
                        const void *a, const void *b);
 

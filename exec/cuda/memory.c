@@ -1,4 +1,4 @@
-/* Memory of the ranks: one block of device memory, and host memory that is pinned and near the GPU. */
+/* Memory of the ranks: one block of device memory, and host memory near the GPU, pinned and not pinned. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/nccl.h"
 
@@ -340,20 +340,20 @@ void cuda_close_memory(struct cuda_rank *rank)
 
 /* ---- fill of unbound memory with NaNs ---- */
 
-struct device_range {
+struct arena_range {
     uint64_t begin, end;
 };
 
 static int compare_by_begin(const void *a, const void *b)
 {
-    const struct device_range *x = a, *y = b;
+    const struct arena_range *x = a, *y = b;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
 /* Lists the byte ranges of the rank's bound buffers in one memory, ascending, and then an empty range at the end of
  * the arena. */
 static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
-                           struct device_range *range)
+                           struct arena_range *range)
 {
     const struct ir *ir = rank->run->ir;
     size_t count = 0;
@@ -361,9 +361,9 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
         if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.memory[b] == memory &&
             ir->buffer.role[b] == rank->run->assignment.role_of_rank[rank->rank] &&
             ir->buffer.offset[b] != UINT64_MAX)
-            range[count++] = (struct device_range){
+            range[count++] = (struct arena_range){
                 ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};
-    range[count++] = (struct device_range){ir->planned_bytes[memory], ir->planned_bytes[memory]};
+    range[count++] = (struct arena_range){ir->planned_bytes[memory], ir->planned_bytes[memory]};
     qsort(range, count, sizeof *range, compare_by_begin);
     return count;
 }
@@ -371,7 +371,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
 cudaError_t cuda_poison(const struct cuda_rank *rank)
 {
     enum { NOT_A_NUMBER = 0xff }; /* the bytes of a NaN in every float type, and of the index -1 */
-    struct device_range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
+    struct arena_range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
     cudaError_t error = cudaSuccess;
     for (int m = 0; m < MEMORY_COUNT; m++) {
         size_t count = bound_ranges(rank, (enum memory)m, range);

@@ -1,8 +1,9 @@
 /* exec/cuda/nccl.h: communication between GPUs with NCCL, one process for each GPU.
  *
- * Each group has one communicator for its collectives, and one for each channel and direction of its messages: a rank's
- * send in one direction and its receive in the other must not wait for each other. Barriers have a communicator of
- * their own, because the host, not a stream, orders them among the collectives of their group.
+ * Each group has one communicator for its collectives, and one for each channel of its messages and each distance,
+ * forwards or backwards, over which they go: a rank's send in one direction and its receive in the other must not wait
+ * for each other. Barriers have a communicator of their own, because the host, not a stream, orders them among the
+ * collectives of their group.
  *
  * All communicators are split from one of all ranks before the first step, in the same order on every rank, and each is
  * used at once. At the first use of each kind NCCL connects the members and allocates buffers, which blocks the host

@@ -10,11 +10,11 @@ enum { LEAVE_S = 1 };
 /* ---- the list of links ---- */
 
 static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_t channel,
-                                   int64_t flow)
+                                   int64_t rank_shift)
 {
     for (uint32_t i = 0; i < l->link_count; i++) {
         struct nccl_link *link = &l->links[i];
-        if (link->group == group && link->channel == channel && link->rank_shift == flow)
+        if (link->group == group && link->channel == channel && link->rank_shift == rank_shift)
             return link;
     }
     return NULL;

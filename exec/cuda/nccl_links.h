@@ -22,7 +22,8 @@ struct nccl_link {
 #define NCCL_BARRIERS INT64_MAX
 
 /* The communicators of this process. They are blocking: a call returns when it is done, and the calling thread makes
- * all launches, as CUPTI's records require. Only one thread at a time calls NCCL. */
+ * all launches, as CUPTI's records require. Only one thread at a time calls NCCL, apart from the watcher, which asks
+ * for errors, and a thread that aborts the communicators. */
 struct nccl_links {
     const struct nccl *nccl;
     /* the communicator of all ranks, from which the links are split; it has no other use */
@@ -37,7 +38,8 @@ struct nccl_links {
      * thread that holds it takes no other lock. */
     pthread_mutex_t poll_lock;
     bool has_lost_call; /* a thread is still in a call that cannot be ended */
-    /* for barriers, and to connect links: a stream, an event, and the number that is summed */
+    /* for barriers, and to connect links: a stream, an event, and two numbers in device memory. The first is summed or
+     * sent, and the second receives. */
     cudaStream_t stream;
     cudaEvent_t event;
     float *barrier_number;

@@ -296,9 +296,9 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 #endif
 }
 
-/* Opens the links, as a thread's function. All processes go through the links in the same order, and finish their
- * exchange on one link before the next. This cannot deadlock: all members of the first link that is not open have no
- * link before it to wait on, so they all reach it. */
+/* Opens the links, or registers memory with each, as a thread's function. All processes go through the links in the
+ * same order, and finish their exchange on one link before the next. This cannot deadlock: all members of the first
+ * link that is not open have no link before it to wait on, so they all reach it. */
 static void *open_in_order(void *argument)
 {
     struct nccl_opening *o = argument;

@@ -33,7 +33,8 @@ static uint32_t next_event_mark(const struct cuda_stream *stream)
     return IR_NONE;
 }
 
-/* Finds out whether launched ops without events have ended. The last op launched on a stream may have none. */
+/* Finds out whether the launched ops have ended, if no op with an event is left among those that are not known to have
+ * ended: the last op launched on a stream may have no event. */
 static void poll_unmarked_ops(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched_ops;

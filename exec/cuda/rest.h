@@ -7,8 +7,8 @@ extern "C" {
 #endif
 
 /* Pauses a thread that polls the device or another thread and has waited since `since_s`. In the first 20 us of its
- * wait it yields. After that it sleeps for 1/500 of the time waited, but at least cuda_shortest_pause_s and at most 50
- * us. So the thread notices an end soon, and a long wait takes little processor time. */
+ * wait it yields. After that it sleeps for 1/500 of the time waited, at most 50 us, but never less than
+ * cuda_shortest_pause_s. So the thread notices an end soon, and a long wait takes little processor time. */
 void cuda_pause_polling(double since_s);
 /* The shortest sleep in seconds, as a rule 5e-6. Tests whose threads emulate the device make it longer, since each poll
  * takes processor time from those threads. */

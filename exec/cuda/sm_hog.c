@@ -54,13 +54,13 @@ void sm_hog_end(struct cuda *cuda)
     struct sm_hog *sm_hog = &cuda->sm_hog;
     if (!sm_hog->is_running)
         return;
-    cudaError_t there = cudaStreamQuery(sm_hog->stream);
+    cudaError_t query_result = cudaStreamQuery(sm_hog->stream);
     set_stop_flag(sm_hog, 1);
     cudaError_t error = cudaStreamSynchronize(sm_hog->stream);
     if (error != cudaSuccess)
         cuda_record_failure(&cuda->rank_states[cuda->run->first_rank], IR_NONE,
                             "cudaStreamSynchronize (of the kernel beside the step)", error);
-    else if (there != cudaErrorNotReady)
+    else if (query_result != cudaErrorNotReady)
         run_record_system_failure(
             cuda->run,
             "the kernel beside the step ended before it did: it keeps the multiprocessors "

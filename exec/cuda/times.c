@@ -53,9 +53,9 @@ static void read_event_times(struct cuda_rank *rank)
 
 static const struct op_time unknown = {NAN, NAN};
 
-/* Returns the time of an op that launched nothing. An op without work takes no time and ends at before_s, when the op
- * before it on its stream ended. If ranks share a GPU, a send launches nothing and has the time of its receiver's
- * copy. */
+/* Returns the time of an op that launched nothing. An op without work, or one that the op before it has computed, takes
+ * no time and ends at before_s, when the op before it on its stream ended. If ranks share a GPU, a send launches
+ * nothing and has the time of its receiver's copy. */
 static struct op_time time_without_launch(struct exec_run *run, uint32_t rank, uint32_t op,
                                           double before_s)
 {

@@ -23,9 +23,9 @@ enum nvidia_library {
 };
 
 enum version_effect {
-    VERSION_REFUSED,              /* the library is not used */
-    VERSION_WHOLE_BACKWARD_TILES, /* cuDNN: no backward of keys that are no multiple of VERSION_TILE */
-    VERSION_WHOLE_SPLITS /* cuBLASLt: no product is split along a k that is no multiple of VERSION_SPLIT */
+    VERSION_REFUSED, /* the library is not used */
+    VERSION_WHOLE_BACKWARD_TILES, /* cuDNN: a backward needs a number of keys that is a multiple of VERSION_TILE */
+    VERSION_WHOLE_SPLITS /* cuBLASLt: a product is split along k only if k is a multiple of VERSION_SPLIT */
 };
 
 enum { VERSION_TILE = 128, VERSION_SPLIT = 64 };
