@@ -11,8 +11,8 @@
 enum mesh_part_kind {
     ALONG_DP,
     ALONG_PP,
-    ALONG_OUTER,
-    ALONG_INNER,
+    ALONG_OUTER, /* the windows of a ring */
+    ALONG_INNER, /* the ranks of a window */
     ALONG_HP,
     ALONG_TP,
     ALONG_TP_COPY, /* the ranks that hold the same key and value heads */
@@ -25,10 +25,11 @@ struct mesh_part {
     uint8_t ring_order; /* place among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };
-/* Fills part[] with the parts in the order of ranks, the slowest first, and returns their number. */
+/* Fills part[] with the parts in the order of ranks, the slowest first, and returns their number. The parts of tensor
+ * ranks, which come after all others, are not among them. */
 uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
-/* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one part of the mesh, and cuts it
- * evenly. */
+/* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one part of the mesh, and cuts it evenly.
+ * Ranks that differ only as tensor ranks count as one. */
 bool mesh_parts_allow_run(const struct choices *c, int64_t ranks);
 
 #endif

@@ -9,7 +9,8 @@
 
 /* Appends the numbers as a list, for example "1, 2, 4 or 8". */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
-/* Appends the 16 largest divisors of n or, if `other` is not 0, the 16 largest common divisors of n and `other`. */
+/* Appends the 16 largest divisors of n or, if `other` is not 0, the 16 largest common divisors of n and `other`; none
+ * above 65536. */
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
 /* Appends the two multiples of `unit` nearest to n, for example "8 or 16"; only the larger one if the smaller is 0. n
  * must not be a multiple of `unit`. */
@@ -18,7 +19,8 @@ void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 /* Reports "OPTION: error: WHAT" to diag. */
 enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
-/* Reports "OPTION: error: WHAT; WOULD would do" to diag, and releases `would`. */
+/* Reports "OPTION: error: WHAT; WOULD would do" to diag, and releases `would`. If `would` is empty,
+ * WOULD is "no value near it". If diag is NULL, nothing is reported. */
 enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
                                 const char *what, ...) __attribute__((format(printf, 4, 5)));
 
@@ -31,7 +33,8 @@ struct rule {
 enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag);
 
 /* Sets the degree of tensor parallelism, and checks it. Sets *share to the part of the model that a tensor rank has,
- * and *inside to the request of one tensor rank: with that model, and with the number of ranks divided by tp. */
+ * and *inside to the request of one tensor rank: with that model, and with the numbers of ranks and of GPUs in a node
+ * divided by tp. With tp 1 *inside is the request, and *share is not set. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);

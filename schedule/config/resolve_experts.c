@@ -129,7 +129,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
 }
 
 /* Returns whether the copies of every piece of a unit of `rows` rows divide evenly over all experts. */
-static bool ep_divides(const struct choices *c, int64_t rows)
+static bool copies_divide_over_experts(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;
     for (uint32_t i = 0; i < c->ffn_chunks; i++)
@@ -149,6 +149,6 @@ void resolve_expert_rows(struct choices *c)
          u++) {
         const int64_t tokens = pipeline_tokens_before(c, u + 1) - pipeline_tokens_before(c, u);
         c->routing_has_remainders =
-            !ep_divides(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
+            !copies_divide_over_experts(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
     }
 }

@@ -10,7 +10,8 @@ static int64_t given_degree(int64_t degree)
 }
 
 /* Returns the largest number of tensor ranks that fits into a node and divides the ranks of a stage which the other
- * given degrees leave. Returns 1 if the ranks of a node are not known. */
+ * given degrees leave, and that the model and the sequence allow. Returns 1 if the ranks of a node are not known, or if
+ * the given stages do not divide the ranks. */
 static int64_t most_tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
@@ -38,7 +39,8 @@ static int64_t count_subsequences(const struct request *r, int64_t tp)
                : 1;
 }
 
-/* Returns the largest number of stages for which there are enough ranks, layers and subsequences. */
+/* Returns the largest number of stages that divides the ranks which the other degrees leave, and that is at most the
+ * number of layers and of subsequences; 1 if there is none. */
 static int64_t most_stages(const struct request *r, int64_t tp, int64_t count)
 {
     int64_t others = given_degree(r->dp) * given_degree(r->cp) * given_degree(r->hp) * tp;

@@ -239,16 +239,16 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 {
     /* the most sequences with a message; a plan whose sequence numbers have a gap may have a million wrong ones */
     enum { SHOWN = 10 };
-    size_t wrong_ones = 0;
-    for (size_t i = 0; i < plan->sequence_count && wrong_ones < SHOWN; i++) {
+    size_t wrong_sequences = 0;
+    for (size_t i = 0; i < plan->sequence_count && wrong_sequences < SHOWN; i++) {
         const struct core_sequence *s = &plan->sequence[i];
         const struct plan_place at = {name, i, false, diag}, backward = {name, i, true, diag};
         const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
-        wrong_ones += !(check_owners(plan, s, &at) && check_bounds(s, &at) &&
-                        (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
-                        (!has_backward(s) || check_tiles(s, &sight, &backward)));
+        wrong_sequences += !(check_owners(plan, s, &at) && check_bounds(s, &at) &&
+                             (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
+                             (!has_backward(s) || check_tiles(s, &sight, &backward)));
     }
-    return wrong_ones == 0 ? STATUS_OK : STATUS_NO;
+    return wrong_sequences == 0 ? STATUS_OK : STATUS_NO;
 }
 
 /* ---- loads ---- */

@@ -27,8 +27,8 @@ enum deal_rule {
      * visible pairs is taken. If no set has room, the document goes to the ranks with the most room. */
     DEAL_DEGREE,
     /* The rules from here on also say which rank computes which tile (schedule/core_plan/tile_rules.h). Those up to
-     * DEAL_BURST deal tokens as DEAL_ZIGZAG does, and work in R steps. Their comments say what rank r computes in step
-     * s. */
+     * DEAL_BURST deal tokens as DEAL_ZIGZAG does, and work in R steps, DEAL_GATHER in two. Their comments say what rank
+     * r computes in step s. */
     DEAL_ZIGZAG_RING, /* its own queries by the keys of rank r - s */
     /* its own queries, first by the keys of all ranks of its inner ring, which has `parameter` ranks, then by those of
      * the inner ring before, and so on */

@@ -113,9 +113,10 @@ struct move_state {
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
     /* a rank gives queries away only if its pairs exceed the mean over ranks by more than this share of the mean */
     double tolerance;
-    struct query_range *item;
+    struct query_range *item; /* all queries of the sequence; items are cut as slices move */
     size_t item_count, capacity;
-    double *pairs_of_rank, mean;
+    double *pairs_of_rank; /* [ranks] the visible pairs that each rank computes */
+    double mean;           /* the mean of pairs_of_rank[] */
 };
 
 static double visible_pairs_of(const struct move_state *m, int64_t begin, int64_t end)
@@ -162,12 +163,12 @@ static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64
 struct query_slice {
     size_t item;
     int64_t q, end;
-    double bytes_per_pair; /* bytes for each pair */
+    double bytes_per_pair; /* bytes that the move would send, for each visible pair of the slice */
 };
 
 /* Returns the shortest slice from the beginning of an item, or with `tail` from its end, that has at least `pairs`
- * pairs and a multiple of min_slice_tokens tokens. If that leaves fewer than min_slice_tokens tokens of the item, the
- * slice is the whole item. */
+ * pairs and a multiple of min_slice_tokens tokens. The slice is the whole item if the item has fewer pairs, or if fewer
+ * than min_slice_tokens tokens of it would be left. */
 static struct query_slice shortest_slice(const struct move_state *m, size_t number, double pairs,
                                          bool tail)
 {

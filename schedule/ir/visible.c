@@ -442,8 +442,8 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
     /* Each time that an attention operator runs counts once. Where ranks get keys of other ranks, in a ring or with
-     * needed rows (mask PLAN without a round), only the op on a rank's own keys counts, since add_pairs() takes the keys
-     * of all ranks for it. With a core plan the ops of all rounds count. */
+     * needed rows (mask PLAN without a round), only the op on a rank's own keys counts, since add_pairs() takes the
+     * keys of all ranks for it. With a core plan the ops of all rounds count. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_has_documents(work) &&
