@@ -95,7 +95,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
 }
 
 /* Fails unless the file and its bases together have every number. An ideal device needs only its peak flop/s; products
- * of 8 and 4 bits, and implementations of attention, may be missing. */
+ * of 8 and 4 bits, host.product_s, and implementations of attention may be missing. */
 static enum status check_complete(struct cost_reader reader, struct json_node root)
 {
     const struct device_cost *cost = reader.cost;
@@ -105,6 +105,8 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
             cost->is_ideal && param->offset != offsetof(struct device_cost, device_peak_flop_per_s);
         if (param->unit == UNIT_FLOP_PER_S && param->low <= 0)
             found = true; /* these products may be missing: not every device has them */
+        if (param->offset == offsetof(struct device_cost, host_product_s))
+            found = true; /* if it is missing, it is part of host.op_s */
         const char *name = arena_printf(reader.arena, "%s.%s", param->family, param->field);
         for (size_t k = 0; !found && k < cost->facts.count; k++)
             found = strcmp(cost->facts.row[k].name, name) == 0;

@@ -196,7 +196,8 @@ double cost_host_issue_s(const struct device_cost *cost, const struct work *work
     case ISSUE_SYNC:
         return cost->host_sync_s;
     default:
-        return kind->op_count * cost->host_op_s + kind->kernel_count * cost->host_kernel_s;
+        return kind->op_count * cost->host_op_s + kind->kernel_count * cost->host_kernel_s +
+               (as.kind == WORK_MATMUL ? cost->host_product_s : 0);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "predict/framework_costs.h"
 
 #include "base/arena.h"
+#include "predict/host_modules.h"
 #include "schedule/choices/profile.h"
 
 #include <stdlib.h>
@@ -48,13 +49,12 @@ static void set_router_issue_s(const struct prediction *p, const struct device_c
     }
 }
 
-/* The time that TransformerEngine's Python takes on the host for one expert, as a multiple of the time of an operator
- * that launches a kernel (host.op_s + host.kernel_s, 10 us on a Xeon): for a product of 16-bit operands, for a product
- * of quantised operands (measured in 8 bits), and for each tensor that is quantised. The times of products include the
- * saving of tensors and the hook of the weight's gradient. Measured with TransformerEngine 2.9 (docs/costs.md, "Experts
- * one by one"). */
-static const double expert_product_calls = 0.3, expert_quantised_product_calls = 0.65,
-                    expert_tensor_calls = 0.8;
+/* The host's time that TransformerEngine takes for one expert, in times of host.op_s: for a product of 16-bit operands,
+ * for a product of quantised operands (measured in 8 bits), and for each tensor that is quantised, with one scale or with
+ * scales of blocks. The times of products include the saving of tensors and the hook of the weight's gradient. Measured
+ * with TransformerEngine 2.9 (docs/costs.md, "Experts one by one"). */
+static const double expert_product_ops = 1.25, expert_quantised_product_ops = 1.8,
+                    expert_tensor_ops = 1.4, expert_blocks_ops = 1;
 
 /* Kernels that are launched for each expert to quantise an operand. COPY_LAUNCHES: the quantised copy. AMAX_LAUNCHES:
  * with one scale for a tensor, the three kernels that fill with zeros, find the largest magnitude and compute the
@@ -71,10 +71,9 @@ static void add_expert_call_issue_s(const struct prediction *p, const struct dev
         const struct work *work = &p->ir.shape[i];
         if (work->kind == WORK_MATMUL && work->matmul.groups > 1) {
             const double groups = (double)work->matmul.groups;
-            const double calls = work->matmul.scaling != SCALING_NONE
-                                     ? expert_quantised_product_calls
-                                     : expert_product_calls;
-            issue_s[i] += (groups - 1) * call_s + groups * calls * call_s;
+            const double ops = work->matmul.scaling != SCALING_NONE ? expert_quantised_product_ops
+                                                                    : expert_product_ops;
+            issue_s[i] += (groups - 1) * call_s + groups * ops * cost->host_op_s;
         }
         if (work->kind == WORK_QUANTISE && work->quantise.groups > 1) {
             const double groups = (double)work->quantise.groups;
@@ -83,7 +82,8 @@ static void add_expert_call_issue_s(const struct prediction *p, const struct dev
             const int launches = (finds ? AMAX_LAUNCHES : 0) + (copies ? COPY_LAUNCHES : 0);
             issue_s[i] += (groups - 1) * launches * cost->host_kernel_s;
             if (copies)
-                issue_s[i] += groups * expert_tensor_calls * call_s;
+                issue_s[i] +=
+                    groups * (finds ? expert_tensor_ops : expert_blocks_ops) * cost->host_op_s;
         }
     }
 }
@@ -304,6 +304,8 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
         set_router_issue_s(p, cost, issue_s);
     if (profile->call_per_expert && !profile->is_ideal)
         add_expert_call_issue_s(p, cost, issue_s);
+    if (profile->host_runs_te_modules)
+        host_modules_add(&p->ir, cost, issue_s);
     if (profile->expert_bias_by_operators)
         add_bias_operators(p, cost, work_s, issue_s);
     if (profile->clamps_by_operators)

@@ -109,8 +109,6 @@ static void add_framework_product_issue_s(const struct prediction *p, struct sha
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         if (p->ir.shape[i].kind != WORK_MATMUL)
             continue;
-        if (profile->host_product_factor > 0)
-            costs->issue_s[i] *= profile->host_product_factor;
         if (tensors)
             costs->issue_s[i] += profile->host_dtensor_product_s;
     }

@@ -52,9 +52,9 @@ struct profile {
     bool compiled_layers_pass_mask;
     /* seconds that the framework's host thread takes between backward and optimizer, on every rank; 0: none */
     double host_per_step_s;
-    /* the host's time to issue a product, divided by its time for torch.nn.Linear; the framework has a module of its
-     * own; 0 stands for 1 */
-    double host_product_factor;
+    /* layers are modules of TransformerEngine in Megatron-Core; the host's time for each is several times that for one
+     * operator of PyTorch (predict/host_modules.c) */
+    bool host_runs_te_modules;
     /* additional seconds of the host for each product of tensor ranks, whose operands are DTensors; none in compiled
      * layers */
     double host_dtensor_product_s;

@@ -262,6 +262,8 @@ static void the_host_takes_its_time(void)
     if (fixture_parse(&f, one_core)) {
         struct work work = product(8, 8, 8);
         CHECK_CLOSE("an op and a kernel", cost_host_issue_s(&f.cost, &work), 10e-6, 1e-12);
+        f.cost.host_product_s = 20e-6;
+        CHECK_CLOSE("and the call of cuBLAS", cost_host_issue_s(&f.cost, &work), 30e-6, 1e-12);
         work = flat(WORK_ALL_GATHER, 0, 8, 0, 0);
         CHECK_CLOSE("a collective", cost_host_issue_s(&f.cost, &work), 30e-6, 1e-12);
         CHECK_CLOSE("no device time of its own", seconds(&f.cost, work), 0, 0);

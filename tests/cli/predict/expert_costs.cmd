@@ -13,7 +13,7 @@ done
 # without the factor RoPE is one kernel
 longhaul predict --quick $(echo "$model" | sed s/layers=2/layers=2,rope_scaled=false/) --profile megatron-te -o $T/plain > $T/screen 2> $T/note
 grep -v "^#" $T/plain/ops.csv | awk -F, '$7 == 0 && $4 ~ /rope/ && $12 > 5e7 {printf "no factor %s %s %.0f us\n", $5, $4, 1e6 * ($11 - $10)}'
-# the host's time of a short step falls with what is one graph: the router, the layer, the step. Experts' activations are in no layer's: 48 x 2 launches of 27.5 us
+# the host's time of a short step falls with what is one graph: the router, the layer, the step. Experts' activations are in no layer's: 48 x 2 launches
 model="--model qwen3-30b-a3b --cluster gb200 --gpus 8 --strategy local --profile megatron-te --seq 1K --batch 8 --ep 8 --zero 1 --activations keep"
 for g in none router layer step; do
   longhaul predict --quick $model --dispatcher hybridep --cuda-graphs $g 2> $T/note | awk -v g=$g '/waiting for the CPU/ {cpu = $5 " " $6} /^step/ {step = $2 " " $3} END {print g ": step " step ", waiting for the CPU " (cpu ? cpu : "0")}'
