@@ -25,7 +25,8 @@ struct intervals intervals_of(const struct prediction *prediction);
 /* True if there is an interval for this figure. */
 bool intervals_are_known(const struct intervals *intervals, enum residual_of of);
 
-/* Appends "54.3 to 80.6": the ends of a value's interval, each divided by `unit`, with three digits. */
+/* Appends "54.3 to 80.6": the ends of a value's interval, each divided by `unit`, with three significant digits, or as
+ * whole numbers from 100 on. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
 /* Appends `before`, the text of intervals_put() and a closing bracket, " (90 %: 54.3 to 80.6)", if there is an

@@ -26,14 +26,14 @@ static unsigned planned_memories_mask(const struct prediction *p)
 static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
-/* Builds the first short list, of the lengths from short_list_lengths[length] on, that represents the whole list, and
+/* Builds the first short list, of the lengths from short_list_lengths[first] on, that represents the whole list, and
  * sets p->short_list_index to its index. Returns false, without a schedule, if none represents it, if the whole list
  * is short, or if the question asks for the whole list. */
-static bool build_short_list(struct prediction *p, size_t length)
+static bool build_short_list(struct prediction *p, size_t first)
 {
     if (p->question.whole_list || step_max_ops(&p->choices) < LONG_LIST)
         return false;
-    for (p->short_list_index = length; p->short_list_index < ARRAY_LEN(short_list_lengths);
+    for (p->short_list_index = first; p->short_list_index < ARRAY_LEN(short_list_lengths);
          p->short_list_index++)
         if (step_build_short(&p->ir, &p->choices, short_list_lengths[p->short_list_index],
                              planned_memories_mask(p)))

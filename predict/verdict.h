@@ -16,7 +16,7 @@ struct verdict {
      * runs shift it */
     bool fits;
     /* by the interval of memory: the lower of the probabilities of device and host, whose errors are assumed to be the
-     * same */
+     * same. 0 or 1, as `fits` says, unless is_by_reserved is set */
     double fits_probability;
     /* the memory that does not suffice, or of which the larger share is needed */
     enum prediction_limit limiting_memory;

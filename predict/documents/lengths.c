@@ -165,8 +165,8 @@ static enum status open_zipf(struct lengths *l, const char *text, struct diag *d
 
 struct histogram_bins {
     struct lengths *lengths;
-    double *document_share; /* heap, [capacity] */
-    size_t bin_count, capacity;
+    double *document_share;     /* heap, [capacity] */
+    size_t row_count, capacity; /* row_count: rows of the file so far, with the heading */
 };
 
 static enum status read_bin(void *context, const struct record *record, struct diag *diag)
@@ -177,7 +177,7 @@ static enum status read_bin(void *context, const struct record *record, struct d
     bool is_heading = record->field_count == ARRAY_LEN(heading);
     for (size_t i = 0; i < ARRAY_LEN(heading) && is_heading; i++)
         is_heading = strcmp(record->fields[i], heading[i]) == 0;
-    if (bins->bin_count++ == 0)
+    if (bins->row_count++ == 0)
         return is_heading ? STATUS_OK
                           : diag_error(diag, record->place, STATUS_BAD_INPUT,
                                        "a histogram begins with the heading from,upto,share");

@@ -43,7 +43,8 @@ struct reproduction_point {
     double error;                     /* predicted / published - 1; NAN: there is none */
     enum measurement_outcome outcome; /* OUTCOME_OK also if there is nothing to compare */
     bool counts_in_means;             /* the error counts in the means */
-    const char *reason;               /* why there is no value, or why the error does not count */
+    /* why there is no value, why the error does not count, or another remark for the reader; NULL: none */
+    const char *reason;
     /* the row of the measurements; SIZE_MAX: the point is of a grid */
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */

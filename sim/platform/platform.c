@@ -181,8 +181,8 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
     }
 }
 
-/* Adds the links that bytes from the rank to the peer and back cross. Of the two directions between sockets it adds
- * only that towards the peer: the call for the peer adds the other one. */
+/* With FABRIC_PCIE, the GPU's own links are its lanes and, if the peer is on another PCIe switch, the uplink of its
+ * switch, both in both directions. Of the two directions between sockets it adds only that towards the peer. */
 void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                         uint32_t peer)
 {

@@ -99,8 +99,8 @@ uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t r
 void route_add_fabric(struct platform *platform, struct flow_table *flows, uint32_t from,
                       uint32_t to);
 
-/* Adds the GPU's links for its half of an exchange with peers of its domain, in both directions. On a mesh it also adds
- * the link to `peer`. */
+/* Adds the rank's half of the links of an exchange with `peer`, a rank of its domain; the call for the peer adds the
+ * other half. On a mesh it is the link to the peer, else the GPU's own links in both directions. */
 void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                         uint32_t peer);
 

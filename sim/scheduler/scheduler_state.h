@@ -43,8 +43,8 @@ struct rank_state {
     uint32_t *p2p_number_in_channel;
 };
 
-/* One side of a channel class: the rank and its ops on the channel, in order. Op n of one side meets op n of the
- * other. */
+/* One side of a channel class: the rank and its ops on the channel, in order. Op n of one side meets op n of each other
+ * side. */
 struct channel_side {
     uint32_t rank_index;
     uint32_t op_count;

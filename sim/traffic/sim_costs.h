@@ -24,7 +24,7 @@ struct sim_costs {
     /* [shape_count] bytes that an op on a host stream moves through host memory, whose bandwidth it shares with copies;
      * NULL: none */
     const double *host_memory_bytes;
-    /* seconds from the start of a communication op until its first bytes move */
+    /* seconds before the first bytes of a communication between ranks move, in addition to the latency of links */
     double collective_launch_s;
 };
 
