@@ -53,8 +53,8 @@ static bool write_all(int file, const char *data, size_t size)
 /* The set whose hidden files are removed if a signal ends the program; NULL: there is none. */
 static struct file_set *volatile active;
 static pid_t owner; /* the process that set `active` */
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static bool caught[ARRAY_LEN(ending)]; /* handle_ending_signal() handles the signal */
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static bool caught[ARRAY_LEN(ending_signals)]; /* handle_ending_signal() handles the signal */
 
 static void remove_temporaries(const struct file_set *s)
 {
@@ -76,8 +76,8 @@ static void handle_ending_signal(int number)
     raise(number);
 }
 
-/* Makes the set the active one: until restore_signals(), the signals of `ending` remove the hidden files of the set
- * before they end the program. Signals that the program ignores or catches already are left as they are. */
+/* Makes the set the active one: until restore_signals(), the signals of `ending_signals` remove the hidden files of the
+ * set before they end the program. Signals that the program ignores or catches already are left as they are. */
 static void catch_signals(struct file_set *s)
 {
     if (owner != getpid()) /* a child has sets of its own */
@@ -87,11 +87,12 @@ static void catch_signals(struct file_set *s)
         return;
     owner = getpid();
     active = s;
-    for (size_t i = 0; i < ARRAY_LEN(ending); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(ending_signals); i++) {
         struct sigaction before;
-        caught[i] = sigaction(ending[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL &&
-                    sigaction(ending[i], &(struct sigaction){.sa_handler = handle_ending_signal},
-                              NULL) == 0;
+        caught[i] = sigaction(ending_signals[i], NULL, &before) == 0 &&
+                    before.sa_handler == SIG_DFL &&
+                    sigaction(ending_signals[i],
+                              &(struct sigaction){.sa_handler = handle_ending_signal}, NULL) == 0;
     }
 }
 
@@ -99,9 +100,9 @@ static void restore_signals(const struct file_set *s)
 {
     if (active != s)
         return;
-    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+    for (size_t i = 0; i < ARRAY_LEN(ending_signals); i++)
         if (caught[i])
-            signal(ending[i], SIG_DFL);
+            signal(ending_signals[i], SIG_DFL);
     active = NULL;
 }
 

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-static const int numbers[] = {SIGINT, SIGTERM};
-static volatile sig_atomic_t caught;
+static const int caught_signals[] = {SIGINT, SIGTERM};
+static volatile sig_atomic_t caught; /* the last signal that came; 0: none did */
 
 static void note_signal(int number)
 {
@@ -19,14 +19,14 @@ void interrupt_catch(struct interrupt *interrupt)
 {
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        sigaction(numbers[i], &action, &interrupt->old_actions[i]);
+    for (size_t i = 0; i < ARRAY_LEN(caught_signals); i++)
+        sigaction(caught_signals[i], &action, &interrupt->old_actions[i]);
 }
 
 void interrupt_release(const struct interrupt *interrupt)
 {
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        sigaction(numbers[i], &interrupt->old_actions[i], NULL);
+    for (size_t i = 0; i < ARRAY_LEN(caught_signals); i++)
+        sigaction(caught_signals[i], &interrupt->old_actions[i], NULL);
 }
 
 int interrupt_clear_signal(void)

@@ -32,7 +32,7 @@ struct plan_report {
     struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by
      * what causes them; known only for strategies that lost, with `has_details` */
-    struct loss_split split[PLAN_FAMILIES];
+    struct lag_split split[PLAN_FAMILIES];
 };
 
 /* Completes the report: the intervals of the rows that are shown. With report->has_details also simulates the winner

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status find_loss_splits(struct plan_report *r, struct diag *diag)
+static enum status find_lag_splits(struct plan_report *r, struct diag *diag)
 {
     size_t count;
     const struct outcome *winner = &r->best->row[0], *loser[PLAN_FAMILIES] = {NULL};
@@ -42,7 +42,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
         if (r->best->row[i].kind == OUTCOME_SIMULATED)
             status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
                                            &r->best->row[i].request, diag);
-    return status == STATUS_OK && r->has_details ? find_loss_splits(r, diag) : status;
+    return status == STATUS_OK && r->has_details ? find_lag_splits(r, diag) : status;
 }
 
 /* ---- details ---- */
@@ -64,7 +64,7 @@ static void put_part_seconds(struct text *out, const char *what, double seconds)
 
 /* Appends, under the line of a strategy, a line that splits its loss: "           per sequence: layout 1.2 s, kernels 0
  * s, framework 30 ms". Appends nothing if the split is not known. */
-static void put_loss_split(struct text *out, const struct loss_split *split)
+static void put_lag_split(struct text *out, const struct lag_split *split)
 {
     if (!split->is_known)
         return;
@@ -205,7 +205,7 @@ static void put_strategy_line(struct text *out, const struct plan_report *r, uin
     if (f.best != NULL) {
         text_puts(out, ": ");
         plan_put_row_options(out, r, f.best);
-        put_loss_split(out, &r->split[strategy]);
+        put_lag_split(out, &r->split[strategy]);
     } else if (f.unsearched_count == 0 && f.open_ended == NULL && f.slower_count == 0 &&
                f.nearest_unfit != NULL) {
         text_puts(out, " with ");

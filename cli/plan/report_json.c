@@ -182,7 +182,7 @@ static void put_family(struct rows *rows, const struct plan_report *r, uint8_t s
 {
     const struct strategy_results f = plan_strategy_results(r->best, strategy);
     const struct outcome *o = f.best != NULL ? f.best : f.nearest_unfit;
-    const struct loss_split *split = &r->split[strategy];
+    const struct lag_split *split = &r->split[strategy];
     struct rows one;
     size_t count;
     if (f.member_count == 0)

@@ -51,7 +51,7 @@ static int64_t targets_of_module(const char *name, size_t size)
 /* Returns the linear layers that have an adapter, as targets_of_module() does, for all modules that the files name; 0
  * as well if LAUNCH_ADAPTER_LINEAR is on. If the files name none, these are q and v, PEFT's default for Llama, Qwen and
  * Mistral (peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
-static int64_t targets_of(const struct launch *launch)
+static int64_t adapter_targets_of(const struct launch *launch)
 {
     static const char between[] = " ,[]'\"";
     if (launch_is_on(launch, LAUNCH_ADAPTER_LINEAR))
@@ -75,8 +75,8 @@ static int64_t targets_of(const struct launch *launch)
 }
 
 /* Returns why the adapters are not modelled, for a remark; NULL: they are modelled. */
-static const char *why_not(const struct launch *launch, const struct transformer *model,
-                           int64_t targets)
+static const char *why_adapters_unmodelled(const struct launch *launch,
+                                           const struct transformer *model, int64_t targets)
 {
     const bool is_lora = launch_has_field(launch, LAUNCH_ADAPTER_ON) ||
                          launch_text_is(launch, LAUNCH_ADAPTER, "lora") ||
@@ -101,7 +101,7 @@ static const char *why_not(const struct launch *launch, const struct transformer
     return NULL;
 }
 
-static void add_adapter(struct launch *launch, enum launch_field field, int64_t targets)
+static void add_adapter_option(struct launch *launch, enum launch_field field, int64_t targets)
 {
     struct text text = {0};
     const int64_t usual =
@@ -166,8 +166,8 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
     *field = adapter_field(launch);
     if (*field == LAUNCH_FIELD_COUNT)
         return NULL;
-    const int64_t targets = targets_of(launch);
-    const char *why = why_not(launch, model, targets);
+    const int64_t targets = adapter_targets_of(launch);
+    const char *why = why_adapters_unmodelled(launch, model, targets);
     if (why != NULL) {
         launch_remark_on_field(
             launch, REMARK_UNMODELLED, *field,
@@ -179,6 +179,6 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
             why);
         return "adapter";
     }
-    add_adapter(launch, *field, targets);
+    add_adapter_option(launch, *field, targets);
     return add_frozen_weights(launch, model, *field);
 }

@@ -506,7 +506,7 @@ static void remark_mask(struct launch *l)
     text_release(&text);
 }
 
-static enum status add_batch_options(struct launch *l, struct diag *diag)
+static enum status add_stage_and_batch_options(struct launch *l, struct diag *diag)
 {
     int64_t virtual = launch_count_or(l, LAUNCH_VIRTUAL, 0), pp = launch_count_or(l, LAUNCH_PP, 1);
     int64_t per_part = launch_count_or(l, LAUNCH_VIRTUAL_LAYERS, 0);
@@ -614,7 +614,7 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
             "rank: here they are shared, which needs less memory");
     status = add_weight_options(l, given, &d, diag);
     if (status == STATUS_OK)
-        status = add_batch_options(l, diag);
+        status = add_stage_and_batch_options(l, diag);
     if (status != STATUS_OK)
         return status;
     remark_mask(l);

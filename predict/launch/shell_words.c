@@ -388,7 +388,7 @@ static enum status expand_braces(struct expansion *sink, const char *text, const
 }
 
 /* Expands "$((...))", whose '$' is at text. */
-static enum status expand_sum(struct expansion *sink, const char *text, const char *end)
+static enum status expand_arithmetic(struct expansion *sink, const char *text, const char *end)
 {
     struct text inner = {0};
     text_puts(&inner, "");
@@ -418,7 +418,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
         return STATUS_OK;
     }
     if (end - text >= 5 && next[0] == '(' && next[1] == '(' && end[-1] == ')' && end[-2] == ')')
-        return expand_sum(sink, text, end);
+        return expand_arithmetic(sink, text, end);
     if (*next == '{')
         return expand_braces(sink, text, end, quoted);
     if (*next == '@' || *next == '*')

@@ -240,7 +240,7 @@ static void set_fields_of_converters(struct launch *l)
 
 /* Turns batches that are given in tokens, as the settings of 2026 give them, into batches of sequences. Fails if a
  * batch is no whole number of sequences. */
-static enum status count_sequences(struct launch *l, struct diag *diag)
+static enum status set_batches_of_token_counts(struct launch *l, struct diag *diag)
 {
     static const enum launch_field pairs[][2] = {{LAUNCH_MICRO_TOKENS, LAUNCH_LOCAL_BATCH},
                                                  {LAUNCH_STEP_TOKENS, LAUNCH_GLOBAL_BATCH}};
@@ -271,7 +271,7 @@ static int64_t count_parts(const char *list)
 }
 
 /* True if the numbers of layers of the listed parts differ by more than one: stages of such parts are not modelled. */
-static bool is_uneven(const char *list)
+static bool has_uneven_parts(const char *list)
 {
     int64_t fewest = INT64_MAX, most = 0, layers = 0;
     for (; *list != '\0'; list++) {
@@ -323,7 +323,7 @@ static void add_stage_options(struct launch *l, int64_t pp)
         launch_add_count_option(l,
                                 launch_has_field(l, LAUNCH_PARTS) ? LAUNCH_PARTS : LAUNCH_SCHEDULE,
                                 "virtual-stages", parts > pp ? parts / pp : 2);
-    if (launch_has_field(l, LAUNCH_PARTS) && is_uneven(launch_field_text(l, LAUNCH_PARTS)))
+    if (launch_has_field(l, LAUNCH_PARTS) && has_uneven_parts(launch_field_text(l, LAUNCH_PARTS)))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_PARTS,
                                "stages here have equal layers: the fullest decides");
     if (!launch_has_field(l, LAUNCH_PARTS))
@@ -442,7 +442,7 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
 {
     enum status status = torchtitan_set_recipe_fields(l, diag);
     if (status == STATUS_OK)
-        status = count_sequences(l, diag);
+        status = set_batches_of_token_counts(l, diag);
     if (status == STATUS_OK)
         set_fields_of_converters(l);
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),

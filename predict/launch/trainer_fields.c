@@ -6,15 +6,15 @@
 #include <string.h>
 
 /* Adds an option to l->table_option, which a row of a table file expresses directly, without a field. */
-static void set_option(struct launch *l, const char *name, const char *value)
+static void add_table_option(struct launch *l, const char *name, const char *value)
 {
     l->table_option[l->table_option_count++] =
         (struct launch_option){.name = name, .value = arena_text(&l->arena, value, strlen(value))};
 }
 
-static void set_count_option(struct launch *l, const char *name, int64_t value)
+static void add_table_count_option(struct launch *l, const char *name, int64_t value)
 {
-    set_option(l, name, arena_printf(&l->arena, "%lld", (long long)value));
+    add_table_option(l, name, arena_printf(&l->arena, "%lld", (long long)value));
 }
 
 /* Returns the number of copies of the weights, each sharded over a group of ranks; only HSDP has several. */
@@ -90,15 +90,15 @@ void launch_axolotl_fields(struct launch *l, const struct choices *c)
     if (gathers)
         launch_set_count(l, LAUNCH_PACKING, 1); /* varlen_llama3 has packed sequences only */
     if (c->kernels == KERNELS_LIGER)
-        set_option(l, "kernels", "liger");
+        add_table_option(l, "kernels", "liger");
     if (c->loss == LOSS_FUSED) {
-        set_option(l, "loss", "fused");
+        add_table_option(l, "loss", "fused");
     } else if (c->loss_chunks > 1) {
-        set_option(l, "loss", "chunked");
-        set_count_option(l, "loss-chunks", c->loss_chunks);
+        add_table_option(l, "loss", "chunked");
+        add_table_count_option(l, "loss-chunks", c->loss_chunks);
     }
     if (c->ffn_chunks > 1)
-        set_count_option(l, "ffn-chunks", c->ffn_chunks);
+        add_table_count_option(l, "ffn-chunks", c->ffn_chunks);
 }
 
 void launch_factory_fields(struct launch *l, const struct choices *c)
@@ -118,12 +118,12 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
         launch_set_text(l, LAUNCH_SHARDING, "full_shard auto_wrap");
     }
     if (c->states == STATES_BF16) {
-        set_option(l, "states", "bf16");
+        add_table_option(l, "states", "bf16");
         l->field_value[LAUNCH_BF16].is_given =
             false; /* LLaMA-Factory refuses bf16 beside pure_bf16 */
     }
     if (c->kernels == KERNELS_LIGER)
-        set_option(l, "kernels", "liger");
+        add_table_option(l, "kernels", "liger");
 }
 
 void launch_trl_fields(struct launch *l, const struct choices *c)

@@ -29,7 +29,7 @@ struct candidate_round {
 /* What is known of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
  * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
 struct longest_reached {
-    bool is_built;       /* the choices allow some length, with one of the repairs */
+    bool allows_length;  /* the choices allow some length, with one of the repairs */
     bool is_skipped;     /* one of the repairs was skipped */
     bool has_ladder_end; /* no longer length is tried at all, so other repairs need not be tried */
     int64_t tokens;      /* the longest sequence that fits; 0: none */
@@ -79,7 +79,7 @@ static void search_longer_with_repair(const struct candidate_round *round, struc
     if (ladder_make(&ladder, request, NULL) != STATUS_OK)
         return;
     const int64_t next = (known / ladder.shortest_tokens + 1) * ladder.shortest_tokens;
-    r->is_built = true;
+    r->allows_length = true;
     r->ladder = ladder;
     r->has_ladder_end = next > ladder_longest_tokens(&ladder);
     if (r->has_ladder_end || (known > 0 && !length_fits(round, request, next, &r->never_fits))) {
@@ -102,7 +102,7 @@ static void search_longer_with_repair(const struct candidate_round *round, struc
 /* Fills the outcome of a candidate with what is known before it is simulated, which it may never be. */
 static void fill_unsimulated_outcome(struct outcome *o, const struct longest_reached *r)
 {
-    o->kind = !r->is_built                     ? OUTCOME_REFUSED
+    o->kind = !r->allows_length                ? OUTCOME_REFUSED
               : r->tokens > 0 || r->is_skipped ? OUTCOME_NOT_BETTER
                                                : OUTCOME_UNFIT;
     o->ladder = r->ladder;

@@ -19,11 +19,11 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
     key->cp = c->cp;
     key->hp = c->hp;
     key->tp = c->tp;
-    key->window = c->ring_window;
-    key->interleaved = c->ring_ranks_per_node;
+    key->ring_window = c->ring_window;
+    key->ring_ranks_per_node = c->ring_ranks_per_node;
     key->subsequences = c->subsequences;
     key->ffn_chunks = c->ffn_chunks;
-    key->partition_option = c->subsequences > 1 ? request->length_rule : 0;
+    key->length_rule = c->subsequences > 1 ? request->length_rule : 0;
     key->strategy = c->strategy;
     key->attention = c->attention;
     key->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;

@@ -19,8 +19,8 @@ struct layer_key {
     const struct profile *profile;
     const char *core_plan; /* equal plans of a search are the same text */
     int64_t micro_batch, chunk;
-    uint32_t cp, hp, tp, window, interleaved, subsequences, ffn_chunks;
-    int partition_option;
+    uint32_t cp, hp, tp, ring_window, ring_ranks_per_node, subsequences, ffn_chunks;
+    int length_rule;
     uint8_t strategy, attention, placement, ring_layout, rotation, activations, attention_impl,
         dtype;
 };

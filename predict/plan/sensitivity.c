@@ -79,7 +79,7 @@ struct sensitivity_trial {
 
 /* Resizes the cluster to the ranks of the request. Returns false if the cluster cannot have that number. Called only in
  * child processes, which have their own copy of the setup. */
-static bool trial_resizes(const struct sensitivity_trial *trial)
+static bool resize_cluster_of_trial(const struct sensitivity_trial *trial)
 {
     struct setup *setup = trial->setup;
     return setup->cluster.gpus == trial->request->ranks ||
@@ -92,7 +92,7 @@ static void try_change(void *context, size_t job, void *result)
     struct sensitivity_trial *trial = context;
     struct machine_step *out = result;
     struct prediction p = {0};
-    if (!trial_resizes(trial))
+    if (!resize_cluster_of_trial(trial))
         return;
     struct setup changed = *trial->setup;
     const struct prediction_question question = {
@@ -137,7 +137,7 @@ static void find_intervals(void *context, size_t job, void *result)
     const struct prediction_question question = {.setup = trial->setup, .request = trial->request};
     struct prediction p = {0};
     (void)job;
-    if (trial_resizes(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
+    if (resize_cluster_of_trial(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
         spreads_find(&p.spreads, &p, NULL) == STATUS_OK)
         *(struct found_intervals *)result = (struct found_intervals){true, intervals_of(&p)};
     prediction_release(&p);

@@ -30,7 +30,7 @@ struct schedule_identity {
     const struct profile *profile;
     const char *core_plan;
     double offload_ratio;
-    uint32_t interleaved;
+    uint32_t ring_ranks_per_node;
     int attention_choice, is_adaptive, may_jitter;
 };
 
@@ -65,7 +65,7 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     id->profile = c->profile;
     id->core_plan = c->core_plan;
     id->attention_choice = c->attention;
-    id->interleaved = c->ring_ranks_per_node;
+    id->ring_ranks_per_node = c->ring_ranks_per_node;
     id->may_jitter = may_jitter(setup, c, row);
     id->is_adaptive = by_ratio && request->offload_adaptive;
     id->offload_ratio = by_ratio ? c->offload_ratio : 0;

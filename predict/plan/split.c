@@ -60,10 +60,10 @@ static void time_outcome(void *context, size_t job, void *result)
                              : ideal_sequence_s(setup, o, own.attention_impl);
 }
 
-static struct loss_split loss_split_of(const struct outcome *o, const struct ideal_times *t,
-                                       const struct outcome *winner, const struct ideal_times *best)
+static struct lag_split lag_split_of(const struct outcome *o, const struct ideal_times *t,
+                                     const struct outcome *winner, const struct ideal_times *best)
 {
-    struct loss_split split = {0};
+    struct lag_split split = {0};
     double all_s = o->step_s / o->step_sequences - winner->step_s / winner->step_sequences;
     split.is_known = t->common_kernels_s > 0 && t->own_kernels_s > 0 &&
                      best->common_kernels_s > 0 && best->own_kernels_s > 0;
@@ -74,7 +74,7 @@ static struct loss_split loss_split_of(const struct outcome *o, const struct ide
     return split;
 }
 
-enum status splits_find(struct loss_split *split, const struct outcome *const *loser, size_t count,
+enum status splits_find(struct lag_split *split, const struct outcome *const *loser, size_t count,
                         const struct outcome *winner, struct setup *setup, struct diag *diag)
 {
     const struct outcome **outcome = heap_zalloc(count + 1, sizeof(const struct outcome *));
@@ -90,7 +90,7 @@ enum status splits_find(struct loss_split *split, const struct outcome *const *l
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (loser[i] != NULL)
-            split[i] = loss_split_of(loser[i], &times[i], winner, &times[count]);
+            split[i] = lag_split_of(loser[i], &times[i], winner, &times[count]);
     free(times);
     free(outcome);
     return status;
