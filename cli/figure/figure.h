@@ -50,7 +50,8 @@ enum status figure_draw(const struct figure *figure, struct figure_look look, st
 enum status figure_save(const struct figure *figure, struct figure_look look, const char *folder,
                         struct diag *diag);
 
-/* Appends a text in single quotes for gnuplot. Only the quote itself is special in it. */
+/* Appends a text in single quotes for gnuplot, in which only the quote itself is special: it is doubled. Control
+ * characters become blanks, and bytes that are not UTF-8 are replaced. */
 void figure_put_quoted(struct text *out, const char *text);
 
 /* Set a variable of the script to a text or to a number. */

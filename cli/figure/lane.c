@@ -11,7 +11,7 @@ enum { BINS = 500, SPANS_MAX = 400 };
 #define NARROWEST (1.0 / 900)
 /* A colour with a smaller share of a bin would be invisible, so it is drawn as high as this. */
 #define LOWEST 0.08
-/* Neighbouring bins are drawn as one box if no share differs by more than this. */
+/* Neighbouring bins are drawn as one if they have the same colours and no share differs by more than this. */
 #define ALIKE 0.03
 
 void lane_release(struct lane *lane)
@@ -42,15 +42,17 @@ void lane_add_span(struct lane *lane, const struct figure_window *window, double
     lane->span[lane->span_count++] = (struct lane_span){start_s, end_s, colour};
 }
 
-static void put_box(struct text *out, size_t number, const struct figure_window *window,
-                    struct lane_span box, double low, double high)
+/* Appends a row of the CSV that plots/timeline.gp reads. lane_number: the place of the lane, from 0 at the bottom. low,
+ * high: the ends of the part of the lane's height that the box takes, from 0 to 1. */
+static void put_box_row(struct text *out, size_t lane_number, const struct figure_window *window,
+                        struct lane_span box, double low, double high)
 {
-    text_printf(out, "%zu,%u,%.9g,%.9g,%.4g,%.4g\n", number, box.colour,
+    text_printf(out, "%zu,%u,%.9g,%.9g,%.4g,%.4g\n", lane_number, box.colour,
                 box.start_s / window->time.unit_s, box.end_s / window->time.unit_s, low, high);
 }
 
 /* Appends each span as a box. Narrow boxes are widened until they can be seen, but only into idle time. */
-static void put_span_boxes(struct text *out, const struct lane *lane, size_t number,
+static void put_span_boxes(struct text *out, const struct lane *lane, size_t lane_number,
                            const struct figure_window *window)
 {
     const double least_s = (window->to_s - window->from_s) * NARROWEST;
@@ -58,7 +60,7 @@ static void put_span_boxes(struct text *out, const struct lane *lane, size_t num
         struct lane_span box = lane->span[i];
         const double room_s = i + 1 < lane->span_count ? lane->span[i + 1].start_s : window->to_s;
         box.end_s = fmax(box.end_s, fmin(box.start_s + least_s, room_s));
-        put_box(out, number, window, box, 0, 1);
+        put_box_row(out, lane_number, window, box, 0, 1);
     }
 }
 
@@ -91,8 +93,9 @@ static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin 
 
 /* Appends boxes for the bins [begin, end), whose shares are alike: one box for each colour, stacked, whose height is
  * the mean share of that colour, but at least LOWEST. If the heights exceed 1 in sum, all are scaled down to 1. */
-static void put_share_boxes(struct text *out, size_t number, const struct figure_window *window,
-                            const struct lane_bin *bin, size_t begin, size_t end)
+static void put_share_boxes(struct text *out, size_t lane_number,
+                            const struct figure_window *window, const struct lane_bin *bin,
+                            size_t begin, size_t end)
 {
     const double bin_s = (window->to_s - window->from_s) / BINS;
     double share[LANE_COLOURS] = {0}, all = 0, low = 0;
@@ -105,28 +108,28 @@ static void put_share_boxes(struct text *out, size_t number, const struct figure
     for (int c = 1; c < LANE_COLOURS; c++) {
         const double high = low + share[c] / fmax(all, 1);
         if (high > low)
-            put_box(out, number, window,
-                    (struct lane_span){window->from_s + (double)begin * bin_s,
-                                       window->from_s + (double)end * bin_s, (uint8_t)c},
-                    low, high);
+            put_box_row(out, lane_number, window,
+                        (struct lane_span){window->from_s + (double)begin * bin_s,
+                                           window->from_s + (double)end * bin_s, (uint8_t)c},
+                        low, high);
         low = high;
     }
 }
 
-void lane_put_boxes(struct text *out, const struct lane *lane, size_t number,
+void lane_put_boxes(struct text *out, const struct lane *lane, size_t lane_number,
                     const struct figure_window *window, bool found[LANE_COLOURS])
 {
     for (size_t i = 0; i < lane->span_count; i++)
         found[lane->span[i].colour] = true;
     if (lane->span_count <= SPANS_MAX) {
-        put_span_boxes(out, lane, number, window);
+        put_span_boxes(out, lane, lane_number, window);
         return;
     }
     struct lane_bin *bin = make_bins(lane, window);
     for (size_t begin = 0, end; begin < BINS; begin = end) {
         for (end = begin + 1; end < BINS && have_similar_shares(&bin[begin], &bin[end]);)
             end++;
-        put_share_boxes(out, number, window, bin, begin, end);
+        put_share_boxes(out, lane_number, window, bin, begin, end);
     }
     free(bin);
 }

@@ -1,6 +1,6 @@
 /* cli/figure/lane.h: one lane of a timeline: what a stream does over the time of a window, as boxes.
  *
- * A lane with few spans is drawn as they are. Where there are more than the paper can show, the window is cut into
+ * If a lane has few spans, they are drawn as they are. If it has more than a page can show, the window is cut into
  * bins, and the height of a bin is shared by the colours in proportion to their time; what is left is idle. So a lane
  * that repeats looks repeated however many of its periods fall into a bin. */
 #ifndef CLI_FIGURE_LANE_H
@@ -26,9 +26,10 @@ void lane_release(struct lane *lane);
 void lane_add_span(struct lane *lane, const struct figure_window *window, double start_s,
                    double end_s, uint8_t colour);
 
-/* Appends the lane's boxes: number, colour, start and end in the window's unit, and the part of the lane's height that
- * the box takes, from 0 to 1. Sets found[colour] for each colour that occurs. */
-void lane_put_boxes(struct text *out, const struct lane *lane, size_t number,
+/* Appends a row of CSV for each box of the lane: `lane_number`, its colour, its start and end in the window's unit, and
+ * the lower and upper end of the part of the lane's height that it takes, from 0 to 1. Sets found[colour] for each
+ * colour that occurs. */
+void lane_put_boxes(struct text *out, const struct lane *lane, size_t lane_number,
                     const struct figure_window *window, bool found[LANE_COLOURS]);
 
 #endif

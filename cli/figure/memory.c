@@ -83,8 +83,8 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
 }
 
 /* Adds the state of memory from time_s on, which must not be after the end of the window. States that are close
- * together (FINEST) are collected in *slot. When a state comes that is too far from the first of them, they are
- * drawn, and it begins a new interval. */
+ * together (FINEST) are collected in *slot. When a state comes that is too far from the first of them, they are drawn,
+ * and it begins a new interval. A state that begins before the window, or with it, replaces the one in *slot. */
 static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
                                    const struct memory_levels *levels, double time_s)
 {
@@ -169,7 +169,7 @@ static enum status find_largest_levels(struct memory_levels *levels, double most
     return STATUS_OK;
 }
 
-/* Leaves out categories that would be thinner than a line: those with less than 1/500 of the most bytes of a
+/* Leaves out categories that would be thinner than a line: those with less than 1/500 of the most bytes of any
  * category. */
 static void drop_thin_categories(struct memory_levels *levels, const double most[CATEGORIES_MAX])
 {

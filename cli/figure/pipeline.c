@@ -28,7 +28,8 @@ static const char *const class_names[BOX_CLASS_COUNT] = {
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
 /* The shortest wait that is drawn, as a share of the window: a shorter one does not divide the box of a unit's passage.
- * Work between units that takes less is not drawn either. */
+ * Work between units (is_between_units()) lengthens the box that it follows at once; elsewhere it is not drawn if it
+ * takes less than this. */
 #define SHORTEST_WAIT (1.0 / 300)
 
 /* A part of a unit's passage through a chunk of layers, between two waits. */
@@ -178,10 +179,10 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
     return piece;
 }
 
-/* Returns the class of a box, whose colour is dark or light. If each stage has one chunk of layers, that chunk is
- * dark, and a chunk of another stage that the stage computes is light. If stages have several chunks, they are dark
- * and light in turn, in the order in which units first pass through them. *seen has the chunks in that order, and
- * gets a chunk that it lacks. */
+/* Returns the class of a box, whose colour is dark or light. If each stage has one chunk of layers, that chunk is dark,
+ * and a chunk of another stage that the stage computes is light. If stages have several chunks, they are dark and light
+ * in turn, in the order in which units first pass through them. *seen has the chunks in that order, and gets a chunk
+ * that it lacks. A box of the optimizer or of other work, or of an unknown chunk, keeps its class. */
 static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
                             const struct stage_box *piece, struct stage_chunks *seen)
 {

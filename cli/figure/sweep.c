@@ -149,7 +149,7 @@ out:
     return status;
 }
 
-/* Appends the number of a cell with three digits. */
+/* Appends the number of a cell with three significant digits; from 1000 on, rounded to a whole number. */
 static void put_cell_number(struct text *out, double value)
 {
     int decimals = 2 - (int)floor(log10(fabs(value) > 0 ? fabs(value) : 1));

@@ -57,9 +57,9 @@ size_t sweep_axis_index(const struct sweep_axis *axis, const char *text);
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 
-/* The lines over axis x: one for each combination of values of the other varying axes. A combination has a line only
- * if one of its rows has a number in column y. More than FIGURE_SERIES_MAX lines are an error, which says which
- * values to leave out. */
+/* The lines over axis x: one for each combination of values of the other varying axes. A combination has a line only if
+ * one of its rows has a number in column y. More than FIGURE_SERIES_MAX lines are an error, which says how to draw
+ * fewer. */
 struct sweep_series {
     /* such as "strategy=fpdt zero=3"; the text is in the view's arena */
     const char *name[FIGURE_SERIES_MAX];
@@ -75,8 +75,8 @@ void sweep_series_set_variables(struct figure *figure, const struct sweep_series
 /* Appends the label of a column on an axis, with its unit. Returns the factor that scales values to that unit. */
 double sweep_put_label(struct text *out, const char *column);
 
-/* Sets the title of the figure, and widens the figure so that the title fits. wanted NULL: the title has the options in
- * which all rows agree. */
+/* Sets the title of the figure, and widens the figure so that the title fits. wanted NULL: the title has the main
+ * options of the command that made the sweep, and the axes that do not vary. */
 void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wanted);
 
 #endif

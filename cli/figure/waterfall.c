@@ -5,22 +5,36 @@
 
 #include <math.h>
 
-/* Returns the colour of a cause. It depends on its kind: necessary work, avoidable work, waiting. */
-static int cause_colour(enum cause cause)
+/* The colours of causes, by their index in colour[] of plots/common.gp. */
+enum waterfall_colour {
+    COLOUR_WAITING = 1,    /* blue: kernels wait for other ranks or for copies */
+    COLOUR_OTHER_WORK = 2, /* orange: time of kernels that is not in COLOUR_USEFUL */
+    COLOUR_USEFUL = 3,     /* green: the flops that the model needs, at the device's peak */
+    COLOUR_HOST = 8        /* grey: the host issues work, or the cause is CAUSE_OTHER */
+};
+
+static enum waterfall_colour cause_colour(enum cause cause)
 {
     switch (cause) {
     case CAUSE_USEFUL:
-        return 3;
+        return COLOUR_USEFUL;
     case CAUSE_IMBALANCE:
     case CAUSE_RECOMPUTE:
     case CAUSE_INEFFICIENCY:
     case CAUSE_MEMORY_BOUND:
     case CAUSE_OPTIMIZER:
-        return 2;
+        return COLOUR_OTHER_WORK;
+    case CAUSE_HOST:
+    case CAUSE_OTHER:
+        return COLOUR_HOST;
     default:
-        return cause == CAUSE_HOST || cause == CAUSE_OTHER ? 8 : 1;
+        return COLOUR_WAITING;
     }
 }
+
+/* Sizes in points. ROW_HIGH: the height of a row, a bar with its label; AROUND_ROWS: the height of the title and the
+ * axis. NARROW_ROW_HIGH, NARROW_AROUND_ROWS: the same of a narrow figure, whose labels are above the bars. */
+enum { ROW_HIGH = 32, AROUND_ROWS = 110, NARROW_ROW_HIGH = 40, NARROW_AROUND_ROWS = 90 };
 
 enum status figure_waterfall(struct figure *figure, const char *name, const char *subject,
                              const struct waterfall *w, const struct figure_options *wanted,
@@ -40,8 +54,8 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
         if (rounded[i] == 0)
             continue;
         text_printf(&figure->csv, "%d,%.9g,%.9g,%d,\"%s\",\"%.*f %s  %.1f %%\"\n", rows,
-                    at_s / time.unit_s, (at_s + cause_s) / time.unit_s, cause_colour((enum cause)i),
-                    cause_label((enum cause)i), time.decimals,
+                    at_s / time.unit_s, (at_s + cause_s) / time.unit_s,
+                    (int)cause_colour((enum cause)i), cause_label((enum cause)i), time.decimals,
                     (double)rounded[i] / pow(10, time.decimals), time.name,
                     100 * cause_s / w->step_s);
         at_s += cause_s;
@@ -51,8 +65,8 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
                 time.name, subject[0] != '\0' ? ": " : "", subject);
     figure->script_name = "waterfall";
     figure->width = 900;
-    figure->height = 110 + 32 * rows;
-    figure->narrow_height = 90 + 40 * rows;
+    figure->height = AROUND_ROWS + ROW_HIGH * rows;
+    figure->narrow_height = NARROW_AROUND_ROWS + NARROW_ROW_HIGH * rows;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
     figure_set_text(figure, "unit", time.name);
     figure_set_number(figure, "rows", rows);
