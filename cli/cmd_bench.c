@@ -242,10 +242,10 @@ static enum status save_points(const struct points *points, const char *path, st
 
 enum { FAILURES_IN_A_ROW = 8 };
 
-/* Measures the cases, adds their points, and saves them after each case to the file of -o, if it is given. A case
- * that does not fit into the time of --within is left out. So is a case whose step fails, which is reported on
- * standard error and counted in *failed. After FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. After an
- * interrupt, returns STATUS_OK with the points measured until then. */
+/* Measures the cases and adds their points. After each measured case, saves all points to the file of -o, if it is
+ * given. A case that does not fit into the time of --within is left out. So is a case whose step fails, which is
+ * reported on standard error and counted in *failed. After FAILURES_IN_A_ROW failures in a row, returns STATUS_NO.
+ * After an interrupt, returns STATUS_OK with the points measured until then. */
 static enum status measure_points(struct points *points, const struct microbench_options *bench,
                                   const struct microbench_case *cases, size_t count, size_t *failed,
                                   const struct options *options, struct diag *diag)
@@ -304,8 +304,8 @@ static const char *points_path_option(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* Returns the error of a command that an interrupt ended. The message says how many points were measured, and where
- * they are or that they are lost. */
+/* Returns the error of a command that an interrupt ended. The message says how many points were measured and where they
+ * are, or that they are lost, or that there are none. */
 static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {

@@ -182,8 +182,8 @@ static enum status check_name_option(const struct options *options, struct diag 
 }
 
 /* Checks the options that name files to be written. --cluster-out needs --cluster, since the new file builds on that
- * cluster; the cluster must not be a file with numbers after its name. --cluster needs --cluster-out, unless there
- * are recordings, which are predicted on the cluster. -o needs points of a device. */
+ * cluster; the cluster must not be a file with numbers after its name. --cluster needs --cluster-out, unless there are
+ * recordings, which are predicted on the cluster. -o is refused if all points measure links. */
 static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");

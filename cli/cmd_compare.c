@@ -97,8 +97,8 @@ static enum status record_comparison(const struct options *options, const struct
     return status;
 }
 
-/* Refuses --explain together with options of the tables, which it does not print; and, without --explain, more than one
- * measurement. */
+/* Refuses --explain together with --tolerance, --by, --top or --record, which do not apply to causes; and, without
+ * --explain, more than one measurement. */
 static enum status check_explain_options(const struct options *options, struct diag *diag)
 {
     static const char *const tables[] = {"tolerance", "by", "top", "record"};

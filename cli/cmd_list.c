@@ -276,7 +276,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The numbers of a preset's constants. numbers: all of them, including those of the files on which it is based;
+/* Counts of the numbers that a preset has. numbers: all of them, including those of the files on which it is based;
  * unstated: those among them that no source states and that were not measured. own_numbers, own_unstated: the same for
  * the preset's own file. */
 struct constant_counts {
@@ -516,7 +516,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
 
 static const struct list_command_row {
     const char *name, *summary;
-    int table; /* its rows: an index of list_tables[] */
+    int table; /* the columns of its rows: an index of list_tables[] */
     enum status (*print_table)(struct listing *l, struct diag *diag);
     enum status (*print_entry)(struct listing *l, const char *name, struct diag *diag);
 } lists[] = {

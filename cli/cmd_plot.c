@@ -150,7 +150,8 @@ static enum status plot_memory(struct figure *f, const char *path,
     return figure_from_trace(f, path, wanted, figure_memory, true, diag);
 }
 
-/* Returns the last part of a path, which names a trace in the figure: "block-2" of "out/block-2". */
+/* Returns the last part of a path, which names a trace in the figure: "block-2" of "out/block-2". A path that ends in
+ * '/' is returned whole. */
 static const char *last_path_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -367,8 +368,8 @@ static bool has_extension(const char *path)
     return *name != '\0' && strchr(name + 1, '.') != NULL;
 }
 
-/* Refuses a path that is not a folder and has an extension, since it is probably meant as a file, or that exists.
- * Any other path is a folder that may be created. */
+/* Refuses a path that exists and is no folder, and a path that does not exist but has an extension, since it is
+ * probably meant as a file. Any other path is a folder, or one that may be created. */
 static enum status check_figure_folder(const char *path, struct diag *diag)
 {
     if (path_is_folder(path))

@@ -124,7 +124,7 @@ static enum status check_option_conflicts(const struct options *options, struct 
 }
 
 /* If only a part of a step is predicted (--scope), refuses options that make sense only for a whole step. If the tokens
- * of a step are not known, refuses options that count them. */
+ * of a step are not known, refuses --tokens, which needs them. */
 static enum status check_scope_options(const struct options *options, const struct prediction *p,
                                        struct diag *diag)
 {
@@ -234,7 +234,7 @@ static bool is_kept_by_search(const struct choice_row *row)
 }
 
 /* Appends to *predict the command that repeats this prediction, and to *plan the command that searches all layouts of
- * the same work, with the same number formats and the same code. *plan stays empty if there is nothing to search: a
+ * the same work, with the same number formats, kernels and profile. *plan stays empty if there is nothing to search: a
  * schedule from a file, ranks that share a GPU, a part of a step. */
 static void put_follow_up_commands(struct text *predict, struct text *plan,
                                    const struct options *options)

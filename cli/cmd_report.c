@@ -96,7 +96,7 @@ static void put_default_page_path(struct text *out, const char *path)
     text_puts(out, ".html");
 }
 
-/* Writes the page. Says where it is, unless the user gave the path. */
+/* Writes the page. Says where it is, unless the user gave the path or it is standard output. */
 static enum status write_page(const struct page *page, const struct options *options,
                               struct diag *diag)
 {

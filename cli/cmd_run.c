@@ -146,9 +146,9 @@ static bool is_launched_per_rank(const struct options *options)
 
 /* ---- memory of this machine ---- */
 
-/* Refuses a run that needs more host memory than this machine has. If the launcher does not say how many of its
- * processes run here, only the need of this process is counted, and exec_run() checks again when the processes have
- * connected. */
+/* Refuses a run that needs more host memory than this machine has, or that has more ranks than one process can run. If
+ * the launcher does not say how many of its processes run here, only the need of this process is counted, and
+ * exec_run() checks again when the processes have connected. */
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
@@ -228,7 +228,7 @@ static enum status check_model_of_schedule(struct session *s, struct diag *diag)
 
 /* ---- checks, steps and the loss curve ---- */
 
-/* Begins the JSON object in which all output of a run is. */
+/* Begins the JSON object in which all output of a run is, unless it has begun or text is printed. */
 static void begin_json(struct session *s)
 {
     if (s->json.out != NULL && s->out.size == 0)

@@ -88,7 +88,8 @@ static void put_gib(struct text *out, const char *before, uint64_t bytes, const 
     text_puts(out, after);
 }
 
-/* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
+/* A column has: key, label, label in a page, kind, width in text (negative: left-aligned), description
+ * (cli/common/rows.h). */
 /* clang-format off */
 static const struct column sites[] = {
     {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to the width of the screen */

@@ -52,7 +52,7 @@ struct option_label {
 };
 struct option_label options_label(const char *name);
 
-/* Parses argv[0..argc), which starts after the command's name. sets must outlive *options. */
+/* Parses argv[0..argc), which starts after the command's name. `sets` must outlive *options. */
 enum status options_parse(struct options *options, const struct option_set *const *sets, int argc,
                           char **argv, struct diag *diag);
 void options_release(struct options *options);
@@ -94,8 +94,8 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
 enum status options_refuse_both(const struct options *options, const char *one, const char *other,
                                 struct diag *diag);
 
-/* Appends a blank and a word, quoted if it must be so that a shell reads the same word. The word must not have a line
- * end. */
+/* Appends a blank and a word, quoted if it must be so that a shell reads the same word. A line end in it becomes a
+ * blank. */
 void options_put_quoted_word(struct text *out, const char *word);
 
 /* Splits a text into words as a shell does; the reverse of options_put_quoted_word(). Blanks and line ends separate

@@ -92,10 +92,10 @@ void page_end(struct page *page)
     text_puts(&page->html, "</body></html>\n");
 }
 
-void page_verdict(struct page *page, enum page_tone mood, const char *text)
+void page_verdict(struct page *page, enum page_tone tone, const char *text)
 {
     static const char *const classes[] = {"good", "bad", "close"};
-    text_printf(&page->html, "<p class=\"verdict %s\">", classes[mood]);
+    text_printf(&page->html, "<p class=\"verdict %s\">", classes[tone]);
     page_put_escaped(page, text);
     text_puts(&page->html, "</p>\n");
 }

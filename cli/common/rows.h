@@ -82,8 +82,10 @@ struct rows {
  * `details` to see the table; NULL: it is always shown. */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);
-void rows_put_name(struct rows *rows, const char *name); /* for columns NAME and TEXT */
-void rows_put_number(struct rows *rows, double value);   /* for columns of numbers and flags */
+/* Fills a column NAME, TEXT or NUMBER_OR_NAME. People see "(none)" if `name` is NULL, or if it is empty and the column
+ * is no TEXT. */
+void rows_put_name(struct rows *rows, const char *name);
+void rows_put_number(struct rows *rows, double value); /* for a column of numbers or flags */
 void rows_skip_column(struct rows *rows); /* for an OPTIONAL column that the row lacks */
 void rows_end(struct rows *rows);
 

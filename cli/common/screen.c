@@ -122,7 +122,7 @@ void screen_print_messages(const char *messages)
     text_release(&out);
 }
 
-/* Switches a colour on, given by its number in ECMA-48 (SGR); 0 switches all colours off. */
+/* Switches a colour on, or bold letters, by its number in ECMA-48 (SGR); 0 switches all off. */
 static void put_colour(const struct screen *screen, int number)
 {
     if (screen->has_colour)

@@ -142,7 +142,7 @@ static bool list_contains(const char *list, const char *value)
     }
 }
 
-/* Appends the values of a column as a phrase: "1, 3 and 4 more". */
+/* Appends the first SHOWN distinct values of a column, and how many others there are: "1, 3, ... and 4 more". */
 static void put_column_values(struct text *out, const struct table *table, size_t column)
 {
     enum { SHOWN = 8 };

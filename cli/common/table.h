@@ -33,8 +33,8 @@ size_t table_find_column(const struct table *table, const char *name);
 enum status table_need_column(const struct table *table, const char *name, size_t *column,
                               struct diag *diag);
 
-/* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those with 1 or 3 in column zero. It is an error,
- * reported at `at`, if there is no such column, or if no row would be left. */
+/* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those with 1 or 3 in column zero. It is an error if there
+ * is no such column or, reported at `at`, if no row would be left. */
 enum status table_keep_rows(struct table *table, const char *wanted, struct loc at,
                             struct diag *diag);
 

@@ -16,7 +16,7 @@ struct stored_prediction {
     struct json json;
 };
 
-/* Reads and parses a prediction.json; path is the file or its folder. */
+/* Reads and parses a prediction.json; `path` is the file or its folder. Refuses a file of another schema version. */
 enum status stored_load(struct stored_prediction *stored, const char *path, struct diag *diag);
 void stored_release(struct stored_prediction *stored);
 

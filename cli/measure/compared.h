@@ -16,7 +16,8 @@
 struct compared {
     struct trace predicted, measured;
     struct comparison comparison; /* the comparison borrows both traces */
-    struct text recording;        /* the file of the PyTorch profiler; empty: it was none */
+    /* the text of the measured file, if the PyTorch profiler wrote it; otherwise empty */
+    struct text recording;
 };
 
 /* A measured trace, and what kind of program recorded it. */

@@ -5,7 +5,8 @@
 #include "cli/common/rows.h"
 #include "traces/explain.h"
 
-/* Causes whose share of all differences is smaller than this are added up as the rest. */
+/* Causes whose share of the sum of all absolute differences is smaller than this, and causes after the ten largest, are
+ * added up as the rest. */
 #define EXPLAIN_REST 0.02
 
 enum explain_table { EXPLAIN_TABLE_CAUSES, EXPLAIN_TABLE_RANKS, EXPLAIN_TABLE_COUNT };

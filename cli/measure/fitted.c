@@ -152,7 +152,8 @@ static enum status note_file_not_written(const char *path, struct diag *diag)
     return STATUS_NO;
 }
 
-/* Notes that some numbers of the file are those of the base, if fits were refused. */
+/* Notes that some numbers of the file are those of the base, if fits were refused for another reason than disturbed
+ * points. */
 static void note_base_numbers(const char *path, const char *base,
                               const struct calibrate_fallback *fallback, size_t count,
                               struct diag *diag)

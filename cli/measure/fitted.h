@@ -30,12 +30,13 @@ void fitted_release(struct fitted *fitted);
  * by the points that are left. */
 void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything for which there are points. base: the name of the device preset that gives the numbers that were
- * not measured; NULL: cpu-generic if the cpu backend measured the points, else an error. name: the name of the
- * points in messages.
+/* Fits everything for which there are points. base: the name of the device preset that gives the numbers that were not
+ * measured; NULL: cpu-generic if the cpu backend measured the points, else an error. name: the name of the points in
+ * messages.
  *
- * Returns STATUS_NO, with messages, if a fit of the device is refused. A refused fit of links has the same effect if
- * `links` is set or if there are no points of the device. Otherwise its message is only added to `refusals`. */
+ * Returns STATUS_NO, with messages, if there are no points or if a fit of the device is refused. A refused fit of links
+ * has the same effect if `links` is set or if there are no points of the device. Otherwise its message is only added to
+ * `refusals`. */
 enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
                               struct diag *diag);
 void fitted_put_report(const struct fitted *fitted, struct text *out);

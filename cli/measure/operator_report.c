@@ -227,7 +227,8 @@ double compared_operators_matched_share(const struct compared_operators *o)
 /* The letters of shapes for which a line has room. */
 enum { INPUTS_SHOWN = 32 };
 
-/* Puts the shapes of inputs: JSON has all, and people see the first INPUTS_SHOWN letters. */
+/* Puts the shapes of inputs: JSON has all. People see at most INPUTS_SHOWN letters, of which the last three are "..."
+ * if shapes are left out. */
 static void put_inputs(struct rows *rows, const char *inputs)
 {
     struct text first = {0};

@@ -26,7 +26,7 @@ void run_report_check(struct text *out, const struct reference_check *check);
 
 /* The losses of all steps of a training. */
 struct loss_curve {
-    const double *loss, *reference; /* [steps] reference NULL: there is none */
+    const double *loss, *reference; /* [step_count]; reference NULL: there is none */
     uint32_t step_count;
     double tolerance; /* the largest relative difference from the reference that is accepted */
 };

@@ -18,8 +18,8 @@
 
 enum { MEASURED_SHOWN = 6 };
 
-/* Returns how different two runs are: a feature that differs counts by how much it changes predictions, and a size by
- * the logarithm of its ratio to base 2. */
+/* Returns how different two runs are: each feature that differs adds its weight, and each size that both have adds its
+ * weight times the absolute value of log2 of the ratio of the two sizes. */
 static double run_distance(const struct residual *a, const struct residual *b)
 {
     const struct {

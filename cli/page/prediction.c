@@ -90,7 +90,8 @@ static void put_object_table(struct page *page, struct json_node object, const c
 /* The label of the line of the report that becomes the page's subtitle, and is left out of the sections. */
 static const char subtitle_line[] = "model";
 
-/* Appends a section as the screen has it, and the figures that a page adds to it. */
+/* Appends a section as the screen has it, and what only the page has: the figure of the causes, and before the
+ * suggestions the measured steps that are most similar. */
 static enum status put_section(struct page *page, const char *path, struct json_node root,
                                size_t number, const struct waterfall *waterfall, struct diag *diag)
 {

@@ -51,16 +51,16 @@ static enum sheet_kind kind_of(struct json_node block)
 
 static void put_verdict(struct page *page, struct json_node block)
 {
-    static const enum page_tone moods[] = {
+    static const enum page_tone tones[] = {
         [SCREEN_GOOD] = PAGE_GOOD, [SCREEN_BAD] = PAGE_BAD, [SCREEN_BORDERLINE] = PAGE_BORDERLINE};
     const char *tone = page_text_or_empty(block, "tone");
     struct text text = {0};
     size_t at = 0;
-    while (at + 1 < ARRAY_LEN(moods) && strcmp(tone, sheet_tone_names[at]) != 0)
+    while (at + 1 < ARRAY_LEN(tones) && strcmp(tone, sheet_tone_names[at]) != 0)
         at++;
     text_printf(&text, "%s%s", page_text_or_empty(block, "label"),
                 page_text_or_empty(block, "text"));
-    page_verdict(page, moods[at], text.data);
+    page_verdict(page, tones[at], text.data);
     text_release(&text);
 }
 

@@ -129,8 +129,8 @@ static void put_polygon_points(struct text *out, const char *at)
     text_putc(out, 'z');
 }
 
-/* Appends path data of gnuplot, "M x,y L x,y ...", in a shorter form. From the first other command on, it appends
- * them unchanged. */
+/* Appends path data of gnuplot, "M x,y L x,y ...", in a shorter form. From the first command on that is neither M nor
+ * L, the data are appended unchanged. */
 static void put_path_data(struct text *out, const char *at, const char *end)
 {
     struct svg_line line = {.out = out};

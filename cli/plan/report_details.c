@@ -260,8 +260,8 @@ static void put_search_request(struct text *out, const struct plan_report *r)
                     best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
 }
 
-/* Appends a speed that no configuration exceeds that was not simulated. If one that was not searched may be faster
- * than the winner, appends instead that nothing is proved. members: the number of configurations of the winner's
+/* Appends a speed that none of the configurations that were not simulated exceeds. If one that was not searched may be
+ * faster than the winner, appends instead that nothing is proved. members: the number of configurations of the winner's
  * strategy. */
 static void put_speed_bound(struct text *out, const struct best *best, size_t members)
 {

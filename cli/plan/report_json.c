@@ -21,7 +21,7 @@ static const struct column outcome[] = {
     {"command", NULL, NULL, COLUMN_NAME, 0, "The whole command that predicts it."},
     {"tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of its sequence."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "The longest length that was asked about, where the search ended before memory did."},
-    /* the columns from tokens_per_s_gpu to host_needed_bytes are filled only if the outcome is "simulated" */
+    /* the columns from `tokens_per_s_gpu` to `host_needed_bytes` are filled only if the outcome is "simulated" */
     {"tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_low_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},

@@ -35,8 +35,8 @@ enum status plan_settings_print(struct text *out, enum framework framework,
     return put_settings(out, framework, request, diag);
 }
 
-/* Appends the best outcome with the number that its goal maximises: "768K tokens, 310.2 tokens/s/GPU: --strategy
- * ...". */
+/* Appends the best outcome: the length or the number of GPUs, if the goal asks for it, its rate, and its options: "768K
+ * tokens, 310.2 tokens/s/GPU: --strategy ...". */
 static void put_outcome(struct text *out, const struct best *best)
 {
     const struct outcome *o = &best->row[0];

@@ -22,9 +22,9 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
 enum status plan_settings_of_winner(struct text *out, enum framework framework,
                                     const struct best *all, struct diag *diag);
 
-/* Prints the settings of the best configuration that a search had found when a signal ended it, and a line that says
- * so. It is the best of those that the framework can express or, with `winner`, the best of all. Returns STATUS_NO
- * if none had been found that fits. */
+/* Prints the settings of the best configuration that a search had found when a signal or --within ended it, and a line
+ * that says so. It is the best of those that the framework can express or, with `winner`, the best of all. Returns
+ * STATUS_NO if none had been found that fits. */
 enum status plan_settings_of_interrupted(struct text *out, enum framework framework,
                                          const struct best *all, struct space_open open,
                                          bool winner, struct diag *diag);

@@ -59,7 +59,8 @@ static double pair_balance(const struct core_plan *plan, const struct sequence_t
     return w->visible_pairs > 0 ? w->pairs_of_fullest * plan->rank_count / w->visible_pairs : 1;
 }
 
-/* Appends how many times the least rows are: ", 1.50 times the least". Appends nothing if the least is 0. */
+/* Appends the ratio of `rows` to the lower bound `least`: ", 1.50 times the least". Appends nothing if the bound is
+ * 0. */
 static void put_ratio_to_least(struct text *out, double rows, double least)
 {
     if (least > 0)

@@ -6,8 +6,9 @@
 #include "base/text.h"
 #include "cli/common/options.h"
 
-/* Verifies a plan, the text of a file, by the rule `coverage` (each visible pair is computed once). Prints how evenly
- * ranks share the pairs, and how many rows of queries, keys and values are sent between ranks. */
+/* Verifies a plan, the text of a file, by the rule `coverage` (each visible pair is computed once). For a correct plan
+ * prints how evenly ranks share the pairs, and how many rows of queries, keys and values are sent between ranks; for a
+ * wrong one only that it is wrong. With --quiet prints nothing. */
 enum status check_core_plan(const char *name, const struct text *text,
                             const struct options *options, struct diag *diag);
 

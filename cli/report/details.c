@@ -107,7 +107,8 @@ static void put_simulated_share(struct text *out, const struct prediction *p)
                     (long long)short_list.all_iterations, short_list.loop);
 }
 
-/* Appends a share of the step: "fill 3.1 %". */
+/* Appends a share of the step to the line: "fill 3.1 %"; nothing if it is below TINY. The piece is empty before and
+ * after. */
 static void put_share(struct text *piece, struct text *line, const char *what, double seconds,
                       double step_s)
 {

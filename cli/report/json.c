@@ -87,7 +87,8 @@ void report_fill_products(struct rows *rows, const struct prediction_products *o
     rows_put_number(rows, of->casts_s);
 }
 
-/* Appends the idle share of the stages, of the step and of their work, and the seconds of each stage by cause. */
+/* Appends the idle time of the stages, as a share of the step and as a share of their work, and the seconds of each
+ * stage by cause. */
 static void put_stages(struct json_out *w, const struct prediction *p)
 {
     const struct stages *s = &p->stages;
@@ -139,7 +140,8 @@ static void put_step_times(struct json_out *w, const struct prediction *p)
         put_stages(w, p);
 }
 
-/* Writes, for each part of the machine, how uncertain its numbers are and whether they were measured or estimated. */
+/* Writes, for each part of the machine, how uncertain its numbers are and whether they were measured or estimated.
+ * Writes nothing if that is not known. */
 static void put_number_spreads(struct json_out *w, const struct spreads *spreads)
 {
     if (!spreads->is_known)
@@ -377,7 +379,8 @@ static void put_made_by(struct json_out *json, const struct report *r)
     json_put_text(json, "version", "longhaul " LONGHAUL_VERSION);
     if (command_print_version(&versions, NULL) != STATUS_OK)
         text_puts(&versions, "longhaul " LONGHAUL_VERSION "\nSimGrid cannot be loaded\n");
-    for (size_t i = 0; i + 1 < versions.size; i++) /* a line a library */
+    /* the lines, one for each library, are joined by commas */
+    for (size_t i = 0; i + 1 < versions.size; i++)
         if (versions.data[i] == '\n')
             versions.data[i] = ',';
     versions.data[versions.size - 1] = '\0';

@@ -14,7 +14,7 @@ struct kernels {
 };
 void kernels_release(struct kernels *kernels);
 
-/* Notes that the row named `who` was predicted with these kernels. Repeated calls change nothing. */
+/* Notes that the row named `who` was predicted with the kernels `impl`. Repeated calls change nothing. */
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
 /* Returns whether rows were predicted with different kernels. */
 bool kernels_differ(const struct kernels *kernels);

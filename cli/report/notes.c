@@ -10,15 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* If the host's share of a step is above HOST_DECIDES, a warning says that the profile's host costs decide the
- * result. */
+/* If the host's share of a step is above this, and the profile's checkpoints take time of the host, a warning says that
+ * this time decides the result. */
 #define HOST_DECIDES 0.3
-/* If the GPU waits for the host's launches for more than this share of a step, a warning says what would hide them. */
+/* If the GPU waits for the host's launches for more than this share of a step, and the profile has no time of the host
+ * for each step, a warning says what would hide them. */
 #define HOST_SEEN 0.1
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
 #define OTHER_DEVICE 1.25
 
-/* Appends that costs are of a device that is much faster or slower than the cluster's. */
+/* If costs are of a device that is much faster or slower than the cluster's, appends this. */
 static void print_other_device_warning(struct text *out, const struct setup *setup)
 {
     double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;

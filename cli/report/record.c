@@ -74,7 +74,7 @@ static bool lacks_line_end(const char *path)
 {
     char last = '\n';
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : -1; /* a pipe has none */
+    off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : -1; /* -1 for a pipe, which has no size */
     if (size > 0 && pread(file, &last, 1, size - 1) != 1)
         last = '\n';
     if (file >= 0)
@@ -82,7 +82,8 @@ static bool lacks_line_end(const char *path)
     return last != '\n';
 }
 
-/* Appends a line in one write, so that two processes do not mix their lines. */
+/* Appends a line in one write, so that two processes do not mix their lines. If the file's last line has no end, puts
+ * the end before *line first. */
 static enum status append_line(const char *path, struct text *line, struct diag *diag)
 {
     const struct loc at = {.name = path};

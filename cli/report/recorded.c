@@ -120,8 +120,8 @@ static void put_assumptions(struct text *out, const struct schedule_recorded *al
     for (uint32_t i = 0; i < r->guess_count; i++)
         text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].count,
                     r->guess[i].count == 1 ? "" : "s", r->guess[i].description);
-    for (uint32_t i = 0; i < r->note_count;
-         i++) { /* the warning ends with a full stop of its own */
+    /* a note's full stop is left out, since the warning ends with one of its own */
+    for (uint32_t i = 0; i < r->note_count; i++) {
         const size_t size = strlen(r->note[i]);
         if (!earlier_recording_has_note(all, number, r->note[i]))
             text_printf(out, "; %.*s", (int)(size - (size > 0 && r->note[i][size - 1] == '.')),

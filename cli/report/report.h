@@ -109,13 +109,13 @@ void report_print_documents(struct sheet *sheet, const struct report *report);
 
 /* Prints the MFU of a recorded program, if its flops are known. */
 void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *prediction);
-/* Prints the modules of a recorded program whose kernels take longest. */
+/* Prints how long the kernels of each module of a recorded program take, the longest first. */
 void report_print_modules(struct sheet *sheet, const struct report *report);
 
 /* Prints what uneven routing costs; nothing if routing is even. */
 void report_print_routing(struct sheet *sheet, const struct report *report);
 
-/* Prints a whole training of total_tokens, and its price. */
+/* Prints how long a whole training of report->total_tokens takes, and its price; nothing if that is 0. */
 void report_print_training(struct sheet *sheet, const struct report *report);
 
 /* Prints what --all adds to the screen. */
@@ -147,7 +147,7 @@ void report_json_recording(struct json_out *json, const struct prediction *predi
 /* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
 void report_json_run(struct json_out *json, const struct prediction *prediction);
 
-/* Writes the members step_low_s and step_high_s into the open object, if there is an interval. */
+/* Writes the members `step_low_s` and `step_high_s` into the open object, if there is an interval. */
 void report_json_step_interval(struct json_out *json, const struct intervals *intervals,
                                double step_s);
 
@@ -156,7 +156,9 @@ void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
 /* ---- texts and numbers that screens and pages share ---- */
 
-/* If at least this share of the compute time has costs outside of the calibrated sizes, a report says so. */
+/* If at least this share of the compute time has costs outside of the calibrated sizes, a report says so, unless steps
+ * were measured on the device. It says, too, if kernels of which only the bytes are known take at least this share of
+ * the time of all kernels of a recorded step. */
 #define REPORT_EXTRAPOLATED_SHARE 0.005
 
 /* The number of steps of a training on total_tokens tokens, and how long they take. If several packed steps were
@@ -191,8 +193,8 @@ void report_put_command_with_options(struct text *out, const char *command, cons
 
 /* ---- times ---- */
 
-/* The format of a group of times: the unit that suits their sum, and the number of decimals with which the sum has five
- * digits. */
+/* The format of a group of times: the unit that suits their sum, and the number of decimals with which the sum has four
+ * or five digits: 1.234 s, 12.345 s, 123.45 s. */
 struct report_time_format {
     double unit_s;
     int decimals;

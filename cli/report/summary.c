@@ -117,8 +117,8 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
     sheet_labelled_value(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
     if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
-        const int64_t tokens =
-            p->recorded.count == 1 ? p->recorded.recording[0].token_count : 0; /* of one stage */
+        /* 0, which is not printed, if several stages were recorded */
+        const int64_t tokens = p->recorded.count == 1 ? p->recorded.recording[0].token_count : 0;
         const double per_s = (double)tokens / p->sim.step_s;
         text_printf(&value, "%.1f", per_s);
         text_puts(&line, " of the recorded rank");

@@ -166,7 +166,7 @@ static void put_states(struct rows *rows, const struct reproduction *r, const bo
     rows_end(rows);
 }
 
-/* Appends each line of a text as a paragraph. */
+/* Appends each line of a text as a paragraph, and overwrites its line ends. */
 static void put_lines_as_paragraphs(struct page *page, struct text *words)
 {
     for (char *line = words->data; line != NULL && *line != '\0';) {

@@ -25,7 +25,7 @@ enum { LABELS_TURN = 30 };
 /* The distinct texts that the points of an entry have in one coordinate: panel, series or x. */
 struct axis_texts {
     const char **text;
-    double *value;
+    double *value; /* the number that each text is; NAN: it is none */
     size_t count;
 };
 

@@ -342,8 +342,9 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
     return status;
 }
 
-/* Finds the number of GPUs that options or launch files state; 0: none do. If --cluster is given, sets *gpu_bytes to
- * the memory of a GPU that a process may use. */
+/* Finds the number of GPUs: that of --gpus or --loopback, or that of --nodes nodes of --cluster; else that of the
+ * launch files; else that of --cluster; 0: none of these states it. If --cluster is given, sets *gpu_bytes to the
+ * memory of a GPU that a process may use. */
 static enum status find_stated_gpus(const struct options *options, const struct launch *launch,
                                     int64_t *gpus, double *gpu_bytes, struct diag *diag)
 {

@@ -7,14 +7,14 @@
 
 #include <stdbool.h>
 
-/* Loads the model, cluster and configuration that the options describe; fails without --model, --seq or --cluster.
- * from_file: the schedule comes from a file, so only --cluster is needed, and options that describe a model or a
+/* Loads the model, cluster and configuration that the options describe; fails unless --model, --seq and --cluster are
+ * given. from_file: the schedule comes from a file, so only --cluster is needed, and options that describe a model or a
  * configuration are errors, except --attention and --profile. */
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
-/* Does the same as setup_load() without a file, but --seq may be missing. It is for commands that search for the
- * length. */
+/* Does the same as setup_load() without a file, but --seq may be missing, and --loopback is not read. It is for `plan`,
+ * which may search for the length. */
 enum status setup_load_without_length(struct setup *setup, const struct options *options,
                                       struct diag *diag);
 

@@ -172,7 +172,8 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
     return status;
 }
 
-/* Refuses lists for options whose values are names. No name has a comma. */
+/* Refuses lists for options whose values are names. A text with a comma is a list, unless it has a ':', which comes
+ * before the numbers of a cluster, or is the path of a file. */
 static enum status refuse_lists_of_names(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(named); i++) {

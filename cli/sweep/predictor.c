@@ -122,8 +122,8 @@ static enum status record_point(struct sweep_predictor *predictor, struct option
     return status;
 }
 
-/* Loads the setup of a point. If the options of its model and cluster are those of the point before, only the choices
- * are read. recording: the file of the recorded step; NULL: a model is predicted. */
+/* Loads the setup of a point. If the options of its model and cluster are those of the point before, and --seq is
+ * given, only the choices are read. recording: the file of the recorded step; NULL: a model is predicted. */
 static enum status load_point_setup(struct sweep_predictor *predictor,
                                     const struct options *options, const char *recording,
                                     struct diag *diag)

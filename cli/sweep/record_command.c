@@ -131,7 +131,8 @@ static void exec_command(const struct record_command *run, int64_t rank, const c
     _exit(127);
 }
 
-/* Appends the last line of a file that is not blank; nothing if it has none. */
+/* Appends ": " and the last line of a file that is not blank, of which at most the last SHOWN letters; nothing if there
+ * is no such line. */
 static void put_last_line(struct text *out, const char *path)
 {
     enum { SHOWN = 300 };

@@ -19,7 +19,9 @@ struct record_command {
     int64_t stage_count;     /* LONGHAUL_RECORD_STAGES; 0: one recording stands for all ranks */
     int64_t sequence_tokens; /* LONGHAUL_RECORD_LENGTH, tokens of a sequence */
     int64_t batch_sequences; /* LONGHAUL_RECORD_BATCH, sequences of a step */
-    const char *device;      /* LONGHAUL_RECORD_DEVICE, by its name in longhaul */
+    /* the name of the device in longhaul. LONGHAUL_RECORD_DEVICE is the recorder's name of it, and is not set if the
+     * recorder has none. */
+    const char *device;
 };
 
 /* Appends the path of the recording, and makes the recording if the folder does not have it. The command has to write

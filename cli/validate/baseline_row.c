@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets *error to the relative error of the closed form for row i. For a step or for attention it is the error of
- * baseline_s() at a share of the peak; for an exchange, that of baseline_exchange_s(). Returns false if the row does
- * not count, or if the closed form does not apply to it. */
+/* Sets *error to the relative error of the closed form for row i: predicted / published - 1 of the figure, which is a
+ * rate, an MFU or seconds. The seconds of a step or of attention are baseline_s() at a share of the peak; those of an
+ * exchange are baseline_exchange_s(). Returns false if the row does not count, or if the closed form does not apply to
+ * it. */
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];

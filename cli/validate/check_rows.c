@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Two numbers of a row, one of which follows from the other, agree if they differ by at most this share. */
+/* Two numbers of a run, one of which follows from the other, agree if they differ by at most this share. */
 #define AGREES 0.02
 
 struct row_checker {
@@ -140,7 +140,7 @@ static void check_not_duplicate(struct row_checker *c, const struct external_run
 /* ---- all rows ---- */
 
 /* Checks that the options in a column can be resolved. Checks also, for EXTERNAL_ARGS, that they agree with columns
- * such as gpus and seq_len, and that the MFU of a figure is right. */
+ * such as `gpus` and `seq_len`, and that the MFU of a figure agrees with its tokens per second. */
 static void check_args(struct row_checker *c, const struct external_run *row,
                        enum external_column column)
 {

@@ -31,8 +31,8 @@ struct choice_tally {
     double worst_loss;
 };
 
-/* Adds the group of row i to *tally: the rows from i on that differ from row i only in the choice. Marks them as done.
- * A row that is alone in its group is not counted. */
+/* Adds the group of row i to *tally: the predicted rows from i on that have the metric of row i and differ from it only
+ * in the choice. Marks them as done. A row that is alone in its group is not counted. */
 static void count_group(const struct validation *v, const char *choice, size_t i, bool *done,
                         struct choice_tally *tally)
 {

@@ -241,8 +241,9 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
 
 /* Adds the cases that row i of the figures gives: predicted verdicts, and whether the run fitted. A row with a measured
  * verdict gives one. So does a row with a measured rate or time, if it is the first row of its run; that run fitted. A
- * row with a longest length gives up to two: the longest length that is predicted to fit, and the next one. Each of them
- * counts as a run that fitted if it is not longer than the measured length. */
+ * row with a longest length gives up to two: the longest length that is predicted to fit, and the next one. Each of
+ * them counts as a run that fitted if it is not longer than the measured length. The next one is left out if it is
+ * longer than a measured length that is only a lower bound. */
 static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];

@@ -18,7 +18,8 @@ static const struct external_answer *answer_of(const struct external_validation 
     return &v->answer[v->answer_of_row[i]];
 }
 
-/* Appends the memory of a row: "; memory_allocated_gib 28.29 -> 28.21 GiB peak of tensors  -0.3 %". */
+/* Appends the memory of a row, if it has one that can be compared: "; memory_allocated_gib 28.29 -> 28.21 GiB peak of
+ * tensors  -0.3 %". */
 static void put_memory(struct text *out, const struct external_run *row,
                        const struct external_result *result)
 {

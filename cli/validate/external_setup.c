@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Paths that begin with this name files that ship with the program. They are completed by the folder of its data. */
+/* A path that begins with this is that of a file that ships with the program. It is relative to the folder of the
+ * program's data. */
 static const char shipped[] = "traces/";
 
 /* Returns the path of the file `name`: for a shipped file, that in the folder of the data; for the relative path of

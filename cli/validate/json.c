@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* The kinds of columns that EXTERNAL_COLUMNS names. Those that begin with IN_CSV are for the CSV file (-o), in which a
- * value that is not given is an empty field; the others are for JSON, which has null there. */
+ * value that is not given is an empty field; the others are for JSON, which has null for a number that is not given,
+ * and an empty text for a text. */
 enum {
     NEEDED = COLUMN_NAME,
     TEXT = COLUMN_NAME,

@@ -18,8 +18,8 @@ struct open_row {
     size_t inside_count; /* those of these runs whose error lies inside the interval */
 };
 
-/* Fills rows[], which has room for runs->count rows, and returns their number. evidence: the measured runs from which
- * intervals are made. */
+/* Fills rows[], which has room for runs->row_count rows, and returns their number. evidence: the measured runs from
+ * which intervals are made. */
 size_t open_table_make(struct open_row *rows, const struct residuals *runs,
                        const struct evidence *evidence);
 

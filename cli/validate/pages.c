@@ -20,7 +20,8 @@ struct page_inputs {
     const struct evidence *interval_evidence;
 };
 
-/* Appends a text to a cell of a Markdown table. It escapes '|', which would end the cell. */
+/* Appends a text to a cell of a Markdown table. It escapes '|', and replaces line ends by blanks, since either would
+ * end the cell. */
 static void put_cell(struct text *out, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
@@ -34,7 +35,8 @@ static void put_cell(struct text *out, const char *text)
 
 static const char block_end[] = "<!-- end -->\n";
 
-/* Replaces the block `name` of a document, or adds it. */
+/* Replaces the block `name` of a document, or adds it at the end. A block without an end mark reaches to the end of the
+ * document. */
 static void set_block(struct text *document, const char *name, const struct text *content)
 {
     struct text head = {0}, whole = {0};
@@ -203,8 +205,8 @@ static void put_memory(struct text *out, const struct external_validation *v, co
     put_errors(out, "memory", source, &means);
 }
 
-/* Appends the errors of the memory of a set, by what its sources call the memory: all that is allocated, or
- * reserved. */
+/* Appends the errors of the memory of a set, by what its sources call the memory: all that is allocated, or reserved.
+ * Appends then those of reserved memory that is at least 0.4 of the device's. */
 static void put_memory_kinds(struct text *out, const struct external_validation *v, const char *set)
 {
     struct error_means means[MEMORY_KIND_COUNT] = {0}, large = {0};
@@ -276,7 +278,8 @@ static enum status add_document(struct file_set *files, const char *folder, cons
     return status;
 }
 
-/* Appends the file name of a source's page: "accuracy/fpdt.md" for "FPDT". */
+/* Appends the file name of a source's page: "accuracy/fpdt.md" for "FPDT". Characters other than letters and digits
+ * become '-'. */
 static void put_page_name(struct text *out, const char *source)
 {
     text_puts(out, "accuracy/");

@@ -217,8 +217,8 @@ static size_t count_outcome(const struct validation *v, enum measurement_outcome
     return count;
 }
 
-/* Appends how many verdicts are right, and how many of the runs that were timed are predicted not to fit. A run that
- * was timed did fit. */
+/* Appends how many verdicts and longest lengths are right, and how many of the runs that were timed are predicted not
+ * to fit. A run that was timed did fit. */
 static void put_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;

@@ -12,7 +12,8 @@ struct record_totals {
     struct error_means steps; /* errors of the steps: measured / predicted seconds - 1 */
 };
 
-/* Reads a number into *value, which is NAN if the number is null or absent. */
+/* Reads a number into *value, which is NAN if the number is null or absent. A number that is not above 0 is an
+ * error. */
 static enum status read_number(struct json_node object, const char *key, double *value,
                                struct diag *diag)
 {
@@ -93,7 +94,7 @@ static enum status print_record(struct text *out, struct record_totals *sums,
     return status;
 }
 
-/* Prints the record in data[0..size), line number `line` of the file, from 1. The reader gets a text with as many line
+/* Prints the record in data[0..size), line number `line` of the file, from 1. The reader gets a text with line - 1 line
  * ends before the record, so that messages name that line. */
 static enum status print_line(struct text *out, struct record_totals *sums, const char *path,
                               size_t line, const char *data, size_t size, struct diag *diag)

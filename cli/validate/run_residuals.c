@@ -176,7 +176,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
     free(half);
 }
 
-/* Appends the tables for the set of run `first`. */
+/* Appends the tables for the set of run `first`; for memory only those by source and of all runs. */
 static void put_tables(struct text *out, const struct residuals *runs, enum residual_of of,
                        const struct interval *interval, size_t first)
 {

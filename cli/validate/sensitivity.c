@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-static const double shown = 0.0005; /* means that change by less are not printed */
+/* A number of the machine has a row of its own only if it changes some mean by at least this. */
+static const double shown = 0.0005;
 
 static bool is_shown(const struct table_moves *m)
 {
