@@ -273,8 +273,8 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
  * twice: in a run of some 60 ms, before the power limit lowers the clock (burst_s), and after seconds of repeats, at
  * the limit. It is `slower` times as long then. Power grows with the square of the rate, so the product would draw
  * limit * slower^2 at the highest clock. The number is for tensor cores that are busy all the time, as at the fitted
- * rate; burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is derived
- * from products in fp32 or fp64, or if the base has no power limit. */
+ * rate; burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is derived from
+ * products in fp32 or fp64, or if the base has no power limit. */
 static void derive_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;

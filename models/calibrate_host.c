@@ -35,8 +35,8 @@ static double issue_s_per_number_s(const struct point *point, size_t offset)
 }
 
 /* Makes host.op_s a parameter of the fit if a point issues an op, and host.kernel_s one if the points can separate it
- * from host.op_s: some are launches by themselves, or kinds differ in the number of kernels per op. Adds a note for a
- * number that is no parameter. */
+ * from host.op_s: some are launches by themselves, or kinds differ in the number of kernels per op. Adds a note if no
+ * point issues an op, and one if host.kernel_s cannot be separated from host.op_s. */
 static void add_op_and_kernel(struct calibrate_problem *problem)
 {
     double ratio = -1;

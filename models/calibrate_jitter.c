@@ -4,15 +4,15 @@
 #include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 
-/* The fewest repeats that have a p10 and a p90 of their own. */
+/* A point with fewer repeats does not count: its p10 and p90 say too little of the spread. */
 static const int64_t REPEATS_MIN = 10;
 
 /* p90 - p10 of a normal distribution, in standard deviations. */
 static const double P10_TO_P90 = 2.563;
 
 /* Sets the jitter to the median, over the points of kernels with REPEATS_MIN repeats or more, of the relative spread of
- * the repeats; if there are no such points, it stays. The median does not
- * change when other programs disturb a few points. */
+ * the repeats; if there are no such points, it stays. The median does not change when other programs disturb a few
+ * points. */
 void calibrate_jitter(struct calibration *c, const struct points *points)
 {
     double *relative = heap_alloc(points->count + 1, sizeof *relative);

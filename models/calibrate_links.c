@@ -38,7 +38,9 @@ struct link_traffic {
     double steps, busiest_link_bytes;
 };
 
-static struct link_traffic link_traffic_of(const struct work *work, bool sums_whole)
+/* reduce_scatter_as_all_reduce: as in struct calibrate_options. */
+static struct link_traffic link_traffic_of(const struct work *work,
+                                           bool reduce_scatter_as_all_reduce)
 {
     double bytes = (double)work_payload_bytes(work);
     double n = work_comm_group(work) > 0 ? (double)work_comm_group(work) : 1;
@@ -46,7 +48,7 @@ static struct link_traffic link_traffic_of(const struct work *work, bool sums_wh
     case WORK_ALL_GATHER:
         return (struct link_traffic){n - 1, (n - 1) * bytes};
     case WORK_REDUCE_SCATTER: {
-        double times = sums_whole ? 2 : 1;
+        double times = reduce_scatter_as_all_reduce ? 2 : 1;
         return (struct link_traffic){times * (n - 1), times * (n - 1) / n * bytes};
     }
     case WORK_ALL_REDUCE:

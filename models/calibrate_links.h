@@ -7,8 +7,7 @@
  * where a ring over n ranks takes n - 1 steps, and an all-reduce 2 (n - 1); a reduce-scatter takes as many as an
  * all-reduce with options.reduce_scatter_as_all_reduce. An all-to-all, a scatter, a shift or a copy takes one step.
  * Between ranks that share a GPU, a step is a copy or a kernel of the busiest member, and the bytes are those of all
- * members.
- * docs/measuring.md, "Links", has the table of steps and bytes. */
+ * members. docs/measuring.md, "Links", has the table of steps and bytes. */
 #ifndef MODELS_CALIBRATE_LINKS_H
 #define MODELS_CALIBRATE_LINKS_H
 

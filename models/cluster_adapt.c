@@ -67,8 +67,8 @@ static bool has_entry_per_gpu(const struct cluster *cluster, const char *path)
 }
 
 /* Sets the tables nic.of_gpu and nic.switch_of_nic, except those that are given: each NIC serves neighbouring GPUs and
- * is attached to the PCIe switch of the first of them. If a table that this needs has a wrong length, nothing is set;
- * check_lengths() refuses that table later. */
+ * is attached to the PCIe switch of the first of them. Nothing is set if there are no NICs, or more NICs than GPUs, or
+ * if a table that this needs has a wrong length; check_lengths() refuses that table later. */
 static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, const bool *given)
 {
     static const char source[] = "spread evenly with nic.count";

@@ -19,8 +19,8 @@ struct cost_reader {
 const char *cost_read_copy(struct cost_reader reader, const char *text);
 
 /* Reads {"value": ..., "source": "..."} in the unit and range of param, and records it as the fact `name`. Optional
- * members: "interval": [lowest, highest], if machines differ; "spread": the relative spread, if the number was
- * measured on this machine. */
+ * members: "how": how the number was obtained (models/number_origin.h); "interval": [lowest, highest], if machines
+ * differ; "spread": the relative spread, if the number was measured on this machine. */
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value);
 

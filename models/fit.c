@@ -25,8 +25,8 @@ static const double RANK_TOLERANCE = 1e-5;
  * norm. */
 static const double COLUMN_TOLERANCE = 1e-7;
 
-/* A least-squares problem while it is solved: the values of all parameters, which of them are free, and the point that is
- * left out, if one is. */
+/* A least-squares problem while it is solved: the values of all parameters, which of them are free, and the point that
+ * is left out, if one is. */
 struct fit_search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];

@@ -23,12 +23,12 @@ enum frozen_storage {
 };
 extern const char *const frozen_storage_names[FROZEN_STORAGE_COUNT];
 
-/* Return the bytes of the codes of `elements` elements, and the bytes of all scales of a weight. */
+/* Return the bytes of the codes of `elements` elements, and the bytes of all scales of a weight. storage must not be
+ * FROZEN_STORAGE_16BIT, which has neither, here and below. */
 uint64_t frozen_storage_code_bytes(enum frozen_storage storage, uint64_t elements);
 uint64_t frozen_storage_scale_bytes(enum frozen_storage storage, int64_t rows, int64_t cols);
 
-/* Writes the codes and the scales of a weight, whose elements are values[0 .. rows * cols). storage must not be
- * FROZEN_STORAGE_16BIT, here and below. */
+/* Writes the codes and the scales of a weight, whose elements are values[0 .. rows * cols). */
 void frozen_storage_encode(enum frozen_storage storage, int64_t rows, int64_t cols,
                            const double *values, uint8_t *codes, uint8_t *scales);
 /* Writes the elements of a weight, for which its codes and scales stand, into values[0 .. rows * cols). */

@@ -208,8 +208,8 @@ static enum status read_yarn_factor(const struct hf_reader *r, struct json_node 
 }
 
 /* Reads RoPE scaling for longer contexts from the object at `key`. Known types change angles, and some multiply scores;
- * the work is the same, so `run` and its reference compute without them, and a note says so. Unknown types may change more
- * and are refused. */
+ * the work is the same, so `run` and its reference compute without them, and a note says so. Unknown types may change
+ * more and are refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;

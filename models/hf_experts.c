@@ -238,8 +238,9 @@ static enum status read_latent(const struct hf_reader *r)
     return status;
 }
 
-/* Reads the switch use_qk_norm. With it GLM has a norm for each head; MiniMax has one norm over all heads; Llama 4 has
- * norms without weights, and only in layers that rotate. */
+/* Reads the switch use_qk_norm; if the file lacks it, it is on for MiniMax and Llama 4. If it is on, GLM has a norm for
+ * each head, MiniMax one norm over all heads, and Llama 4 norms without weights, only in layers that rotate. Qwen 3's
+ * norms do not depend on it. */
 static enum status read_head_norms(const struct hf_reader *r, const struct expert_family *f)
 {
     bool on = f->qk_norm_wide || f->on_input;

@@ -31,7 +31,8 @@ void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
 /* Turns a model with experts, latent attention or attention sinks, which are modelled, into the nearest dense one, with
- * the sizes that hf_proxy_read() would give it. In the result all layers rotate, and chunks are windows of their length. */
+ * the sizes that hf_proxy_read() would give it. In the result all layers rotate, and chunks are windows of their
+ * length. */
 void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
 /* Reports that a model has parts that are not modelled, and proposes *t, the nearest dense model, which

@@ -1,6 +1,6 @@
 /* models/presets.h: finds the preset files that are shipped with the program.
  *
- * Presets are JSON files, one folder per kind below models/presets: clusters/, devices/, transformers/.
+ * Presets are JSON files, one folder per kind below models/presets: boards/, clusters/, devices/, transformers/.
  * base/data_path.h says where that folder is searched. */
 #ifndef MODELS_PRESETS_H
 #define MODELS_PRESETS_H

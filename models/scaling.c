@@ -54,7 +54,7 @@ static int64_t block_count(int64_t size, int64_t block)
 }
 
 /* Returns how many blocks lie above each other in the first `groups` matrices, which together have `rows` rows: the
- * exact number with equal_groups, else the most that there can be. block: the rows of a block; 0: all rows of a
+ * exact number with equal_groups, else a number that is never exceeded. block: the rows of a block; 0: all rows of a
  * matrix. */
 static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, int64_t groups,
                                  int64_t rows)

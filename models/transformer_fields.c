@@ -18,8 +18,9 @@ const char *const router_names[ROUTER_COUNT] = {"softmax", "chosen", "sigmoid"};
 /* The columns are: name, kind, offset, lowest and highest value, names of a choice and their number.
  *
  * The highest values are far above those of any published model, and low enough that counts of parameters do not
- * overflow an int64_t: the largest product is layers (4 heads head_dim hidden + 3 ffn hidden) < 2^62.4, to which a
- * table of positions adds at most 2^60. transformer_check() limits experts * expert_ffn to the highest value of ffn. */
+ * overflow an int64_t: layers (4 heads head_dim hidden + 3 ffn hidden + 3 shared_ffn hidden) < 2^62.5, to which a table
+ * of positions adds at most 2^60, and all the rest less. transformer_check() limits experts * expert_ffn, which stands
+ * in the place of ffn, to the highest value of ffn. */
 const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"layers", FIELD_SIZE, AT(layers), 1, 1 << 14, NULL, 0},
     {"hidden", FIELD_SIZE, AT(hidden), 1, 1 << 20, NULL, 0},

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Sets the defaults that depend on other fields: kv_heads and head_dim if they are 0, and rope_theta if positions are
- * not rotary. The other defaults are set before the line is read. */
+/* Sets the values that depend on other fields: kv_heads and head_dim if they are 0 (head_dim only if `heads` divides
+ * `hidden`), and rope_theta, which becomes 0 if positions are not rotary. The other defaults are set before the line is
+ * read. */
 static void fill_defaults_of_line(struct transformer *t)
 {
     if (t->kv_heads == 0)
