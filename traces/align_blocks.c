@@ -28,7 +28,7 @@ struct alignment {
     /* number of cells of a row that are filled on each side of the diagonal */
     size_t band;
     size_t row_cells; /* number of cells of a row for which there is room */
-    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or move_of_block() */
+    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + move_of_block() */
     float *scores;    /* scores of the last ALIGN_MANY + 1 rows */
     double *a_amount_before, *b_amount_before; /* [i] the sum of the amounts of items 0 to i - 1 */
     /* [i] the length of the run of items that ends with item i - 1 and has one class and known amounts */

@@ -20,8 +20,8 @@ struct csv_columns {
     size_t column_count, optional_count;
     /* the columns of a row's start and of its end, which must not be before the start; 0, 0: there are none */
     size_t start_column, end_column;
-    size_t (*add)(struct trace *trace);        /* appends a row and returns its index */
-    size_t (*rows)(const struct trace *trace); /* returns the number of rows */
+    size_t (*add)(struct trace *trace);              /* appends a row and returns its index */
+    size_t (*count_rows)(const struct trace *trace); /* returns the number of rows */
     /* Sets column[] to the trace's arrays, in the order of the columns. Call it again after a row was added: the arrays
      * may have moved. */
     void (*arrays)(const struct trace *trace, void *column[]);
@@ -39,12 +39,12 @@ static const enum column_type memory_types[] = {TRACE_MEMORY_COLUMNS(TYPE)};
 #undef TYPE
 #undef INDEX
 
-static size_t op_rows(const struct trace *trace)
+static size_t count_op_rows(const struct trace *trace)
 {
     return trace->ops.count;
 }
 
-static size_t memory_rows(const struct trace *trace)
+static size_t count_memory_rows(const struct trace *trace)
 {
     return trace->memory.count;
 }
@@ -66,12 +66,23 @@ static void memory_arrays(const struct trace *trace, void *column[])
 }
 
 static const struct csv_columns op_table = {
-    op_names,     op_types, ARRAY_LEN(op_names), TRACE_OP_COLUMNS_OPTIONAL, OP_start_s, OP_end_s,
-    trace_add_op, op_rows,  op_arrays,
+    .names = op_names,
+    .types = op_types,
+    .column_count = ARRAY_LEN(op_names),
+    .optional_count = TRACE_OP_COLUMNS_OPTIONAL,
+    .start_column = OP_start_s,
+    .end_column = OP_end_s,
+    .add = trace_add_op,
+    .count_rows = count_op_rows,
+    .arrays = op_arrays,
 };
 static const struct csv_columns memory_table = {
-    memory_names,     memory_types, ARRAY_LEN(memory_names), 0, 0, 0,
-    trace_add_memory, memory_rows,  memory_arrays,
+    .names = memory_names,
+    .types = memory_types,
+    .column_count = ARRAY_LEN(memory_names),
+    .add = trace_add_memory,
+    .count_rows = count_memory_rows,
+    .arrays = memory_arrays,
 };
 
 /* ---- printing ---- */
@@ -141,7 +152,7 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
         text_puts(out, table->names[c]);
         text_putc(out, c + 1 < table->column_count ? ',' : '\n');
     }
-    size_t rows = table->rows(trace);
+    size_t rows = table->count_rows(trace);
     for (size_t row = 0; row < rows; row++) {
         text_flush_if_long(out);
         for (size_t c = 0; c < table->column_count; c++) {

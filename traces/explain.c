@@ -14,8 +14,8 @@
 
 /* Kernels are slower for one common reason, the clock, if the mean slowdown over all parts with kernels exceeds
  * SLOWER_LEAST, and the slowdowns of these parts differ by less than ALIKE times the mean. A slowdown is a share of the
- * predicted time. A part with less than SORT_LEAST of the kernels' time does not count. */
-static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
+ * predicted time. A part with less than PART_LEAST of the kernels' time does not count. */
+static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, PART_LEAST = 0.05;
 
 void explanation_release(struct explanation *e)
 {
@@ -57,7 +57,7 @@ static void add_own_rows(struct explain_rows *rows, const struct trace *trace, c
         if (class == CLASS_NONE)
             continue;
         enum explain_part part = part_of_class(class);
-        if (stray != NULL && stray[i] && part < EXPLAIN_KERNELS)
+        if (stray != NULL && stray[i] && part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (stream_role_of(trace->labels[ops->stream[i]]) == ROLE_HOST)
             part = EXPLAIN_COPIES;
@@ -83,7 +83,7 @@ struct started_row {
     uint32_t row;
 };
 
-static int compare_timed(const void *left, const void *right)
+static int compare_started_rows(const void *left, const void *right)
 {
     const struct started_row *a = left, *b = right;
     if (a->step != b->step)
@@ -103,14 +103,14 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
     uint32_t messages = 0;
     for (size_t i = 0; i < ops->count; i++)
         order[i] = (struct started_row){ops->step[i], ops->start_s[i], (uint32_t)i};
-    qsort(order, ops->count, sizeof *order, compare_timed);
+    qsort(order, ops->count, sizeof *order, compare_started_rows);
     for (size_t k = 0; k < ops->count; k++) {
         uint32_t i = order[k].row;
         enum kernel_class class = class_by_name(trace->labels[ops->region[i]]);
         enum explain_part part = part_of_class(class);
         if (class == CLASS_NONE)
             continue;
-        if (stray[i] && part < EXPLAIN_KERNELS)
+        if (stray[i] && part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (k > 0 && order[k].step != order[k - 1].step)
             messages = 0;
@@ -253,21 +253,21 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
 static bool is_clock_slowdown(const struct explain_rank *slowest, const double *common)
 {
     double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;
-    size_t sorts = 0;
+    size_t parts = 0;
     for (int part = 0; part < EXPLAIN_STRAY; part++) {
         sum_s += slowest->predicted_s[part];
         more += common[part];
     }
     for (int part = 0; part < EXPLAIN_STRAY && sum_s > 0; part++) {
-        if (slowest->predicted_s[part] < SORT_LEAST * sum_s)
+        if (slowest->predicted_s[part] < PART_LEAST * sum_s)
             continue;
         double slower = common[part] / slowest->predicted_s[part];
         least = fmin(least, slower);
         most = fmax(most, slower);
-        sorts++;
+        parts++;
     }
     double mean = sum_s > 0 ? more / sum_s : 0;
-    return sorts > 1 && mean > SLOWER_LEAST && most - least < ALIKE * mean;
+    return parts > 1 && mean > SLOWER_LEAST && most - least < ALIKE * mean;
 }
 
 static void add_common_kernels(struct explanation *e, const double *common)
@@ -348,9 +348,9 @@ static void find_causes(struct explanation *e)
         common[part] =
             part == EXPLAIN_WAITS ? excess_s(slowest, part) : median_excess_of_others_s(e, part);
         own[part] = excess_s(slowest, part) - common[part];
-        /* For a part in which no kernel of the schedule runs: if the rank's own excess and the common one have different
-         * signs, they would be shown as two causes that cancel, so the whole excess counts as common. The other parts
-         * are summed before they become a cause (add_own_kernels()). */
+        /* For a part in which no kernel of the schedule runs: if the rank's own excess and the common one have
+         * different signs, they would be shown as two causes that cancel, so the whole excess counts as common. The
+         * other parts are summed before they become a cause (add_own_kernels()). */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
             common[part] = excess_s(slowest, part);
             own[part] = 0;

@@ -19,7 +19,7 @@ enum explain_part {
     EXPLAIN_PARTS(EXPLAIN)
 #undef EXPLAIN
         EXPLAIN_PART_COUNT,
-    EXPLAIN_KERNELS = EXPLAIN_STRAY + 1 /* a kernel runs in the parts below this number */
+    EXPLAIN_KERNEL_PARTS = EXPLAIN_STRAY + 1 /* number of the first parts, in which a kernel runs */
 };
 
 const char *explain_part_name(enum explain_part part);

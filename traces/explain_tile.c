@@ -159,9 +159,9 @@ static void add_interval(const int64_t *active, double seconds, double part_s[EX
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};
     int64_t kernels = 0;
-    for (int part = 0; part < EXPLAIN_KERNELS; part++)
+    for (int part = 0; part < EXPLAIN_KERNEL_PARTS; part++)
         kernels += active[part];
-    for (int part = 0; part < EXPLAIN_KERNELS && kernels > 0; part++)
+    for (int part = 0; part < EXPLAIN_KERNEL_PARTS && kernels > 0; part++)
         part_s[part] += seconds * (double)active[part] / (double)kernels;
     if (kernels > 0)
         return;

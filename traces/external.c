@@ -54,8 +54,8 @@ static const struct {
 #undef METRIC
 };
 
-/* Words in cells. The columns `as_run` and `counts` may be "yes". If the metric is max_seq_len, `counts` may be "least":
- * longer sequences than the published one may fit, too. */
+/* Words in cells. The columns `as_run` and `counts` may be "yes". If the metric is max_seq_len, `counts` may be
+ * "least": longer sequences than the published one may fit, too. */
 static const char yes[] = "yes", least[] = "least";
 
 void external_release(struct external_runs *runs)

@@ -23,7 +23,8 @@ enum kernel_class {
 
 const char *kernel_class_name(enum kernel_class class);
 
-/* Returns the class of one of our kinds of work, by its name; CLASS_OTHER for other names. */
+/* Returns the class of one of our kinds of work, by its name; CLASS_OTHER for kinds without a class, and for names that
+ * are no kind. */
 enum kernel_class kernel_class_of_kind(const char *kind);
 /* Returns the class of a PyTorch operator. CLASS_NONE also stands for operators that only call others. */
 enum kernel_class kernel_class_of_operator(const char *name);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without kineto_events.with_inputs, only the shapes of an operator's first INPUTS inputs are read. A shape of more than
- * DIMENSIONS dimensions counts as unknown. */
-enum { INPUTS = 3, DIMENSIONS = 6 };
+/* Without kineto_events.with_inputs, only the shapes of an operator's first INPUTS_MAX inputs are read. A shape of more
+ * than DIMENSIONS_MAX dimensions counts as unknown. */
+enum { INPUTS_MAX = 3, DIMENSIONS_MAX = 6 };
 enum { NAME_LIMIT = 4096 }; /* a longer name is cut */
-enum { TYPES = 16 };        /* the types of the first so many inputs of an operator are read */
+enum { TYPES_MAX = 16 };    /* the types of the first so many inputs of an operator are read */
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
 
@@ -47,14 +47,14 @@ struct event_draft {
     /* bytes of an element of the message, and of an element of the operator's first input */
     double element_bytes, input_element_bytes;
     int input_count;
-    int dims_of_input[INPUTS];
-    double dim_sizes[INPUTS][DIMENSIONS];
+    int dims_of_input[INPUTS_MAX];
+    double dim_sizes[INPUTS_MAX][DIMENSIONS_MAX];
 
     /* ---- used only with kineto_events.with_inputs ---- */
     bool has_inputs;
-    int first_shaped_plus_1; /* 1 + the index, below TYPES, of the first input that has a shape; 0: none */
-    uint8_t type_of[TYPES]; /* enum step_dtype */
-    bool is_list[TYPES], has_shape[TYPES];
+    int first_shaped_plus_1; /* 1 + the index, below TYPES_MAX, of the first input that has a shape; 0: none */
+    uint8_t type_of[TYPES_MAX]; /* enum step_dtype */
+    bool is_list[TYPES_MAX], has_shape[TYPES_MAX];
     int type_count;
 };
 
@@ -204,7 +204,7 @@ static enum status read_shape_texts(struct reader *r, struct event_draft *draft)
                                      : json_pull_skip(&r->pull, token, r->diag);
         if (status != STATUS_OK)
             return status;
-        if (shaped && i < TYPES) {
+        if (shaped && i < TYPES_MAX) {
             draft->has_shape[i] = true;
             draft->first_shaped_plus_1 =
                 draft->first_shaped_plus_1 == 0 ? i + 1 : draft->first_shaped_plus_1;
@@ -244,7 +244,7 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
     if (status != STATUS_OK || token != JSON_ARRAY)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
     while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
-        int input = draft->input_count < INPUTS ? draft->input_count++ : -1;
+        int input = draft->input_count < INPUTS_MAX ? draft->input_count++ : -1;
         if (token != JSON_ARRAY || input < 0) {
             status = json_pull_skip(&r->pull, token, r->diag);
             if (status != STATUS_OK)
@@ -255,7 +255,7 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
             double size = 0;
             if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
                 size <= 1e15 && draft->dims_of_input[input] >= 0 &&
-                draft->dims_of_input[input] < DIMENSIONS)
+                draft->dims_of_input[input] < DIMENSIONS_MAX)
                 draft->dim_sizes[input][draft->dims_of_input[input]++] = size;
             else
                 draft->dims_of_input[input] = -1; /* the input has no shape that we understand */
@@ -270,7 +270,7 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
 }
 
 /* Reads "Input type": a list of types, one per input. Keeps the bytes of an element of the first input, and the dtypes
- * of the first TYPES inputs. */
+ * of the first TYPES_MAX inputs. */
 static enum status read_types(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;
@@ -282,13 +282,13 @@ static enum status read_types(struct reader *r, struct event_draft *draft)
         if (first && token == JSON_STRING)
             draft->input_element_bytes = bytes_of_type(&r->pull);
         first = false;
-        if (token == JSON_STRING && draft->type_count < TYPES) {
+        if (token == JSON_STRING && draft->type_count < TYPES_MAX) {
             draft->type_of[draft->type_count] = (uint8_t)dtype_of_type(&r->pull);
             draft->is_list[draft->type_count] = json_pull_is(&r->pull, "TensorList");
-        } else if (draft->type_count < TYPES) {
+        } else if (draft->type_count < TYPES_MAX) {
             draft->type_of[draft->type_count] = STEP_OTHER;
         }
-        draft->type_count += draft->type_count < TYPES;
+        draft->type_count += draft->type_count < TYPES_MAX;
         status = json_pull_skip(&r->pull, token, r->diag);
         if (status != STATUS_OK)
             return status;

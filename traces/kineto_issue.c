@@ -143,8 +143,8 @@ static void add_wait_time(const struct gpu_work *w, const struct kineto_event *c
 }
 
 /* Adds the time that a kernel takes to start, in the two cases in which it shows:
- *   - The kernel before it on its stream had ended when the launch began. The time from the begin of the launch to the
- *     start of the kernel is added to step->total_idle_start_s.
+ *   - The kernel before it on its stream, if there is one, had ended when the launch began. The time from the begin of
+ *     the launch to the start of the kernel is added to step->total_idle_start_s.
  *   - The kernel before it still ran when the launch had returned. The time from the end of that kernel to the start of
  *     this one is added to issue->queued_gap_s[].
  * call: the launch; kernel: the index of the kernel's event. */

@@ -283,7 +283,7 @@ static enum status push_signed(struct reader *r, uint64_t number)
     return STATUS_OK;
 }
 
-static enum status skip_bytes(struct reader *r, uint64_t number)
+static enum status ignore_number(struct reader *r, uint64_t number)
 {
     (void)r;
     (void)number;
@@ -300,9 +300,9 @@ static enum status run_opcode(struct reader *r, int opcode)
 {
     switch (opcode) {
     case OP_PROTO:
-        return apply_to_number(r, 1, skip_bytes);
+        return apply_to_number(r, 1, ignore_number);
     case OP_FRAME:
-        return apply_to_number(r, 8, skip_bytes);
+        return apply_to_number(r, 8, ignore_number);
     case OP_MARK:
         push(r, NULL);
         return STATUS_OK;

@@ -58,7 +58,7 @@ static const char *file_of(const struct pickle_item *frame)
 /* Replaces *out by the name of the place that allocated a block, "modeling.py:120 forward": the innermost frame in the
  * user's code; else the innermost frame in Python; else, in a thread of autograd or a bare native thread, words that
  * say so; else the innermost frame of all. Without any frame, words say that no stack was recorded. */
-static void append_site_name(struct text *out, const struct pickle_value *block)
+static void set_site_name(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
     if (list_items(frames) == NULL && list_items(pickle_find(block, "history")) != NULL)
@@ -302,7 +302,7 @@ static void add_active_block(struct torch_snapshot *s, struct site_table *sites,
     s->active_bytes += bytes;
     s->requested_bytes += asked > 0 ? asked : bytes;
     s->active_block_count++;
-    append_site_name(&name, frames);
+    set_site_name(&name, frames);
     add_site(sites, &name, bytes);
     text_release(&name);
 }
