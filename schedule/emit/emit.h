@@ -69,7 +69,8 @@ struct model_part {
 
 enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
-/* The place and shape of one kind of weight in the parts that have it. rows is 0 if they lack it. */
+/* The place and shape of one kind of weight in all parts of one sort: those with experts, or those without. rows is 0
+ * if parts of that sort lack the weight. */
 struct weight_slot {
     uint64_t offset; /* elements from the first one of the part */
     int64_t rows, cols;
@@ -189,19 +190,21 @@ struct expert_saved {
 
 /* The buffers that a layer's forward keeps for its backward. */
 struct layer_saved {
-    buffer_id ffn_out; /* the result of the down projection, which only a norm after it reads */
+    /* the result of the feed-forward part; the backward reads it only if a norm comes after it */
+    buffer_id ffn_out;
     buffer_id x, norm1;
     /* the results of the three products of q, k and v, [N, width] each; empty: q, k and v are one product */
     struct qkv projected;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, columns of attention's result] */
-    /* the result of the output projection, which only a norm after it reads */
+    /* the result of the output projection; the backward reads it only if a norm comes after it */
     buffer_id attention_projected;
     buffer_id x2, norm2;
     /* the normed inputs, gathered from all tensor ranks. norm2_all has a view for each chunk of rows. */
     struct view norm1_all, *norm2_all;
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
-    /* [chunks of rows] the results of the first product, in FFN_PARTS parts: [rows of the part, 2 ffn or ffn] */
+    /* [chunks of rows] the results of the first product, in one part or in FFN_PARTS: [rows of the part, 2 ffn or
+     * ffn] */
     buffer_id (*up)[FFN_PARTS];
     buffer_id *act; /* [chunks of rows] each [rows, ffn] */
     struct adapters_saved o_adapters;
@@ -209,7 +212,8 @@ struct layer_saved {
     struct expert_saved *experts; /* [chunks of rows] NULL: the layer has no experts */
 };
 
-/* A buffer that an implementation keeps until an op has ended, because a Python variable still names it. */
+/* A buffer whose bytes stay in use until an op has ended, because an implementation keeps it longer than its last
+ * reader needs: for example, a Python variable still names it. */
 struct lifetime_extension {
     buffer_id buffer;
     op_id until_op;
@@ -301,7 +305,8 @@ struct unit_stages {
  * that the same stages share. */
 struct lent_grad {
     buffer_id buffer;
-    uint64_t *written; /* as emit_weights.written, for all bundles of the remote gradients */
+    /* as emit_weights.written; all lent gradients of the same units have one array */
+    uint64_t *written;
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct unit_stages shared;
@@ -373,10 +378,10 @@ struct emit_unit {
     int64_t first_token;
     int64_t first_row; /* index of the unit's first row among the rank's rows of a step */
     uint32_t subsequence;
-    /* the sequence of the micro-batch whose positions emit_positions() returns; callers set it if documents determine
-     * how each sequence is cut */
+    /* index of the unit's first sequence among the rank's sequences of a step */
     int64_t first_sequence;
-    /* the sequence whose positions are asked for, if sequences have different ones */
+    /* the sequence, counted from `first_sequence`, whose positions emit_positions() returns; callers set it. It does
+     * not matter unless documents determine how each sequence is cut. */
     int64_t positions_sequence;
     int64_t cache_tokens; /* tokens for which a cache of the unit's chunk has room */
     struct unit_stages stages;
@@ -403,7 +408,7 @@ struct emit_weights {
     uint64_t *written_in_micro_batch;
     struct lent_grad *lent_grad; /* gradients of units that stages share */
     uint32_t lent_grad_count;
-    size_t remote_grad_capacity;
+    size_t lent_grad_capacity;
     struct remote_part *remote_part;
     uint32_t remote_part_count;
     size_t remote_part_capacity;
@@ -577,7 +582,8 @@ bool weight_is_stored(const struct emit *e, enum weight weight);
 /* True if the step does not train the weight, since the model has adapters. */
 bool weight_is_frozen(const struct emit *e, enum weight weight);
 /* Returns the gradient of a weight. Sets *accumulate if some op has written it, so that the next op must add to it.
- * From now on the gradient counts as written. */
+ * From now on the gradient counts as written. If the framework zeroes gradients in passes of their own
+ * (weights_have_gradient_passes()), emits that pass before the first write to the bundle's gradient. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
 /* ---- ops: each gets the labels e->tags and the guard e->guard ---- */
@@ -591,7 +597,8 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
 
 /* Zeroes x and returns it. */
 struct view emit_zeros(struct emit *e, struct view x);
-/* Copies x to y, on the host (D2H) or on the device (H2D); blocking: the host waits for the end. */
+/* Copies x to y: from the device to the host (D2H), or from the host to the device (H2D). blocking: the host issues
+ * nothing more until the copy has ended. */
 op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y);
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
@@ -628,8 +635,8 @@ int64_t emit_activation_function(const struct emit *e);
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows);
 /* Emits dw[m,n] = dy^T x, summed over k rows, into the gradient of a weight; if some op has written that gradient, dw
- * is added to it. This and the functions below defer the gradient if e->weights.deferred is set, and do nothing if the
- * weight is not trained. */
+ * is added to it. This, emit_expert_grad() and the functions below defer the gradient if e->weights.deferred is set,
+ * and do nothing if the weight is not trained. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
 /* A weight has hp equal parts of rows, one for the heads of each head rank. emit_heads_matmul() emits y[m,n] = op(a)
@@ -646,9 +653,9 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 /* Does what emit_bias_grad() does for the bias of each expert, db[experts, cols]: sums the expert's rows of dy. */
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
                            struct expert_rows rows, int64_t cols);
-/* If the profile has the switch chunk_grad_f32, the products between emit_fp32_sum_begin() and emit_fp32_sum_end() add
- * to an fp32 buffer, and emit_fp32_sum_end() writes the sum to the weight's gradient, or adds it. Otherwise both do
- * nothing. */
+/* With FPDT and the profile's switch chunk_grad_f32, the products between emit_fp32_sum_begin() and
+ * emit_fp32_sum_end() add to an fp32 buffer, and emit_fp32_sum_end() writes the sum to the weight's gradient, or adds
+ * it. Otherwise, and if gradients are deferred or the weight is not trained, both do nothing. */
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Emits the gradients that were recorded in *deferrals, and empties it. */
@@ -731,9 +738,10 @@ struct emitted emit_count(const struct emit *e);
 void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
                            buffer_id result);
 
-/* Return the positions of the unit's tokens. emit_positions(): of the tokens of this rank and its tensor ranks.
- * emit_positions_gathered(): of the tokens of its head group. If documents determine how a sequence is cut, they are
- * those of sequence number e->unit.positions_sequence of the micro-batch. */
+/* Return the positions of the unit's tokens in one sequence. emit_positions(): of the tokens of this rank and its
+ * tensor ranks. emit_positions_gathered(): of the tokens of its head group. If documents determine how a sequence is
+ * cut, it is sequence number e->unit.positions_sequence of the micro-batch; else all sequences have the same
+ * positions. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Returns the positions of this tensor rank's own tokens, for ops that each tensor rank does on its own rows. */

@@ -91,15 +91,16 @@ void emit_begin_role(struct emit *e, uint32_t stage)
 }
 
 /* Two runs of neighbouring ranks that may cut an axis: [0] the ranks that share a copy of the weights, [1] the ranks
- * that have different experts. size: the number of ranks in a run. axes: a bit mask of the axes along which they
- * lie. */
+ * that have different experts. size: the number of ranks in a run; the tensor ranks of a group count as one. axes: a
+ * bit mask of the axes along which they lie. */
 struct rank_runs {
     uint32_t size[2];
     uint32_t axes[2];
 };
 
 /* Adds a part of the mesh as one axis, or as several if runs end inside it: it is cut where a run ends. Adds to
- * runs->axes the axes along which each run lies. below: the number of ranks of all later parts. */
+ * runs->axes the axes along which each run lies. below: the number of ranks of all later parts, where the tensor ranks
+ * of a group count as one. */
 static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct mesh_part *part,
                           uint32_t below, struct rank_runs *runs)
 {
@@ -145,9 +146,9 @@ static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
 /* Makes the two groups of ranks for a set of weights. shard_group: the ranks along the axes `cut`, which share one
  * copy. replica_group: the ranks along those axes of `partial` that are not in `cut`. `partial` has the axes over which
  * the weights' gradients are partial sums. */
-static struct weight_ranks weight_ranks(struct ir *ir, const struct mesh_axes *plain,
-                                        uint32_t partial, uint32_t cut, const char *shard,
-                                        const char *replica)
+static struct weight_ranks make_weight_ranks(struct ir *ir, const struct mesh_axes *plain,
+                                             uint32_t partial, uint32_t cut, const char *shard,
+                                             const char *replica)
 {
     struct weight_ranks ranks = {.shard_group = add_group(ir, shard, plain, cut),
                                  .replica_group = add_group(ir, replica, plain, partial & ~cut),
@@ -199,11 +200,11 @@ void emit_mesh(struct emit *e)
     e->group.all_ranks = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_tile_sync)
         e->group.all_ranks = add_group(ir, "all", &plain, all);
-    e->group.dense = weight_ranks(ir, &plain, all, sharded, "shard", "replica");
+    e->group.dense = make_weight_ranks(ir, &plain, all, sharded, "shard", "replica");
     e->group.ep = add_group(ir, "ep", &plain, ep);
     if (c->ep > 1)
-        e->group.experts =
-            weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard", "expert_replica");
+        e->group.experts = make_weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard",
+                                             "expert_replica");
     e->group.all_gradients = IR_NONE16;
     if (weights_clip_gradients(c))
         e->group.all_gradients = add_group(

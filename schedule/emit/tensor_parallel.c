@@ -55,9 +55,9 @@ void tensor_setup(struct emit *e, bool layers)
                     longest_unit_rows(e->choices), e->choices->model->hidden);
     e->ir->buffer.flags[e->tensor.gather_buffer.i] |= BUFFER_PERSISTENT;
 }
+
 /* Emits one collective from x to y over the tensor group, on its stream. With the profile's switch
  * tensor_comm_after_compute, it starts after all compute ops that were emitted before. */
-
 static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,

@@ -54,7 +54,8 @@ void tensor_gather_to(struct emit *e, struct view x, struct view y);
 /* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op has the same operand on every
  * rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
 struct view tensor_own_part(struct emit *e, struct view x, const char *stem);
-/* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
+/* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. If every rank has all tokens, it
+ * writes the whole sum; then x and y are the same view. */
 void tensor_reduce_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
 /* Does what tensor_reduce_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
 void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,

@@ -28,9 +28,9 @@ struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, u
                                 .owns_layers = e->stage == chunk};
 }
 
-static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
+static void add_lent_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
 {
-    e->weights.lent_grad = heap_grow(e->weights.lent_grad, &e->weights.remote_grad_capacity,
+    e->weights.lent_grad = heap_grow(e->weights.lent_grad, &e->weights.lent_grad_capacity,
                                      e->weights.lent_grad_count + 1u, sizeof *e->weights.lent_grad);
     uint64_t elements = pipeline_shards_weights(e->choices)
                             ? e->weights.bundle[bundle].elements
@@ -55,7 +55,7 @@ void remote_end_unit(struct emit *e)
 
 /* Makes backward ops write those gradients of e->weights.lent_grad, from row `begin` on, that belong to the unit's
  * chunk and to the stages of `group`. Returns false if there are none. */
-static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
+static bool use_lent_gradients(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
     for (uint32_t i = begin; i < e->weights.lent_grad_count; i++) {
@@ -77,14 +77,14 @@ void weights_begin_unit(struct emit *e)
     uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.lent_grad_count : 0;
     uint16_t group = multiplex_group_of_stages(
         e, "sums", (struct stage_span){e->unit.stages.first_stage, e->unit.stages.count});
-    if (!use_remote_gradients(e, begin, group)) {
+    if (!use_lent_gradients(e, begin, group)) {
         uint64_t *touched =
             arena_array(&e->arena, part_after_layers(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
                 e->weights.bundle[b].is_at_both_ends)
-                add_remote_grad(e, b, group, touched);
-        use_remote_gradients(e, begin, group);
+                add_lent_grad(e, b, group, touched);
+        use_lent_gradients(e, begin, group);
     }
 }
 
