@@ -34,8 +34,9 @@ static buffer_id make_input(struct emit *e, const char *stem, enum binding_kind 
     return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
-/* Makes the bound buffers: tokens (on the first stage), labels and the loss (on the last stage), and positions. Every
- * stage has positions, by which layers rotate and which the embedding looks up, even if no op reads them. */
+/* Makes the bound buffers: tokens (on the first stage), labels and the loss (on the last stage), and positions. Where
+ * stages share subsequences, every stage has all of them. Every stage has positions, by which layers rotate and which
+ * the embedding looks up, even if no op reads them. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;

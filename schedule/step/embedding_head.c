@@ -23,7 +23,8 @@ static int64_t loss_columns(const struct emit *e)
                                                     : e->whole_model->vocab;
 }
 
-/* Returns the positions of this tensor rank's own rows in the i-th sequence of the micro-batch. They are the same for
+/* Returns the positions of this tensor rank's own rows in the i-th sequence of the micro-batch, and sets
+ * e->unit.positions_sequence to i. They are the same for
  * all sequences unless documents determine how each is cut. Where stages share a subsequence, the rank's own rows are a
  * part of the stage's piece, so they are taken from the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
@@ -179,7 +180,7 @@ static int64_t counted_tokens(const struct emit *e)
 }
 
 /* Emits the loss of a piece of rows, added to that of earlier pieces, and returns the op. softmax, logarithm: tensors
- * that the kernel writes as well; an empty one is left out. */
+ * that the kernel writes as well; an empty one is left out. If only one is written, it is passed as softmax. */
 static op_id loss_forward(struct emit *e, struct view logits, struct view labels,
                           struct view softmax, struct view logarithm)
 {
@@ -218,7 +219,8 @@ static struct view cast_gradient_if_wide(struct emit *e, struct view gradient, s
 /* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy does. The softmax, its
  * logarithm, the fp32 and the 16-bit logits are alive at once, 14 bytes per element; the gradient is written over the
  * softmax. */
-static struct view loss_by_softmax(struct emit *e, struct view logits, struct view labels)
+static struct view loss_and_gradient_by_softmax(struct emit *e, struct view logits,
+                                                struct view labels)
 {
     struct view wide = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
     struct view softmax = new_logits_like(e, "softmax", DTYPE_F32, labels);
@@ -234,7 +236,8 @@ static struct view loss_by_softmax(struct emit *e, struct view logits, struct vi
  * element. In the backward nll_loss_backward() fills a dense gradient of the log-softmax, and
  * _log_softmax_backward_data() computes the gradient of the logits from it while both exist: 12 bytes per element, or
  * 14 if the caller still holds the 16-bit logits (LOSS_HF). */
-static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
+static struct view loss_and_gradient_by_torch(struct emit *e, struct view logits,
+                                              struct view labels)
 {
     struct view wide = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
     struct view logarithm = new_logits_like(e, "log_softmax", DTYPE_F32, labels);
@@ -251,7 +254,8 @@ static struct view loss_by_torch(struct emit *e, struct view logits, struct view
 /* Emits the loss of 16-bit logits as PyTorch's cross_entropy does in a loop that holds the logits. The forward saves
  * the logarithm of the softmax in 16 bits. In the backward the logits, that logarithm, its dense gradient and the
  * gradient of the logits are alive, 8 bytes per element. Our kernel computes the gradient from the logits. */
-static struct view loss_of_16bit_logits(struct emit *e, struct view logits, struct view labels)
+static struct view loss_and_gradient_of_16bit_logits(struct emit *e, struct view logits,
+                                                     struct view labels)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
     struct view logarithm =
@@ -266,16 +270,20 @@ static struct view loss_of_16bit_logits(struct emit *e, struct view logits, stru
     return gradient;
 }
 
-/* Emits the loss by one kernel, which recomputes the softmax and writes the gradient over the logits. */
-static struct view loss_in_place(struct emit *e, struct view logits, struct view labels)
+/* Emits the loss by one kernel, which recomputes the softmax and writes the gradient over the logits. Returns that
+ * gradient. */
+static struct view loss_and_gradient_in_place(struct emit *e, struct view logits,
+                                              struct view labels)
 {
     loss_forward(e, logits, labels, (struct view){0}, (struct view){0});
     loss_backward(e, logits, labels, logits);
     return logits;
 }
 
-/* Emits a compiled loss: like loss_in_place(), but the gradient has a buffer of its own. */
-static struct view loss_compiled(struct emit *e, struct view logits, struct view labels)
+/* Emits a compiled loss: like loss_and_gradient_in_place(), but the gradient, which is returned, has a buffer of
+ * its own. */
+static struct view loss_and_gradient_compiled(struct emit *e, struct view logits,
+                                              struct view labels)
 {
     struct view to = new_logits_like(e, "d_logits", (enum dtype)e->choices->dtype, labels);
     loss_forward(e, logits, labels, (struct view){0}, (struct view){0});
@@ -291,11 +299,13 @@ static struct view copied_logits(struct emit *e, struct view wide, struct view l
     return emit_cast(e, wide, new_logits_like(e, "logits_less_maximum", DTYPE_F32, labels));
 }
 
-/* Emits Megatron-LM's loss: the softmax, and then the gradient, are written over fp32 logits. The 16-bit logits live
- * until the forward has read them, 6 bytes per element. */
-static struct view loss_of_fp32_logits(struct emit *e, struct view logits, struct view labels)
+/* Emits Megatron-LM's loss: the softmax, and then the gradient, which is returned, are written over fp32 logits. The
+ * 16-bit logits live until they have been cast, 6 bytes per element; if the fp32 logits are copied, both fp32 tensors
+ * live at once, 8 bytes. */
+static struct view loss_and_gradient_of_fp32_logits(struct emit *e, struct view logits,
+                                                    struct view labels)
 {
-    return loss_in_place(
+    return loss_and_gradient_in_place(
         e,
         copied_logits(e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)),
                       labels),
@@ -304,13 +314,18 @@ static struct view loss_of_fp32_logits(struct emit *e, struct view logits, struc
 
 /* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
  * dtype. */
-static struct view loss_of_piece(struct emit *e, struct view logits, struct view labels)
+static struct view loss_and_gradient_of_piece(struct emit *e, struct view logits,
+                                              struct view labels)
 {
     static struct view (*const losses[LOSS_COUNT])(struct emit *, struct view, struct view) = {
-        [LOSS_EAGER] = loss_by_torch,     [LOSS_HF] = loss_by_torch,
-        [LOSS_COMPILED] = loss_compiled,  [LOSS_FUSED] = loss_in_place,
-        [LOSS_TE] = loss_in_place,        [LOSS_MEGATRON] = loss_of_fp32_logits,
-        [LOSS_SOFTMAX] = loss_by_softmax, [LOSS_16BIT] = loss_of_16bit_logits};
+        [LOSS_EAGER] = loss_and_gradient_by_torch,
+        [LOSS_HF] = loss_and_gradient_by_torch,
+        [LOSS_COMPILED] = loss_and_gradient_compiled,
+        [LOSS_FUSED] = loss_and_gradient_in_place,
+        [LOSS_TE] = loss_and_gradient_in_place,
+        [LOSS_MEGATRON] = loss_and_gradient_of_fp32_logits,
+        [LOSS_SOFTMAX] = loss_and_gradient_by_softmax,
+        [LOSS_16BIT] = loss_and_gradient_of_16bit_logits};
     return cast_gradient_if_wide(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
@@ -322,9 +337,10 @@ static struct view new_extra_logits(struct emit *e, struct view labels, int64_t 
                        (int64_t)labels.count * loss_columns(e), 4 * count);
 }
 
-/* Does what loss_of_piece() does, where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
- * cross entropy). The statistics of all parts are gathered, so every rank has the whole loss and computes the gradient
- * of its own logits. Where the gradient is written, and the bytes per element of logits and gradient together:
+/* Does what loss_and_gradient_of_piece() does, where each tensor rank has a part of the vocabulary (Megatron's
+ * vocabulary-parallel cross entropy). The statistics of all parts are gathered, so every rank has the whole loss and
+ * computes the gradient of its own logits. Where the gradient is written, and the bytes per element of logits and
+ * gradient together:
  *
  * LOSS_TE        over the 16-bit logits
  * LOSS_COMPILED  to a 16-bit buffer of its own, 4 bytes
@@ -335,7 +351,8 @@ static struct view new_extra_logits(struct emit *e, struct view labels, int64_t 
  * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32. Temporaries of its forward are the
  * logits less their maximum and the exponentials; those of its backward are the gradient of the log-softmax, which
  * begins as zeros, and the exponentials again. */
-static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
+static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view logits,
+                                                    struct view labels)
 {
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
@@ -394,7 +411,8 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
  * columns, which the backward of the head reads. Each rank computes the loss and the gradient of whole rows. An op
  * cannot select columns by rank, so a further op computes the gradient of the own columns from the rank's own logits;
  * it moves as many bytes as a copy of these columns would. */
-static struct view loss_of_gathered(struct emit *e, struct view logits, struct view labels)
+static struct view loss_and_gradient_of_gathered(struct emit *e, struct view logits,
+                                                 struct view labels)
 {
     int64_t rows = (int64_t)labels.count, ranks = (int64_t)e->tensor.size;
     int64_t vocab = e->choices->model->vocab;
@@ -402,7 +420,8 @@ static struct view loss_of_gathered(struct emit *e, struct view logits, struct v
         emit_compute_tensor(e, "logits_arrived", CATEGORY_LOGITS, ranks * rows, vocab);
     tensor_gather_to(e, logits, arrived);
     struct view all = new_logits_like(e, "logits_all", (enum dtype)e->choices->dtype, labels);
-    loss_of_piece(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
+    loss_and_gradient_of_piece(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab),
+                               labels);
     struct view own = emit_compute_tensor(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted_tokens(e), 0,
@@ -445,7 +464,7 @@ static struct view widened_logits(struct emit *e, struct view x, struct view lab
     return emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
 }
 
-static struct view loss_with_recomputed_logits(struct emit *e, struct view x, struct view labels)
+static struct view gradient_of_recomputed_logits(struct emit *e, struct view x, struct view labels)
 {
     e->tags.phase = PHASE_RECOMPUTE;
     struct view logits = widened_logits(e, x, labels);
@@ -476,15 +495,16 @@ static struct view copy_from_host(struct emit *e, struct view host, int64_t rows
     return x;
 }
 
-static struct view emit_loss_piece(struct emit *e, struct view x, struct view labels)
+static struct view logits_gradient_of_piece(struct emit *e, struct view x, struct view labels)
 {
     if (recomputes_logits(e))
-        return loss_with_recomputed_logits(e, x, labels);
+        return gradient_of_recomputed_logits(e, x, labels);
     struct view logits = logits_of(e, x, labels);
     if (vocabulary_part_of(e, true) == 0)
-        return loss_of_piece(e, logits, labels);
-    return e->choices->vocabulary == VOCABULARY_GATHERED ? loss_of_gathered(e, logits, labels)
-                                                         : vocab_parallel_loss(e, logits, labels);
+        return loss_and_gradient_of_piece(e, logits, labels);
+    return e->choices->vocabulary == VOCABULARY_GATHERED
+               ? loss_and_gradient_of_gathered(e, logits, labels)
+               : vocab_parallel_loss_and_gradient(e, logits, labels);
 }
 
 struct loss_rows {
@@ -495,7 +515,7 @@ struct loss_rows {
 
 /* Fills *rows with piece i of the rows of x, and sets the chunk and the phase (forward) of the ops that follow. Returns
  * false if no rows are left for piece i, as in a short subsequence; then only rows->piece is set. */
-static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
+static bool begin_loss_piece(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
     rows->piece = emit_piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);
     if (rows->piece.rows == 0)
@@ -528,16 +548,17 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
     struct view product = tensor_product_output(e, view_whole(e, d_normed), h, "dx_all");
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
-         recomputes_logits(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
+         recomputes_logits(e) && i < e->choices->loss_chunks && begin_loss_piece(e, source, i, &r);
+         i++)
         loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
     bool on_host = is_fpdt_loss(e) && e->choices->profile->loss_offloads_input;
     if (on_host)
         source = copy_to_host(e, x_all);
     emit_fp32_sum_begin(e, part, WEIGHT_HEAD);
-    for (uint32_t i = 0; i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++) {
+    for (uint32_t i = 0; i < e->choices->loss_chunks && begin_loss_piece(e, source, i, &r); i++) {
         if (on_host)
             r.x = copy_from_host(e, r.x, r.piece.rows);
-        struct view d_logits = emit_loss_piece(e, r.x, r.labels);
+        struct view d_logits = logits_gradient_of_piece(e, r.x, r.labels);
         emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);

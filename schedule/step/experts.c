@@ -8,7 +8,7 @@
  * Results return the same way.
  *
  * The other dispatchers send tokens and their weights, which the receiving rank copies. It gets the tokens of all ranks
- * (MoEAllGatherTokenDispatcher), or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP). It makes
+ * (MoEAllGatherTokenDispatcher), or those that are routed to its experts (MoEFlexTokenDispatcher with DeepEP). It makes
  * the copies for its own experts and sums the weighted results of each token; the exchange back adds the sums of all
  * ranks.
  *
@@ -45,9 +45,9 @@ static struct work activation_work(const struct emit *e, enum work_kind kind,
                                         rows.route, rows.dealt, weights}};
 }
 
-/* True if the activation of experts multiplies its results by the weights of copies; false: the sum of a token's
- * results does. It is false for experts with a second bias, which is added after the activation and must be weighted,
- * too. */
+/* True if the activation of experts multiplies its results by the weights of copies. If not, the copy of the input does
+ * so (router_on_input), or the sum of a token's results. It is false for experts with a second bias, which is added
+ * after the activation and must be weighted, too. */
 static bool activation_weights_copies(const struct emit *e)
 {
     const struct transformer *m = e->choices->model;
@@ -61,7 +61,7 @@ static void emit_compute(struct emit *e, struct work work, const struct view *re
 }
 
 /* Returns the number of experts that a rank has. */
-static int64_t own_experts(const struct emit *e)
+static int64_t own_expert_count(const struct emit *e)
 {
     return e->choices->model->experts / (int64_t)e->choices->ep;
 }
@@ -79,7 +79,7 @@ struct route_rows {
     bool is_listed;
 };
 
-static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_t rows)
+static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int64_t rows)
 {
     const struct choices *c = e->choices;
     const struct routing *routing = &e->ir->routing;
@@ -245,7 +245,7 @@ static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x
     const int64_t ranks = e->choices->ep;
     struct work work = {.kind = (uint8_t)kind,
                         .pack = {ranks,
-                                 own_experts(e),
+                                 own_expert_count(e),
                                  {rows.capacity_rows / e->choices->model->experts * cols, 0, 0},
                                  0,
                                  0}};
@@ -385,7 +385,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool shares = m->shared_ffn > 0, whole = y.count > 0;
     const bool inside = activation_weights_copies(e);
-    const struct route_rows own = route_rows(e, layer, rows);
+    const struct route_rows own = route_rows_of(e, layer, rows);
     struct view shared = view_none(), read = x;
     if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
         shared_experts_first(e, layer, x, rows, saved);
@@ -513,7 +513,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
     const bool inside = activation_weights_copies(e);
-    const struct route_rows own = route_rows(e, layer, rows);
+    const struct route_rows own = route_rows_of(e, layer, rows);
     const struct view logits = view_whole(e, saved->logits),
                       weights = view_whole(e, saved->weights);
     const struct view permuted = view_whole(e, saved->permuted), up = view_whole(e, saved->up);

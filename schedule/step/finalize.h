@@ -5,10 +5,10 @@
 #include "schedule/emit/op_list.h"
 #include "schedule/memory_plan/plan_offsets.h"
 
-/* Appends role e->role with its list to *out: the ops in list order, the buffers that are persistent or used, the
- * waits, free sets and arena offsets. An op gets a wait for every data dependency between streams that no other wait
- * implies. If there are several roles, each is packed quickly, and offsets_replan_largest() later packs the largest
- * again. *figures receives the bytes of the arenas.
+/* Appends role e->role with its list to *out: the ops in list order, the buffers that ops use, the waits, free sets and
+ * arena offsets; for a whole step also the persistent buffers that no op uses. An op gets a wait for every data
+ * dependency between streams that no other wait implies. If there are several roles, each is packed quickly, and
+ * offsets_replan_largest() later packs the largest again. *figures receives the bytes of the arenas.
  *
  * Afterwards the tables of e->ir have no ops and no buffers; they keep their other rows for the next role. Returns
  * false if *out is a short list (out->repeats) that does not represent the whole list. */

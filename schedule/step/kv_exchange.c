@@ -1,6 +1,7 @@
 /* The exchange of keys and values between stages that share subsequences (schedule/pipeline/multiplex.h). A stage sends
  * the keys and values of the subsequences that it computes by itself to the stages before it, which will share its last
- * subsequences. These stages sum the gradients of the keys and values that they received, and send the sums back.
+ * subsequences. The gradients of these keys and values are summed over the stages; the stage that sent them gets the
+ * sum.
  *
  * Keys and values are sent from stage to stage as soon as a unit is done, long before they are needed: if they were
  * sent all at once when the first shared subsequence starts, they would take as long as several units. The gradients of
@@ -17,7 +18,7 @@ enum { UNITS_AHEAD = 2 };
 static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
 {
     enum { CHANNEL_KEYS = 1 };
-    uint8_t stream = kind == WORK_SEND ? s->keys_send_stream : s->keys_recv_stream;
+    uint8_t stream = kind == WORK_SEND ? s->kv_to_stage_stream : s->kv_from_stage_stream;
     emit_message(s->e, kind, stream, by, x, CHANNEL_KEYS);
 }
 
@@ -57,7 +58,7 @@ static void sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
     struct emit *e = s->e;
     uint16_t group = multiplex_group_of_stages(e, "keys", (struct stage_span){0, chunk + 1});
     struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of_view(e, x), chunk}};
-    emit_op(e, s->key_grads_stream, &work, &x, 1, &x, e->stage == chunk);
+    emit_op(e, s->kv_grads_stream, &work, &x, 1, &x, e->stage == chunk);
 }
 
 void stage_return_kv(struct stage *s, const struct action *action)

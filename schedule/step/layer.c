@@ -81,8 +81,9 @@ static int64_t touched_elements(const struct emit *e, enum chain chain)
 }
 
 /* Returns the number of parts into which the rows of the first product are cut. It is 2 if selective checkpointing
- * saves only one of w1 and w3. Here these are one product, so the results of half of its rows are saved instead, which
- * takes the same bytes and flops; the other part is recomputed. Else it is 1. */
+ * saves only one of w1 and w3, unless pieces save only their input (recomputes_pieces()). Here these are one product,
+ * so the results of half of its rows are saved instead, which takes the same bytes and flops; the other part is
+ * recomputed. Else it is 1. */
 static uint32_t up_product_parts(const struct emit *e, int64_t rows)
 {
     const struct kept_products keeps = kept_products_of(e->choices);

@@ -8,11 +8,11 @@
  * stages share subsequences, every two stages have streams of their own, and a stage receives messages in the order in
  * which the other stage sends them.
  *
- * The tensor ranks of a stage divide its rows. At a seam, where the next chunk cuts a subsequence differently, rows
- * also move to another tensor rank. The sending stage first gathers its rows. To each stage that takes some of them,
- * every tensor rank sends an equal part, to the rank with its own index there. The receiving stage gathers the parts,
- * and each rank takes its own rows. So few bytes are sent between stages (as with Megatron-LM's
- * scatter_gather_tensors_in_pipeline), and all tensor ranks run the same ops. */
+ * The tensor ranks of a stage divide its rows. There is a seam between two chunks if stages share the unit in one of
+ * them or in both: then rows may also move to another tensor rank. The sending stage first gathers its rows. To each
+ * stage that takes some of them, every tensor rank sends an equal part, to the rank with its own index there. The
+ * receiving stage gathers the parts, and each rank takes its own rows. So few bytes are sent between stages (as with
+ * Megatron-LM's scatter_gather_tensors_in_pipeline), and all tensor ranks run the same ops. */
 #include "schedule/step/stage.h"
 
 #include "schedule/choices/pieces.h"
@@ -63,7 +63,8 @@ static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pas
     return from < pipeline_chunk_count(s->choices) ? from : -1;
 }
 
-/* True if there is a seam between two chunks for this unit: rows change their tensor rank. */
+/* True if there is a seam between two chunks for this unit: stages share it in at least one of them, so rows may change
+ * their tensor rank. */
 static bool rows_change_rank(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
 {
     return s->choices->tp > 1 &&
@@ -189,9 +190,9 @@ void stage_make_streams(struct stage *s)
     };
     if (s->pipeline->is_multiplexed) {
         s->e->stream.shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
-        s->keys_send_stream = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
-        s->keys_recv_stream = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
-        s->key_grads_stream = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
+        s->kv_to_stage_stream = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
+        s->kv_from_stage_stream = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
+        s->kv_grads_stream = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
         list_inbound(s);
         return;
     }

@@ -38,13 +38,15 @@ struct stage {
     /* [units] the data that the unit's layers keep for the backward */
     struct layer_saved **saved_of_unit;
     struct layer_saved **spare_saved; /* a stack of the rows of units that are done */
-    uint32_t spare_count;
+    uint32_t spare_saved_count;
     /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
     uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
-    uint8_t keys_send_stream, keys_recv_stream;                     /* streams of keys and values */
-    uint8_t key_grads_stream;                                       /* stream of their gradients */
+    /* if stages share subsequences: the streams by which keys and values are sent to, and received from, other
+     * stages */
+    uint8_t kv_to_stage_stream, kv_from_stage_stream;
+    uint8_t kv_grads_stream; /* the sums of the gradients of these keys and values over stages */
     /* the streams with messages for which the host has still to wait */
     uint8_t pending_streams[2 * PASS_COUNT];
     uint32_t pending_count;
@@ -68,9 +70,10 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
  * far. */
 void stage_receive(struct stage *s, const struct action *action);
 /* Returns the input of an action. stage_set_unit() must have been called for its unit. The input of the last chunk's
- * backward is the result of its forward. */
+ * backward is the result of its forward. The forward of chunk 0 has no input: IR_NONE. */
 buffer_id stage_input(struct stage *s, const struct action *action);
-/* Keeps x, the result of an action in a pass, and sends it to the stages of the next chunk other than this one. */
+/* Keeps x, the result of an action in a pass, and sends it to the other stages that compute the unit in the chunk which
+ * comes next in that pass. */
 void stage_send_result(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
 
 /* Makes the host wait for all messages for which it has still to wait (pipeline_awaits_messages()), as Megatron-LM does

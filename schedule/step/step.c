@@ -34,11 +34,11 @@ struct layer_saved *layer_saved_new(struct emit *e)
 
 /* ---- the ops of each kind of action ---- */
 
-static struct layer_saved *saved_of_unit(struct stage *s, uint32_t unit)
+static struct layer_saved *layer_saved_of_unit(struct stage *s, uint32_t unit)
 {
     if (s->saved_of_unit[unit] == NULL)
-        s->saved_of_unit[unit] =
-            s->spare_count > 0 ? s->spare_saved[--s->spare_count] : layer_saved_new(s->e);
+        s->saved_of_unit[unit] = s->spare_saved_count > 0 ? s->spare_saved[--s->spare_saved_count]
+                                                          : layer_saved_new(s->e);
     return s->saved_of_unit[unit];
 }
 
@@ -58,7 +58,7 @@ static void emit_forward(struct stage *s, const struct action *action)
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
-    e->layer_saved = saved_of_unit(s, action->unit);
+    e->layer_saved = layer_saved_of_unit(s, action->unit);
     buffer_id x;
     if (chunk > 0)
         x = stage_input(s, action);
@@ -85,7 +85,7 @@ static void emit_backward(struct stage *s, const struct action *action)
     bool last = chunk + 1 == pipeline_chunk_count(s->choices);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
-    e->layer_saved = saved_of_unit(s, action->unit);
+    e->layer_saved = layer_saved_of_unit(s, action->unit);
     if (pipeline_has_remote_weights(s->choices))
         weights_begin_unit(e);
     else
@@ -119,7 +119,7 @@ static void emit_backward(struct stage *s, const struct action *action)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
-        s->spare_saved[s->spare_count++] = s->saved_of_unit[action->unit];
+        s->spare_saved[s->spare_saved_count++] = s->saved_of_unit[action->unit];
 }
 
 static void emit_weight_gradients(struct stage *s, const struct action *action)
