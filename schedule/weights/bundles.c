@@ -424,8 +424,10 @@ static bool casts_parameters(const struct emit *e)
            (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
 }
 
-/* Returns a new buffer that is bound to a bundle, with room for all its elements or, if `shard`, for this rank's part.
- * It is persistent, unless it is a gradient and gradients are allocated in the backward. */
+/* Returns a new buffer that is bound to a bundle, with room for all its elements or, if `shard`, for this rank's part;
+ * for stored weights, their scales and 8-bit moments, it has as many bytes as these take. The optimizer's states are in
+ * the memory where AdamW runs, and so are sharded parameters with PARAMETERS_HOST. It is persistent, unless it is a
+ * gradient and gradients are allocated in the backward. */
 static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                    enum binding_kind kind, enum category category, enum dtype dtype,
                                    bool shard)
@@ -447,9 +449,9 @@ static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *
     if (kind == BINDING_GRAD && !shard && weight_bundle_shares_updates(e, bundle))
         binding.partial_axes = ranks->partial_axes;
     buffer_id buffer = emit_bound_buffer(e, stem, binding, category, dtype, count);
-    bool there = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
-                                       : kind != BINDING_GRAD;
-    bool host = there && e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
+    bool with_optimizer = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
+                                                : kind != BINDING_GRAD;
+    bool host = with_optimizer && e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     e->ir->buffer.memory[buffer.i] = host ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == BINDING_GRAD && weights_allocate_gradients_in_backward(e->choices))
         e->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;
@@ -498,7 +500,9 @@ static enum dtype param_dtype(const struct emit *e, const struct bundle_state *b
 }
 
 /* Makes the buffers of a bundle's parameters, if ranks hold them whole. An implementation that keeps only quantised
- * weights has no 16-bit parameters, so their buffer does not count as its memory (BUFFER_PART). */
+ * weights has no 16-bit parameters, so their buffer does not count as its memory (BUFFER_PART). With
+ * PARAM_GATHER_OVERLAP, if each rank updates a part of the bundle, that part has a buffer of its own, from which the
+ * step begins to gather the whole; the implementation has the part inside the whole (BUFFER_PART). */
 static void make_whole_params(struct emit *e, uint32_t b)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -539,15 +543,18 @@ static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bo
     quantised_make_sharded_buffers(e, b);
 }
 
+/* Makes the buffers of a bundle's parameters, gradients and optimizer states; none for a borrowed bundle, only
+ * parameters for a frozen one. param, grad, their shards, and the narrow members are IR_NONE if they are not made. */
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_shard_params(c) && bundle->ranks->shard_size > 1;
     /* parameters and optimizer states are in the same memory */
-    bool together = c->optimizer != CHOICE_OPTIMIZER_HOST || c->parameters == PARAMETERS_HOST;
+    bool params_beside_states =
+        c->optimizer != CHOICE_OPTIMIZER_HOST || c->parameters == PARAMETERS_HOST;
     /* the optimizer updates the parameters themselves */
-    bool one_copy = !bundle->is_frozen && shard_params && together &&
+    bool one_copy = !bundle->is_frozen && shard_params && params_beside_states &&
                     (c->profile->sharded_params_f32 || weights_params_are_masters(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : param_dtype(e, bundle);
@@ -560,7 +567,7 @@ static void make_states(struct emit *e, uint32_t b)
         return;
     if (shard_params)
         make_sharded_params(e, b, shard_dtype, one_copy);
-    else if (e->weights.uses_autocast)
+    else if (e->weights.uses_autocast) /* the whole parameters in fp32, which AdamW updates */
         bundle->param_shard = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
                                                 states_master_dtype((enum states)c->states), false);
     else

@@ -48,8 +48,8 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
 
 /* Emits the passes over the rows of other tensor ranks in a gradient of bundle `b`: the sum of their squares, and their
  * scaling. There are such rows (other_ranks_grad) if each rank makes the whole gradient of a weight, and takes its own
- * rows only when AdamW reads them. Their sum is not used: the norm of all gradients counts the rows on the ranks that
- * own them. */
+ * rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all gradients
+ * counts the rows on the ranks that own them. */
 static void clip_rows_of_others(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].other_ranks_grad};

@@ -23,7 +23,7 @@
 
 /* True if ranks agree on the largest element of a bundle before they quantise it. It is false for bundles whose experts
  * have scales of their own: their all-reduce, of a few bytes more, is left out. */
-static bool agrees(const struct emit *e, uint32_t b)
+static bool ranks_agree_on_largest(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     return recipe->weight_scaling == SCALING_TENSOR && recipe->has_amax_pass &&
@@ -37,13 +37,13 @@ static void find_largest(struct emit *e, const struct weight_ranks *ranks, struc
 {
     int64_t count = 0, next = 0;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
-        count += e->weights.bundle[b].ranks == ranks && agrees(e, b);
+        count += e->weights.bundle[b].ranks == ranks && ranks_agree_on_largest(e, b);
     if (count == 0)
         return;
     struct view own = emit_tensor(e, "amax", CATEGORY_PARAMETER, DTYPE_F32, count, 0),
                 all = emit_tensor(e, "amax_all", CATEGORY_PARAMETER, DTYPE_F32, count, 0);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (e->weights.bundle[b].ranks != ranks || !agrees(e, b))
+        if (e->weights.bundle[b].ranks != ranks || !ranks_agree_on_largest(e, b))
             continue;
         struct work work = quantised_part(e, b);
         work.quantise.finds = work.quantise.amax = 1;

@@ -85,9 +85,10 @@ static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id 
     }
 }
 
-/* Sums over tensor ranks those gradients of a bundle that are partial sums although each rank holds the weight whole.
- * If each rank has its own tokens, these are all that model_part.whole_begin names: norms, and biases that are added
- * after a reduce-scatter. If each rank has all tokens, only the norms of heads are. */
+/* Sums over tensor ranks those gradients of a bundle that are partial sums although several ranks hold the same weight.
+ * These are, in layers, the projections of copied key and value heads. Of the weights that every rank holds whole, they
+ * are all that model_part.whole_begin names if each rank has its own tokens (norms, and biases that are added after a
+ * reduce-scatter), and only the norms of query and key heads if each rank has all tokens. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
@@ -212,8 +213,8 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         sum_over_replicas(s, row, part);
 }
 
-/* Returns the reduced part of a gradient in the dtype of the kept part, casting it if need be. The first part of a
- * bundle that is cast is written to the kept part, which is then returned; later parts are cast into new buffers. */
+/* Returns the reduced part of a gradient in the dtype of the kept part, casting it if need be. A cast of the first part
+ * of its bundle goes to the kept part, which is then returned; a cast of a later part goes to a new buffer. */
 static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_gradient *gradient,
                                        buffer_id kept)
 {

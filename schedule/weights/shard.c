@@ -37,7 +37,7 @@ static bool has_torch_stages(const struct emit *e)
 
 /* True if an op is part of the root module's forward: it is an op of the forward, or of a loss in pieces that belongs
  * to the root module. Such a loss computes gradients before the forward returns: Liger's fused loss and chunked losses
- * do so (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
+ * do so (Liger-Kernel, ops/fused_linear_cross_entropy.py), but not LOSS_CUT. */
 static bool is_in_root_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;
@@ -89,9 +89,9 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
                                                                                         : NULL;
 }
 
-/* Returns the count-th run before run r among those that use the same kind of bundle; IR_NONE: there are fewer. count
- * 0: run r itself. */
-static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
+/* Returns the count-th run before run r among the runs whose bundles are of the same kind as that of r (kind_of_run());
+ * IR_NONE: there are fewer. count 0: run r itself. */
+static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint32_t count)
 {
     const uint32_t kind = kind_of_run(s, r);
     while (count > 0 && r > 0)
@@ -108,7 +108,7 @@ static bool layer_continues(const struct shard *s, uint32_t r)
 
 /* Returns the last run of the layer that comes `count` layers after the layer of run r; if there are fewer, the last
  * run. */
-static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
+static uint32_t last_run_of_layer_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
         if (!layer_continues(s, r) && count-- == 0)
@@ -222,10 +222,10 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     return stage;
 }
 
-/* Finds the runs that use what an earlier run of the bundle gathered. These are the runs before which at most
- * `reuse_within_elements` elements of other bundles were read since the earlier run (DeepSpeed's
- * stage3_max_reuse_distance). They are runs of the last layers and of the head, between forward and backward. Further
- * cases are those of runs_share_root() and stays_gathered(). */
+/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `reuse_within_elements` is above
+ * 0 (DeepSpeed's stage3_max_reuse_distance), these are the runs before which at most that many elements of other
+ * bundles were read since the earlier run. They are runs of the last layers and of the head, between forward and
+ * backward. Further cases are those of runs_share_root() and stays_gathered(). */
 static void find_kept_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
@@ -259,14 +259,14 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
 }
 
 /* Returns the buffer by which ops name a bundle's parameters, until the gathered parameters take its place. */
-static buffer_id gathered_params(const struct bundle_state *bundle)
+static buffer_id params_placeholder(const struct bundle_state *bundle)
 {
     return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
 }
 
 /* Returns this rank's part of parameters that are gathered in 8 bits. Emits the op that quantises it, unless the part
  * is quantised once a step. */
-static buffer_id narrow_part(struct emit *e, uint32_t b)
+static buffer_id own_narrow_part(struct emit *e, uint32_t b)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
     struct view scales = view_whole(e, bundle->narrow_scales);
@@ -275,9 +275,11 @@ static buffer_id narrow_part(struct emit *e, uint32_t b)
                : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
 }
 
-/* Emits the gather of the parameters of run r before the op at position i; if an earlier run's gather serves run r,
- * emits nothing. The gather starts after the end of the run prefetch_layers + 1 before it, whose memory it may reuse.
- * With the profile's switch collectives_block_issue it starts after the op at position i - 1 instead. */
+/* Emits the gather of the parameters of run r before the op at position i (if the weights are sent to other stages,
+ * their transfer, by remote_receive_params()); if an earlier run's gather serves run r, emits nothing. Among the runs
+ * of bundles of the same kind, the gather starts after the end of the run prefetch_layers + 1 before r, whose memory it
+ * may reuse. With the profile's switch collectives_block_issue a gather, but not such a transfer, starts after the op
+ * at position i - 1 instead. */
 static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
@@ -287,7 +289,7 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
         return;
     }
     uint32_t first = in->op[run->first_position];
-    uint32_t before = run_before(s, r, e->choices->profile->prefetch_layers + 1);
+    uint32_t before = run_of_same_kind_before(s, r, e->choices->profile->prefetch_layers + 1);
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
     op_id op;
     weights_set_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
@@ -298,9 +300,9 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
     } else {
         const struct bundle_state *bundle = &e->weights.bundle[run->bundle];
         const bool narrow = bundle->narrow.i != IR_NONE;
-        run->gathered_buffer = ir_add_buffer_like(s->ir, gathered_params(bundle));
+        run->gathered_buffer = ir_add_buffer_like(s->ir, params_placeholder(bundle));
         if (narrow)
-            part = narrow_part(e, run->bundle);
+            part = own_narrow_part(e, run->bundle);
         else if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
             part = copy_part_to_device(
                 s, part, before != IR_NONE ? in->op[s->run[before].end_position - 1] : IR_NONE);
@@ -353,12 +355,15 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
 {
     const struct profile *profile = s->e->choices->profile;
     const struct use_run *run = &s->run[r];
-    uint32_t op = in->op[i], param = gathered_params(&s->e->weights.bundle[run->bundle]).i;
+    uint32_t op = in->op[i], param = params_placeholder(&s->e->weights.bundle[run->bundle]).i;
     if (run->first_position == i)
-        gather_up_to_run(
-            s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch_layers), i, in);
-    if (run->op_after_core == i)
-        gather_up_to_run(s, run_after(s, r, profile->prefetch_layers), i, in);
+        gather_up_to_run(s,
+                         profile->gathers_after_core
+                             ? r
+                             : last_run_of_layer_after(s, r, profile->prefetch_layers),
+                         i, in);
+    if (run->position_after_core == i)
+        gather_up_to_run(s, last_run_of_layer_after(s, r, profile->prefetch_layers), i, in);
     if (run->first_position == i)
         copy_from_flat_buffer(s, run, op);
     for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
@@ -366,7 +371,8 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
             ir_redirect_operand(s->ir, op, k, run->gathered_buffer);
 }
 
-/* Sets op_after_core of each run: the position after the last op of attention in a forward or its recomputation. */
+/* Sets position_after_core of each run: the position after the last op of attention in a forward or its
+ * recomputation. */
 static void find_core_ends(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
@@ -374,13 +380,15 @@ static void find_core_ends(struct shard *s, const struct op_list *list)
         for (uint32_t i = s->run[r].first_position; i + 1 < s->run[r].end_position; i++) {
             uint32_t op = list->op[i];
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
-                s->run[r].op_after_core = i + 1;
+                s->run[r].position_after_core = i + 1;
         }
     }
 }
 
 /* Emits the clipping of gradients and the updates of parameters. If gradients are clipped, all updates wait for the
- * last reduction; else each bundle is updated as soon as its gradient is final, while others are being reduced. */
+ * last reduction; else each bundle is updated as soon as its gradient is final, while others are being reduced. Updates
+ * are in the order of bundles if shard_reduces_in_bundle_order() says so, else in the order in which gradients become
+ * final; then a tied embedding that two stages hold comes last. */
 static void finish_step(struct shard *s)
 {
     struct emit *e = s->e;
@@ -390,8 +398,6 @@ static void finish_step(struct shard *s)
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
         if (!e->weights.bundle[b].is_borrowed)
             bundle[count++] = b;
-    /* Bundles are updated in the order in which their gradients become final. A tied embedding that two stages hold
-     * comes last. */
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
@@ -421,7 +427,7 @@ static void record_bundles_of_buffers(struct shard *s)
     memset(s->buffer, 0xff, s->buffer_count * sizeof *s->buffer);
     for (uint32_t b = 0; b < w->bundle_count; b++)
         if (s->has_remote_weights || (s->gathers_params && w->bundle[b].ranks->shard_size > 1))
-            s->buffer[gathered_params(&w->bundle[b]).i].param = b;
+            s->buffer[params_placeholder(&w->bundle[b]).i].param = b;
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
             s->buffer[w->grad_buffer[i].i].grad = i % w->bundle_count;
@@ -455,18 +461,19 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
 }
 
 /* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. Before `op`,
- * adds the reduced parts of the gradients two or more rows before each to the kept parts, and zeroes its padding. If
- * shard_waits_for_sums() says so, `op` waits for the reduction of the gradient two rows before. */
+ * for each of them: adds the reduced parts of the gradients two or more rows before it to the kept parts, and zeroes
+ * its padding. If shard_waits_for_sums() says so, `op` waits for the reduction of the gradient two rows before it. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {
-        uint32_t row = *next;
-        if (row >= 2)
-            shard_add_reduced(s, row - 1, i);
+        const uint32_t row = *next, two_before = row >= 2 ? row - 2 : IR_NONE;
+        if (two_before != IR_NONE)
+            shard_add_reduced(s, two_before + 1, i);
         shard_zero_padding(s, row, op);
-        const struct bundle_gradient *before = row >= 2 ? &s->gradient[row - 2] : NULL;
-        if (before != NULL && before->last_position < i && before->reduction.i != IR_NONE &&
-            shard_waits_for_sums(s, row))
+        if (two_before == IR_NONE || !shard_waits_for_sums(s, row))
+            continue;
+        const struct bundle_gradient *before = &s->gradient[two_before];
+        if (before->last_position < i && before->reduction.i != IR_NONE)
             emit_add_dependency(s->e, (op_id){op}, before->reduction);
     }
 }
@@ -498,9 +505,9 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
     }
 }
 
-/* Keeps the gathered parameters of FSDP2's root in memory as long as the module is gathered: in the forward, until the
- * loss that is part of it has been computed; in the backward, until all of it has ended
- * (_root_post_backward_final_callback()). */
+/* Keeps the gathered parameters of FSDP2's root in memory as long as the module is gathered: in the backward, until all
+ * of it has ended (_root_post_backward_final_callback()); in the forward, if the loss is part of the module
+ * (loss_in_root_unit), until the loss has been computed. */
 static void extend_root_lifetime(struct shard *s, const struct op_list *list)
 {
     const struct profile *profile = s->e->choices->profile;

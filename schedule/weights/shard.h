@@ -5,13 +5,15 @@
 #include "schedule/emit/op_list.h"
 #include "schedule/weights/remote_weights.h"
 
-struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
+/* Uses of one bundle's parameters, with no use of a bundle of other layers in between. Members with `position` in their
+ * names are positions in the list. */
+struct use_run {
     uint32_t bundle, first_position, end_position;
     /* if the weights are sent to other stages: the pass of the shared unit that uses them */
     struct unit_pass used_in;
     /* the position after the core of attention in a forward or its recomputation; equal to first_position if the run
      * has none */
-    uint32_t op_after_core;
+    uint32_t position_after_core;
     /* the earlier run whose gathered parameters this run uses; IR_NONE: the run has a gather of its own */
     uint32_t earlier_gather_run;
     buffer_id gathered_buffer;
@@ -20,7 +22,9 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     buffer_id flat_buffer;
 };
 
-struct bundle_gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
+/* The gradient of one bundle in one micro-batch or in one shared unit, or, in a buffer for several of them, their
+ * sum. */
+struct bundle_gradient {
     buffer_id buffer;
     uint32_t bundle, first_position, last_position;
     bool is_last_of_bundle; /* no gradient of its bundle is reduced later */

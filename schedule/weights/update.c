@@ -15,9 +15,9 @@ static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory m
 }
 
 /* Emits AdamW on this rank's part of a bundle, and the copies of the new parameters to the buffers from which they are
- * read. norm: the buffer with the norm of all gradients, by which AdamW scales the gradient; IR_NONE: it does not
- * scale. */
-static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
+ * read. squares: the buffer with the sum of the squares of all gradients, from which AdamW finds the factor that scales
+ * the gradient; IR_NONE: it does not scale. */
+static void update_bundle(struct emit *e, uint32_t b, buffer_id squares)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
     const struct profile *profile = e->choices->profile;
@@ -54,10 +54,10 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
                             ir_whole_view(e->ir, bundle->moment2), ir_whole_view(e->ir, written)};
     struct work work = {.kind = WORK_ADAMW, .adamw = {(int64_t)state[0].count, e->choices->states}};
     struct view reads[5] = {ir_whole_view(e->ir, read), state[0], state[1], state[2]};
-    if (norm.i != IR_NONE)
-        reads[4] = ir_whole_view(e->ir, norm);
-    emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads, norm.i != IR_NONE ? 5 : 4,
-            state, copies ? 4 : 3);
+    if (squares.i != IR_NONE)
+        reads[4] = ir_whole_view(e->ir, squares);
+    emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads,
+            squares.i != IR_NONE ? 5 : 4, state, copies ? 4 : 3);
     if (host && pageable &&
         !stays) /* CUDA reads pageable memory when the copy is called, not when its stream comes to it */
         emit_host_wait(e, e->stream.host);
@@ -72,7 +72,7 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id norm)
 
 void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count)
 {
-    buffer_id norm = weights_clip(e, bundle, count);
+    buffer_id squares = weights_clip(e, bundle, count);
     for (uint32_t i = 0; i < count; i++)
-        update_bundle(e, bundle[i], norm);
+        update_bundle(e, bundle[i], squares);
 }
