@@ -12,7 +12,7 @@
 
 enum activation_class {
     ACTIVATION_NONE, /* no layer's forward makes the buffer, it is persistent, or it is not on the device */
-    /* type 0: other units read or write the buffer too (keys and values), or a backward op writes it */
+    /* type 0: other units read or write the buffer too (keys and values), or an op of no layer's forward writes it */
     ACTIVATION_SHARED_BY_UNITS,
     /* type 1: made in a unit's forward, and read later only in the backward of layers of the same unit */
     ACTIVATION_FOR_OWN_BACKWARD,

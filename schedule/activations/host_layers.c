@@ -25,9 +25,9 @@ struct host_item { /* a tensor that goes to the host */
 
 struct host_segment {                /* one layer of one unit */
     uint32_t first_item, item_count; /* rows of `item`, which are sorted by segment */
-    /* positions in the list: `forward`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
+    /* positions in the list: `begin`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
      * forward */
-    uint32_t forward, end;
+    uint32_t begin, end;
     op_id last_store; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
 };
@@ -64,8 +64,8 @@ static void find_host_items(struct host_layers *h, const struct op_list *list)
             continue;
         const uint32_t which = segment_of_op(ir, h->layer_count, op);
         if (ir->op.phase[op] == PHASE_FORWARD) {
-            if (h->segment[which].forward == IR_NONE)
-                h->segment[which].forward = i;
+            if (h->segment[which].begin == IR_NONE)
+                h->segment[which].begin = i;
             h->segment[which].end = i;
             continue;
         }
@@ -155,7 +155,7 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
         const uint32_t which = segment_of_op(ir, h->layer_count, op.i);
         const struct host_segment *segment = &h->segment[which];
         const bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
-        if (forward && i == segment->forward) {
+        if (forward && i == segment->begin) {
             const uint32_t earlier = segment_before(h, which, stay);
             if (earlier != IR_NONE && h->segment[earlier].last_store.i != IR_NONE)
                 emit_add_dependency(h->e, op, h->segment[earlier].last_store);
@@ -192,7 +192,7 @@ void pass_offload_first_layers(struct emit *e, struct op_list *list)
         .item_of_buffer = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer),
     };
     for (uint32_t i = 0; i < segments; i++)
-        h.segment[i].forward = h.segment[i].end = h.segment[i].last_store.i = IR_NONE;
+        h.segment[i].begin = h.segment[i].end = h.segment[i].last_store.i = IR_NONE;
     find_host_items(&h, list);
     rewrite_list(&h, list);
     free(h.segment);

@@ -152,7 +152,8 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
 }
 
 /* Returns the number of bytes that can be copied to the host while the next forward run after run i computes. If there
- * is none, it returns the number for a run that takes as long as run i. */
+ * is none, it returns the number for a run that takes as long as run i. If choices.offload_hidden_bytes_of is NULL, all
+ * runs have the same number. */
 static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;

@@ -39,7 +39,7 @@ struct buffer_mark { /* what is known of a buffer */
     /* 1 + the last segment in which an op that writes the buffer is not repeated; 0: none */
     uint32_t unrepeated_until;
     bool is_kept;   /* the buffer of the first forward is kept */
-    bool is_cache;  /* several units write it, and it is kept */
+    bool is_cache;  /* it is in e->caches: several units read it, so it is not made again */
     uint8_t origin; /* enum origin, of attention's forward */
 };
 
@@ -154,12 +154,12 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* Sets keep[] of the ops of a layer's forward that are to be repeated. Ops that only fill a cache for later units are
- * not. Of the others, an op is repeated if the backward or a repeated op reads what it writes; with the switch
+/* Sets repeats[] of the ops of a layer's forward that are to be repeated. Ops that only fill a cache for later units
+ * are not. Of the others, an op is repeated if the backward or a repeated op reads what it writes; with the switch
  * recomputes_whole_layer, every op is. Selective checkpointing leaves out the ops that lead only to saved tensors.
  * Megatron's selective recomputation does the opposite: it repeats exactly the ops that lead only to saved tensors. */
 static void mark_repeated_ops(struct recompute *r, const struct op_list *list, uint32_t which,
-                              uint8_t *keep)
+                              uint8_t *repeats)
 {
     struct segment segment = r->segment[which];
     bool whole = r->e->choices->profile->recomputes_whole_layer, core = false;
@@ -168,14 +168,14 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
         if (!is_in_forward_of(r, op, which) || fills_cache(r, op))
             continue;
         if (r->is_selective && (core = leads_only_to_saved(r, op, which, core))) {
-            keep[i - segment.begin] = repeats_core(r);
+            repeats[i - segment.begin] = repeats_core(r);
             continue;
         }
         uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
             needed = needed || r->mark[ir_touched_buffer(r->ir, op, k)].needed_until == which + 1;
-        keep[i - segment.begin] = needed && !repeats_core(r);
+        repeats[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
             r->mark[ir_touched_buffer(r->ir, op, k)].needed_until = which + 1;
     }
@@ -185,21 +185,21 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
  * fill one buffer (one the keys, another the values). If one of them is not repeated, none is, and readers use the
  * buffer of the first forward. */
 static void unmark_partial_repetitions(struct recompute *r, const struct op_list *list,
-                                       uint32_t which, uint8_t *keep)
+                                       uint32_t which, uint8_t *repeats)
 {
     struct segment segment = r->segment[which];
     for (bool more = repeats_core(r); more;) {
         more = false;
         for (uint32_t i = segment.begin; i < segment.end; i++) {
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
-            uint8_t *kept = &keep[i - segment.begin];
+            uint8_t *repeated = &repeats[i - segment.begin];
             if (!is_in_forward_of(r, op, which))
                 continue;
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
                 uint32_t *remains = &r->mark[ir_touched_buffer(r->ir, op, k)].unrepeated_until;
-                if (*kept && *remains == which + 1)
-                    *kept = 0;
-                if (*kept || *remains == which + 1)
+                if (*repeated && *remains == which + 1)
+                    *repeated = 0;
+                if (*repeated || *remains == which + 1)
                     continue;
                 *remains = which + 1;
                 more = true;
@@ -244,7 +244,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     struct ir *ir = r->ir;
     uint32_t which = segment_of_op(r->ir, r->layer_count, in->op[begin]);
     struct segment segment = r->segment[which];
-    uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
+    uint8_t *repeats = heap_zalloc(segment.end - segment.begin, 1);
     for (uint32_t i = begin; i <= segment.last_op; i++) {
         bool own = is_in_layer_backward(ir, in->op[i]) &&
                    segment_of_op(r->ir, r->layer_count, in->op[i]) == which;
@@ -254,12 +254,12 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
                 mark->needed_until = which + 1;
         }
     }
-    mark_repeated_ops(r, in, which, keep);
-    unmark_partial_repetitions(r, in, which, keep);
+    mark_repeated_ops(r, in, which, repeats);
+    unmark_partial_repetitions(r, in, which, repeats);
     for (uint32_t i = segment.begin; i < segment.end; i++)
-        if (keep[i - segment.begin])
+        if (repeats[i - segment.begin])
             repeat_op(r, in->op[i]);
-    free(keep);
+    free(repeats);
     r->segment[which].is_repeated = true;
 }
 

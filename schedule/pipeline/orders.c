@@ -111,7 +111,8 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     uint32_t all = pipeline_unit_count(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
     warm = at_most(warm + warm_ups_for_last_subsequence(c) + (combines ? 1 : 0), all);
-    if (c->subsequences == 1 && c->accumulation == c->pp) /* Megatron-LM core 0.7 does the same */
+    if (c->subsequences == 1 &&
+        c->accumulation == c->pp) /* all forwards first, as in Megatron-LM core 0.7 */
         warm = all;
     for (uint32_t i = 0; i < warm; i++)
         add_interleaved(a, c, ACTION_FORWARD, i, false);
@@ -178,7 +179,7 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
         zb_v_backward(&z, 0);
         zb_v_backward(&z, 1);
     }
-    for (uint32_t i = 0; i < stage; i++) { /* the urgent actions come first */
+    for (uint32_t i = 0; i < stage; i++) { /* first the backwards, for which other stages wait */
         zb_v_next(&z, ACTION_BACKWARD, 0);
         zb_v_next(&z, ACTION_BACKWARD, 1);
     }

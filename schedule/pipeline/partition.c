@@ -9,7 +9,7 @@ const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "t
 
 /* Returns the number of tokens at the front of the sequence that take i / N of its flops, where N is the number of
  * pieces. */
-static double flops_boundary(const struct partition *p, int64_t i)
+static double tokens_of_flops_share(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
     double l = (double)transformer_layer_linear_flops_per_token(m), s = (double)p->tokens;
@@ -48,7 +48,7 @@ static double find_root(double (*function)(double, void *), void *context, doubl
     return at;
 }
 
-static double piece_over_target(double end, void *context)
+static double piece_excess_s(double end, void *context)
 {
     const struct partition_search *search = context;
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
@@ -60,13 +60,13 @@ static double piece_end(const struct partition *p, double begin, double target_s
 {
     struct partition_search search = {p, begin, target_s};
     double all = (double)p->tokens;
-    if (piece_over_target(all, &search) <= 0)
+    if (piece_excess_s(all, &search) <= 0)
         return all;
-    return find_root(piece_over_target, &search, begin, all);
+    return find_root(piece_excess_s, &search, begin, all);
 }
 
 /* Returns by how many seconds the last piece takes longer than target_s if each piece before it takes target_s. */
-static double last_over_target(double target_s, void *context)
+static double last_piece_excess_s(double target_s, void *context)
 {
     const struct partition_search *search = context;
     double begin = 0;
@@ -76,12 +76,12 @@ static double last_over_target(double target_s, void *context)
     return (begin < all ? search->p->seconds(search->p->context, begin, all) : 0) - target_s;
 }
 
-static void time_boundaries(const struct partition *p, int64_t *length)
+static void lengths_by_time(const struct partition *p, int64_t *length)
 {
     struct partition_search search = {.p = p};
     double all_s = p->seconds(p->context, 0, (double)p->tokens);
     double target_s =
-        find_root(last_over_target, &search, all_s / (double)p->piece_count * 1e-3, all_s);
+        find_root(last_piece_excess_s, &search, all_s / (double)p->piece_count * 1e-3, all_s);
     double begin = 0;
     for (int64_t i = 0; i < p->piece_count; i++) {
         double end = i + 1 < p->piece_count ? piece_end(p, begin, target_s) : (double)p->tokens;
@@ -92,13 +92,13 @@ static void time_boundaries(const struct partition *p, int64_t *length)
 
 /* ---- pieces by any rule ---- */
 
-static void find_boundaries(const struct partition *p, int64_t *length)
+static void lengths_by_formula(const struct partition *p, int64_t *length)
 {
     double begin = 0;
     for (int64_t i = 0; i < p->piece_count; i++) {
         double end = p->rule == PARTITION_LENGTH
                          ? (double)p->tokens * (double)(i + 1) / (double)p->piece_count
-                         : flops_boundary(p, i + 1);
+                         : tokens_of_flops_share(p, i + 1);
         length[i] = (int64_t)floor(end - begin + 1e-9);
         begin = end;
     }
@@ -118,9 +118,9 @@ enum status partition_find_lengths(int64_t *length, const struct partition *p, s
     if (p->piece_count == 1)
         length[0] = p->tokens;
     else if (p->rule == PARTITION_TIME)
-        time_boundaries(p, length);
+        lengths_by_time(p, length);
     else
-        find_boundaries(p, length);
+        lengths_by_formula(p, length);
     for (int64_t i = 0; i < p->piece_count; i++) {
         length[i] = length[i] / p->token_unit * p->token_unit;
         if (length[i] == 0)
