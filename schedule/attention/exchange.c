@@ -69,9 +69,10 @@ struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t par
 
 /* ---- all-to-alls ---- */
 
-/* Emits the all-to-all of x[head_ranks, rank_tokens, width] over the head group, and then a chain of `after` copies of
- * what is received. Returns the end of the chain: it lies in `to`, or, if `to` is empty, in a new tensor with this stem
- * and category. sync: the next compute op waits for the all-to-all. */
+/* Emits copies of x[head_ranks, rank_tokens, width], one fewer than the profile's copies_before; the all-to-all of the
+ * last one over the head group; and then a chain of `after` copies of what is received. Returns the end of the chain:
+ * it lies in `to`, or, if `to` is empty, in a new tensor with this stem and category. sync: the next compute op waits
+ * for the all-to-all. */
 static struct view all_to_all(struct emit *e, const struct head_exchange *z, struct view x,
                               const char *stem, enum category category, int64_t width, bool sync,
                               int after, struct view to)
@@ -127,7 +128,7 @@ static struct view emit_head_change(struct emit *e, enum work_kind kind, struct 
 }
 
 /* Rotates the heads of q and k (`kind` is WORK_ROPE or its backward) and writes them to y at the same columns as in
- * x[rank_tokens, projection_width]. Returns y. */
+ * x[rank_tokens, projection_width]; the columns of v are copied. Returns y. */
 static struct view rotate_q_and_k(struct emit *e, const struct head_exchange *z,
                                   enum work_kind kind, struct view x, struct view y)
 {

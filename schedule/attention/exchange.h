@@ -38,8 +38,9 @@ struct head_exchange {
 
 struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer);
 
-/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, projection_width]. They are
- * written to those views of `to` that are not empty, else to new buffers. */
+/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, projection_width]. k and v are
+ * written to to.k and to.v where these are not empty. Else they are, as q is, in new buffers or parts of qkv. to.q is
+ * not used. */
 struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                         struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
@@ -47,7 +48,7 @@ struct view exchange_core_output(struct emit *e, const struct head_exchange *z, 
 /* Writes out[n, o_width] from o[s, o_width / P]. With P = 1 it does nothing, as the core has written `out`. */
 void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out);
 
-/* Returns d_o[s, o_width / P], made from d_out[n, o_width]. */
+/* Returns d_o[s, o_width / P], made from d_out[n, o_width]; with P = 1 that is d_out itself. */
 struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out);
 /* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_qkv_backward() has nothing
  * to send or to rearrange, parts of dqkv. */

@@ -39,6 +39,7 @@ struct fpdt_chunk {
     struct attention_saved device_saved;
     struct view host_norm;       /* in pinned memory; empty: it is on the device */
     struct fpdt_queries queries; /* views that fpdt_store_tensor() has set */
+    /* such views, too; with fpdt.stores_latents the latents and the shared columns of this rank's own tokens */
     struct fpdt_keys_values keys_values;
     /* the tensors that the forward has already fetched for the backward; empty: none */
     struct fpdt_queries prefetched_queries;
@@ -70,8 +71,9 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
 
 /* fpdt_visible_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or
- * attention is not block-sparse, else the number that block-sparse attention keeps. `pair` holds all keys and values of
- * chunk k; fpdt_visible_part() returns the part of it that these keys are. */
+ * attention is not block-sparse, else the number that block-sparse attention keeps. fpdt_visible_part() returns the
+ * part of `pair` that these keys and their values are: its first rows. `pair` holds all keys and values of chunk k, or
+ * only these. */
 int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys_values pair,
                                           int64_t q, int64_t k);
@@ -142,8 +144,9 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
                        struct fpdt_gradient_target to);
 
 /* Adds waits for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored tensors of at
- * most two chunks at once. Where one rank gathers the data of all ranks to store it, at most two of the buffers into
- * which it gathers are in use. */
+ * most two chunks at once; these are not added if the host waits after every tile (the profile's switch
+ * chunk_tile_sync). Where one rank gathers the data of all ranks to store it, at most two of the buffers into which it
+ * gathers are in use. */
 void pass_bound_stored_chunks(struct emit *e, struct op_list *list);
 
 #endif

@@ -29,8 +29,8 @@ static struct fpdt_keys_values keys_values_on_device(const struct fpdt *f, int64
 }
 
 /* Emits the tile of chunk i's queries by chunk j's keys, merges it into `sum`, and returns `sum`. If j is `first`, the
- * chunk of the first tile, it returns a new sum in fp32 instead. That sum is o itself if chunk i has only this tile, or
- * if the compute dtype is fp32. */
+ * chunk of the first tile, there is no sum yet. Then it returns a new sum in fp32, which is this tile's output; or, if
+ * chunk i has only this tile or the compute dtype is fp32, it writes that output to o and returns o. */
 static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
                              const struct qkv *in, struct view sum, struct view o)
 {

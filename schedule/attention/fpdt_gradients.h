@@ -25,9 +25,10 @@ struct fpdt_gradients {
 
 /* Returns the gradient of chunk q's output, made from g->d_out by the all-to-all from tokens to heads. */
 struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q);
-/* fpdt_keys_values_of() returns the keys and values of chunk k that the queries of chunk q attend to, and
- * fpdt_queries_of() returns the queries of chunk q, all on the device. Those that the forward has left on the host are
- * fetched, no earlier than the end of op `after`. */
+/* fpdt_keys_values_of() returns what fpdt_fetch_keys_values() returns for chunks q and k, and fpdt_queries_of() returns
+ * the queries of chunk q with their outputs and log-sum-exps, all on the device. The first call for a chunk returns
+ * what the forward has fetched ahead, if it has. Else what is on the host is fetched, no earlier than the end of op
+ * `after`. */
 struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int64_t k,
                                             op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
@@ -37,7 +38,7 @@ struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after
 struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to);
 
 /* Emits the backward of the tile of chunk q's queries by chunk k's keys, and returns its dq, dk and dv in the compute
- * dtype. pair: all keys and values of chunk k. */
+ * dtype. For q = k it first emits the gradient of the attention sinks. pair: as in fpdt_visible_part(). */
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
                               const struct query_tensors *set, const struct fpdt_keys_values *pair);
 

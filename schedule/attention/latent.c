@@ -187,7 +187,7 @@ static struct view normed_backward(struct emit *e, uint32_t layer, enum weight w
     return dx;
 }
 
-static struct view gather_columns(struct emit *e, struct view x, int64_t cols)
+static struct view gather_over_tensor_ranks(struct emit *e, struct view x, int64_t cols)
 {
     return tensor_gather(e, x, cols, TENSOR_SEQUENCES, "latent_all", false);
 }
@@ -200,14 +200,14 @@ static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_width(m);
     if (m->q_latent == 0) {
-        s->q_norm_gathered = gather_columns(e, x, m->hidden);
+        s->q_norm_gathered = gather_over_tensor_ranks(e, x, m->hidden);
         return emit_product(e, layer, WEIGHT_Q, "q_up", s->q_norm_gathered, rows->all_rows, width,
                             m->hidden);
     }
     s->q = emit_product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own_rows, m->q_latent,
                         m->hidden);
     s->q_norm = norm_latent(e, layer, WEIGHT_Q_DOWN_NORM, s->q, rows, m->q_latent, &s->q_stats);
-    s->q_norm_gathered = gather_columns(e, s->q_norm, m->q_latent);
+    s->q_norm_gathered = gather_over_tensor_ranks(e, s->q_norm, m->q_latent);
     struct view q = emit_product(e, layer, WEIGHT_Q_UP, "q_up", s->q_norm_gathered, rows->all_rows,
                                  width, m->q_latent);
     emit_mark_saved_product(e, q.buffer);
@@ -248,7 +248,7 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
     *own = emit_compute_tensor(e, "k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated);
     emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
     s->kv_norm = norm_latent(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
-    s->kv_norm_gathered = gather_columns(e, s->kv_norm, w->latent);
+    s->kv_norm_gathered = gather_over_tensor_ranks(e, s->kv_norm, w->latent);
     *shared = tensor_gather_unquantised(e, *own, w->rotated, TENSOR_SEQUENCES, "latent_all");
     if (derived_sends_latents(e->choices))
         return s->kv_norm_gathered;
@@ -273,8 +273,9 @@ static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct vie
     return d;
 }
 
-/* Writes to dx the gradient of x through keys and values, and emits the gradients of kv_a, of the latent's norm and of
- * kv_b. d_up: the gradient of what emit_keys() returned; d_shared: that of *shared. */
+/* Writes to dx the gradient of x through keys and values, and emits the gradients of kv_a, of the latent's norm and,
+ * unless head ranks send latents, of kv_b. d_up: the gradient of what emit_keys() returned; d_shared: that of
+ * *shared. */
 static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, struct view d_shared,
                           struct view x, struct view dx, const struct latent_rows *rows,
                           const struct latent_widths *w, const struct latent_saved *s)

@@ -125,7 +125,7 @@ static void cast_to_mx(struct emit *e, const struct core_operands *x, struct att
         new_scales(e, x->q.scales + x->k.scales + x->v.scales + x->q.turned_scales +
                           x->k.turned_scales + x->v.turned_scales);
     const struct core_copies to = copies_of(e, x, saved);
-    const struct view scales = to.backward_scales, turned_v = to.forward_scales;
+    const struct view scales = to.backward_scales, turned_v_scales = to.forward_scales;
     const int64_t of_q = x->q.scales, of_k = x->k.scales, of_v = x->v.scales,
                   of_turned_q = x->q.turned_scales;
     emit_cast_of(e, saved->qkv.q, &x->q,
@@ -137,7 +137,7 @@ static void cast_to_mx(struct emit *e, const struct core_operands *x, struct att
                         view_part(scales, of_q + of_k + of_v + of_turned_q, x->k.turned_scales)});
     emit_cast_of(e, saved->qkv.v, &x->v,
                  (struct view[]){to.v, view_part(scales, of_q + of_k, of_v), to.turned_v,
-                                 view_part(turned_v, 0, x->v.turned_scales)});
+                                 view_part(turned_v_scales, 0, x->v.turned_scales)});
 }
 
 /* Copies q, k and v one after another (torch.cat), and casts them with one scale. */

@@ -17,7 +17,8 @@ int64_t qkv_width(const struct emit *e);
 /* Returns the values of a layer's weight; an empty view if the model has no such weight. */
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns qkv[rows, W] = x[rows, hidden] wqkv^T, plus the bias and the adapters of q, k and v if the model has them.
- * *adapters is set to what the adapters' backward reads. */
+ * *adapters is set to what the adapters' backward reads. With tensor parallelism x has only this rank's own rows, and
+ * `rows` is the number of rows of all tensor ranks. */
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct adapters_saved *adapters);
 /* True if the layer computes q, k and v by a product each, because selective checkpointing keeps q and v but computes k
@@ -73,7 +74,8 @@ struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t 
  * (schedule/choices/kept.def), for `tokens` tokens and `heads` query heads. */
 int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t heads);
 /* Sets saved->o to o[tokens, heads, head_dim], which the core is to write, and saved->lse to a new tensor for the
- * log-sum-exps. Selective checkpointing keeps both. */
+ * log-sum-exps, whose buffer also has room for the bytes of attention_extra_kept_bytes(), unless only the core's
+ * results are kept. Selective checkpointing keeps both. */
 void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
                            int64_t tokens, int64_t heads);
 /* Attention sinks (gpt-oss): each head has a trained score, without a key, in the sum of its softmax. attention_sinks()
@@ -89,7 +91,8 @@ void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, str
 struct qkv new_qkv_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
                              int64_t kv_width, int64_t v_width);
 
-/* Replaces q and k by their per-head norms (Qwen3), and keeps in *saved what the backward reads. */
+/* Replaces q and k by their norms, of each head (Qwen3) or of all heads of a token together (qk_norm_wide), and keeps
+ * in *saved what the backward reads. */
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
                 int64_t rows);
 void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,

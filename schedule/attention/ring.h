@@ -117,9 +117,9 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
                                   const struct attention_saved *saved, struct view d_o);
 
-/* ring_own_keys_values() returns a rank's own keys and values as one view, in which v follows k.
- * ring_queries_keys_values() returns q with the two equal halves of such a view, which may have any number of rows; it
- * serves gradients, too. */
+/* ring_own_keys_values() returns a rank's own keys and values as one view, in which v follows k; both must have the
+ * same width. ring_queries_keys_values() returns q with the two equal halves of such a view, which may have any number
+ * of rows; it serves gradients, too. */
 struct view ring_own_keys_values(const struct attention_saved *saved);
 struct qkv ring_queries_keys_values(struct view q, struct view kv);
 

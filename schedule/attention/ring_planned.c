@@ -270,9 +270,10 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
 
 /* ---- backward ---- */
 
-/* The gradients that other ranks return after a round. They are added while the next round is computed. */
+/* Gradients of a round: those that round_backward() makes of the rows that the round reads, or those that other ranks
+ * return after it. The latter are added while the next round is computed. */
 struct planned_gradients {
-    struct view dq, dkv; /* returned; empty: none were */
+    struct view dq, dkv; /* empty: no rank returns any */
     uint32_t round;
 };
 

@@ -13,7 +13,7 @@
 /* The three tensors q, k and v of the projection. */
 enum projection { Q, K, V, PARTS };
 /* The heads of one of q, k and v. weight, bias: its rows of wqkv and of the bias, sorted by stage: [heads_per_rank,
- * P head_dim, hidden]. */
+ * P head_dim, hidden] and [heads_per_rank, P head_dim]. bias is empty if the model has none. */
 struct heads {
     int64_t heads_per_rank;
     struct view weight, bias;
@@ -68,8 +68,8 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
     return u;
 }
 
-/* Projects part p (q, k or v) of stage g from x[rank_tokens, hidden], the normed input of the rank's own tokens. Emits
- * the all-to-all, after which each rank has its own head of the stage on all tokens. */
+/* Projects, for part p (q, k or v), the g-th head of every rank from x[rank_tokens, hidden], the normed input of the
+ * rank's own tokens. Emits the all-to-all, after which each rank has its own one of these heads on all tokens. */
 static struct scattered_heads project_and_scatter_part(const struct upipe *u, struct view x,
                                                        enum projection p, int64_t g)
 {

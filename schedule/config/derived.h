@@ -39,9 +39,9 @@ bool derived_binds_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: --kv-offload is on, its default, and
  * there are several chunks. */
 bool fpdt_offloads(const struct choices *choices);
-/* True if latents are sent or stored in place of keys and values, which are made from them afterwards. That is so if the
- * model has latent attention, mla_exchange is MLA_EXCHANGE_LATENT, and there are several head ranks or chunks on the
- * host. */
+/* True if latents are sent or stored in place of keys and values, which are made from them afterwards. That is so if
+ * the model has latent attention, mla_exchange is MLA_EXCHANGE_LATENT, and there are several head ranks or chunks on
+ * the host. */
 bool derived_sends_latents(const struct choices *choices);
 /* True if one rank of the head group stores and fetches each chunk for all of them (FETCH_ONE). */
 bool fpdt_one_rank_fetches(const struct choices *choices);

@@ -88,8 +88,8 @@ static bool is_zigzag(const struct request *r)
            (r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS);
 }
 
-/* Returns the number of tokens of which the length of a sequence must be a multiple, if it is on cp x hp ranks with r->tp
- * tensor ranks each. */
+/* Returns the number of tokens of which the length of a sequence must be a multiple, if it is on cp x hp ranks with
+ * r->tp tensor ranks each. */
 static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 {
     return (cp > 1 && is_zigzag(r) ? 2 * cp * hp : cp * hp) * r->tp;
@@ -409,8 +409,8 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     text_release(&why);
 }
 
-/* Returns the number of tokens of which the length of a sequence on n ranks must be a multiple. They are context ranks if
- * the strategy has such ranks, else head ranks. */
+/* Returns the number of tokens of which the length of a sequence on n ranks must be a multiple. They are context ranks
+ * if the strategy has such ranks, else head ranks. */
 static int64_t length_unit_over(const struct request *r, struct attention_axes axes, int64_t n)
 {
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);

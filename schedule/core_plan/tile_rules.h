@@ -15,8 +15,8 @@
 /* The most tiles that are made of a sequence; a prediction with as many takes about a minute. */
 enum { TILE_RULE_MOST = 1 << 22 };
 
-/* Returns about how many tiles a rule makes of a sequence of one document; 0 if the rule has no tiles. Rings make as many
- * with several documents. In each step of a ring a rank has two slices of queries and two of keys, and half of the
+/* Returns about how many tiles a rule makes of a sequence of one document; 0 if the rule has no tiles. Rings make as
+ * many with several documents. In each step of a ring a rank has two slices of queries and two of keys, and half of the
  * four pairs of slices are visible. The rules `move` and `blocks` cut every run of queries at the owners of the keys
  * before it. */
 double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens);
