@@ -81,8 +81,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cupti_record *record;
 static struct cupti_op_of_call *tie;
 static size_t records, record_capacity, ties, tie_capacity;
-static size_t dropped;     /* records that CUPTI dropped for lack of buffers */
-static CUptiResult unread; /* why the rest of a buffer could not be read */
+static size_t dropped;         /* records that CUPTI dropped for lack of buffers */
+static CUptiResult read_error; /* why the rest of a buffer could not be read */
 
 static void add_record(uint32_t call, uint64_t start_ns, uint64_t end_ns)
 {
@@ -171,7 +171,7 @@ static void CUPTIAPI read_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     while ((result = cupti->cuptiActivityGetNextRecord(buffer, filled, &next)) == CUPTI_SUCCESS)
         read_record(next);
     if (result != CUPTI_ERROR_MAX_LIMIT_REACHED)
-        unread = result;
+        read_error = result;
     count_dropped(context, stream);
     pthread_mutex_unlock(&lock);
     free(buffer);
@@ -252,11 +252,11 @@ bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
     CUptiResult flushed = cupti->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     pthread_mutex_lock(&lock);
     count_dropped(NULL, 0);
-    bool whole = flushed == CUPTI_SUCCESS && unread == CUPTI_SUCCESS && dropped == 0;
+    bool whole = flushed == CUPTI_SUCCESS && read_error == CUPTI_SUCCESS && dropped == 0;
     if (flushed != CUPTI_SUCCESS)
         snprintf(why, CUPTI_WHY, "cuptiActivityFlushAll: %s", result_text(flushed));
-    else if (unread != CUPTI_SUCCESS)
-        snprintf(why, CUPTI_WHY, "cuptiActivityGetNextRecord: %s", result_text(unread));
+    else if (read_error != CUPTI_SUCCESS)
+        snprintf(why, CUPTI_WHY, "cuptiActivityGetNextRecord: %s", result_text(read_error));
     else if (dropped > 0)
         snprintf(why, CUPTI_WHY, "CUPTI dropped %zu records for want of memory", dropped);
     if (whole) {
@@ -264,7 +264,7 @@ bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
         *spans = cupti_join_spans(record, records, tie, ties, *span);
     }
     records = ties = dropped = 0;
-    unread = CUPTI_SUCCESS;
+    read_error = CUPTI_SUCCESS;
     pthread_mutex_unlock(&lock);
     return whole;
 }

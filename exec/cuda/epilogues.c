@@ -15,7 +15,7 @@ static bool waits_for_another_stream(const struct ir *ir, uint32_t op)
 
 /* True if the op after `op` in the list has the same role, compute stream and guard, and waits for no other stream, so
  * that it starts as soon as `op` has ended. */
-static bool follow_directly(const struct ir *ir, uint32_t op)
+static bool next_op_follows_directly(const struct ir *ir, uint32_t op)
 {
     const uint32_t next = op + 1;
     return next < ir->op.count && ir_role_of_op(ir, next) == ir_role_of_op(ir, op) &&
@@ -106,7 +106,7 @@ static bool next_op_sums_its_factor(const struct ir *ir, uint32_t product)
 
 enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product)
 {
-    if (!is_single_plain_product(ir_work(ir, product)) || !follow_directly(ir, product) ||
+    if (!is_single_plain_product(ir_work(ir, product)) || !next_op_follows_directly(ir, product) ||
         !next_op_writes_apart(ir, product))
         return PRODUCT_ALONE;
     return next_op_is_its_gelu(ir, product)       ? PRODUCT_GELU
@@ -115,7 +115,7 @@ enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product
 }
 
 /* True if all tensors of an op are bf16, apart from the statistics that a norm writes. */
-static bool is_bf16(const struct ir *ir, uint32_t op)
+static bool has_bf16_tensors(const struct ir *ir, uint32_t op)
 {
     bool all = view_dtype(ir, ir_write_view(ir, op, 0)) == DTYPE_BF16;
     for (uint32_t k = 0; k < ir->op.read_count[op] && all; k++)
@@ -126,7 +126,7 @@ static bool is_bf16(const struct ir *ir, uint32_t op)
 /* True if the norm after an addition may be computed by the kernel of the addition, which reads a row before it writes
  * that row. So the norm's result must not overlap the sum, and it may overlap a term of the addition only if it lies
  * exactly over the term. */
-static bool writes_row_by_row(const struct ir *ir, uint32_t sum)
+static bool norm_may_write_row_by_row(const struct ir *ir, uint32_t sum)
 {
     const struct view y = ir_write_view(ir, sum + 1, 0);
     bool right = !views_overlap(ir, y, ir_write_view(ir, sum, 0));
@@ -139,13 +139,14 @@ static bool writes_row_by_row(const struct ir *ir, uint32_t sum)
 bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
 {
     const struct work *w = ir_work(ir, sum);
-    if (w->kind != WORK_ADD || w->elements.cols > 0 || !follow_directly(ir, sum))
+    if (w->kind != WORK_ADD || w->elements.cols > 0 || !next_op_follows_directly(ir, sum))
         return false;
     const struct work *next = ir_work(ir, sum + 1);
     const bool rms = next->kind == WORK_RMSNORM && next->rmsnorm.bare == 0;
     return (rms || next->kind == WORK_LAYERNORM) && next->rows.cols <= CUDA_ADD_NORM_COLS &&
            is_same_view(ir_read_view(ir, sum + 1, 0), ir_write_view(ir, sum, 0)) &&
-           is_bf16(ir, sum) && is_bf16(ir, sum + 1) && writes_row_by_row(ir, sum);
+           has_bf16_tensors(ir, sum) && has_bf16_tensors(ir, sum + 1) &&
+           norm_may_write_row_by_row(ir, sum);
 }
 
 /* ---- RoPE and the pack or unpack beside it ---- */
@@ -162,7 +163,7 @@ static bool find_order(const struct ir *ir, uint32_t first, struct epilogue_rota
 {
     uint8_t kind[3] = {ir->op.kind[first]};
     uint32_t following = 0;
-    while (following < 2 && follow_directly(ir, first + following)) {
+    while (following < 2 && next_op_follows_directly(ir, first + following)) {
         following++;
         kind[following] = ir->op.kind[first + following];
     }
@@ -223,6 +224,8 @@ static bool is_left_unwritten(const struct ir *ir, const struct epilogue_rotated
            ir_free_set(ir, buffer)->i == reader;
 }
 
+/* True if the tensors between the pack and its ropes need not be written, and the ropes read the same positions. With
+ * two ropes, sets f->rope[] to the order of the blocks. */
 static bool ropes_match_pack(const struct ir *ir, struct epilogue_rotated_pack *f)
 {
     if (f->rope_count == 1)
@@ -250,7 +253,7 @@ static struct packed_views views_of(const struct ir *ir, const struct epilogue_r
 }
 
 /* True if the kernel's tensors are of one type of 16 or 32 bits, and none that it writes overlaps one that it reads. */
-static bool are_apart(const struct ir *ir, const struct epilogue_rotated_pack *f)
+static bool tensors_suit_kernel(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
     const struct packed_views v = views_of(ir, f);
     const struct view positions = ir_read_view(ir, f->rope[0], 1);
@@ -291,5 +294,5 @@ bool epilogue_find_rotated_pack(const struct ir *ir, uint32_t first,
                                 struct epilogue_rotated_pack *found)
 {
     return find_order(ir, first, found) && ropes_match_pack(ir, found) &&
-           has_shapes_of_rotated_pack(ir, found) && are_apart(ir, found);
+           has_shapes_of_rotated_pack(ir, found) && tensors_suit_kernel(ir, found);
 }

@@ -87,7 +87,7 @@ static struct strided_dims packed_dims(const struct fused *g, int64_t heads, int
 }
 
 /* Returns the dimensions of an array of `count` numbers, such as one for each document. */
-static struct strided_dims column_dims(int64_t count)
+static struct strided_dims array_dims(int64_t count)
 {
     return (struct strided_dims){{count, 1, 1, 1}, {1, 1, 1, 1}, NULL};
 }
@@ -103,7 +103,7 @@ static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64
 
 /* Returns the dimensions of a tensor with one number for each row and head. The numbers are stored head by head or,
  * with documents, row by row. */
-static struct strided_dims row_dims(const struct fused *g)
+static struct strided_dims stats_dims(const struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     return s->documents > 0 ? token_dims(g, s->q, s->heads, 1, g->stats_offset)
@@ -151,7 +151,7 @@ static descriptor make_inner_tensor(struct fused *g, cudnnDataType_t type, struc
 static descriptor make_scalar_tensor(struct fused *g, struct scalar value, cudnnDataType_t type)
 {
     g->scalar[g->scalar_count++] = value;
-    return make_tensor(g, value.uid, type, column_dims(1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+    return make_tensor(g, value.uid, type, array_dims(1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 
 static descriptor f32_scalar(struct fused *g, enum uid uid, float value)
@@ -255,14 +255,14 @@ static void make_document_tensors(struct fused *g)
     const int64_t count = g->shape.documents;
     if (count == 0)
         return;
-    g->q_rows = make_memory_tensor(g, UID_Q_ROWS, CUDNN_DATA_INT32, column_dims(count));
-    g->kv_rows = make_memory_tensor(g, UID_KV_ROWS, CUDNN_DATA_INT32, column_dims(count));
-    g->q_offset = make_memory_tensor(g, UID_Q_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
-    g->k_offset = make_memory_tensor(g, UID_K_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
-    g->v_offset = make_memory_tensor(g, UID_V_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
-    g->o_offset = make_memory_tensor(g, UID_O_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+    g->q_rows = make_memory_tensor(g, UID_Q_ROWS, CUDNN_DATA_INT32, array_dims(count));
+    g->kv_rows = make_memory_tensor(g, UID_KV_ROWS, CUDNN_DATA_INT32, array_dims(count));
+    g->q_offset = make_memory_tensor(g, UID_Q_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
+    g->k_offset = make_memory_tensor(g, UID_K_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
+    g->v_offset = make_memory_tensor(g, UID_V_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
+    g->o_offset = make_memory_tensor(g, UID_O_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
     g->stats_offset =
-        make_memory_tensor(g, UID_STATS_OFFSET, CUDNN_DATA_INT64, column_dims(count + 1));
+        make_memory_tensor(g, UID_STATS_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
 }
 
 /* The operands of a mask: the scores x, their row and column indices, the numbers of keys and queries (with documents,
@@ -385,7 +385,7 @@ static void build_forward(struct fused *g)
     descriptor Q = make_memory_tensor(g, UID_Q, T, q),
                KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
     descriptor V = make_memory_tensor(g, UID_V, T, v), O = make_memory_tensor(g, UID_O, T, o);
-    descriptor stats = make_memory_tensor(g, UID_STATS, F, row_dims(g));
+    descriptor stats = make_memory_tensor(g, UID_STATS, F, stats_dims(g));
     descriptor S = make_inner_tensor(g, F, scores), top = make_inner_tensor(g, F, rows),
                sum = make_inner_tensor(g, F, rows);
     add_product(g, Q, KT, S, g->q_rows, g->kv_rows, NULL);
@@ -445,13 +445,13 @@ static void build_backward(struct fused *g)
     descriptor VT = make_memory_tensor(g, UID_V, T, transposed_dims(v)),
                O = make_memory_tensor(g, UID_O, T, o);
     descriptor dO = make_memory_tensor(g, UID_D_O, T, o),
-               stats = make_memory_tensor(g, UID_STATS, F, row_dims(g));
+               stats = make_memory_tensor(g, UID_STATS, F, stats_dims(g));
     descriptor dQ = make_memory_tensor(g, UID_DQ, T, q), dK = make_memory_tensor(g, UID_DK, T, k);
     descriptor dV = make_memory_tensor(g, UID_DV, T, v),
                scale = f32_scalar(g, UID_SCALE, softmax_scale_of(s));
 
     descriptor dot = make_inner_tensor(g, F, rows),
-               delta = make_memory_tensor(g, UID_DELTA, F, row_dims(g));
+               delta = make_memory_tensor(g, UID_DELTA, F, stats_dims(g));
     add_reduction(
         g, CUDNN_REDUCE_TENSOR_ADD,
         apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O, packed_dims(g, s->heads, s->q, s->vdim)),

@@ -1,7 +1,7 @@
 /* exec/cuda/kernels.h: C functions that launch our own kernels, for work that no library does.
  *
  * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their element type, so
- * one kernel serves fp32, bf16 and fp16. Arithmetic is fp32, but RoPE's angles and the sum of cuda_add_loss_terms() are
+ * one kernel serves fp32, bf16 and fp16. Arithmetic is fp32, but RoPE's angles and the sum of cuda_add_terms() are
  * computed in fp64. Sums over many terms follow fixed trees, so no sum depends on the order in which threads run. Rows
  * are loaded 16 bytes at a time where addresses and sizes allow it, else element by element. `scratch` is device
  * memory, aligned to 256 bytes, of the size that the function next to the launcher returns.
@@ -316,8 +316,8 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
  * before: the loss so far; NULL: it is 0. */
 
 /* Sets *sum = *before + (the sum of the first `rows` terms, added in a fixed order) / count. */
-int cuda_add_loss_terms(float *sum, const float *before, const float *term, int64_t rows,
-                        double count, cudaStream_t stream);
+int cuda_add_terms(float *sum, const float *before, const float *term, int64_t rows, double count,
+                   cudaStream_t stream);
 size_t cuda_cross_entropy_scratch_bytes(int64_t rows);
 int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struct cuda_array logits,
                        const int32_t *label, const float *before, int64_t rows, int64_t vocab,

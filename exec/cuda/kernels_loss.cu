@@ -89,8 +89,8 @@ static __global__ void add_terms_kernel(float *loss, const float *before, const 
     }
 }
 
-int cuda_add_loss_terms(float *loss, const float *before, const float *term, int64_t rows,
-                        double count, cudaStream_t stream)
+int cuda_add_terms(float *loss, const float *before, const float *term, int64_t rows, double count,
+                   cudaStream_t stream)
 {
     return LAUNCH(add_terms_kernel, 1, threads_for_row(rows * EIGHT, SUM_THREADS), 0, stream, loss,
                   before, term, rows, count);
@@ -111,7 +111,7 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
         LAUNCH(cross_entropy_kernel, blocks_for(rows, 1), threads_for_row(vocab, ROW_THREADS), 0,
                stream, term, lse, rows_of(softmax, vocab), rows_of(logits, vocab), label, rows,
                vocab, fault, mark);
-    return error ? error : cuda_add_loss_terms(loss, before, term, rows, count, stream);
+    return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
 }
 
 static __global__ void cross_entropy_backward_kernel(struct array dx, struct array x,
@@ -245,5 +245,5 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
     float *term = (float *)scratch;
     int error = LAUNCH_APART(cross_entropy_finish_kernel, blocks_for(rows, 256), 256, stream, term,
                              lse, stats, label, rows, parts);
-    return error ? error : cuda_add_loss_terms(loss, before, term, rows, count, stream);
+    return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
 }

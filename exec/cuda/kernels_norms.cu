@@ -253,14 +253,14 @@ int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struc
 
 /* ---- partial sums over rows ---- */
 
-static int64_t partial_rows(int64_t rows)
+static int64_t partial_row_count(int64_t rows)
 {
     return rows < PARTS_MAX ? rows : (int64_t)PARTS_MAX;
 }
 
 size_t cuda_column_scratch_bytes(int64_t rows, int64_t cols, int sums)
 {
-    return (size_t)(partial_rows(rows) * cols * sums) * sizeof(float);
+    return (size_t)(partial_row_count(rows) * cols * sums) * sizeof(float);
 }
 
 enum { ADDERS = 16 }; /* warps that share the parts of a column */
@@ -483,7 +483,7 @@ int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struc
                           cudaStream_t stream)
 {
     float *part = (float *)scratch;
-    int64_t parts = partial_rows(rows);
+    int64_t parts = partial_row_count(rows);
     int error = norm_backward<false>(dx, part, parts, dy, x, weight, rstd, rows, cols, stream);
     return error ? error : add_partial_rows(dweight, before, part, parts, cols, cols, stream);
 }
@@ -495,7 +495,7 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
                             int64_t rows, int64_t cols, void *scratch, cudaStream_t stream)
 {
     float *part = (float *)scratch;
-    int64_t parts = partial_rows(rows);
+    int64_t parts = partial_row_count(rows);
     int error = norm_backward<true>(dx, part, parts, dy, x, weight, stats, rows, cols, stream);
     if (error == 0)
         error = add_partial_rows(dweight, weight_before, part, parts, 2 * cols, cols, stream);
@@ -540,7 +540,7 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
                     int64_t rows, int64_t cols, void *scratch, cudaStream_t stream)
 {
     float *part = (float *)scratch;
-    int64_t parts = partial_rows(ceil_div(rows, TILE_ROWS));
+    int64_t parts = partial_row_count(ceil_div(rows, TILE_ROWS));
     dim3 grid((unsigned)ceil_div(cols, WARP * EIGHT), (unsigned)parts);
     int error = LAUNCH(column_sum_kernel, grid, TILE_ROWS * WARP, 0, stream, part, rows_of(x, cols),
                        rows, cols);

@@ -392,7 +392,7 @@ int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_
     int error =
         LAUNCH(square_kernel, blocks, THREADS, 0, stream, (float *)scratch, array_of(x), count);
     return error ? error
-                 : cuda_add_loss_terms(sum, before, (const float *)scratch, blocks, copies, stream);
+                 : cuda_add_terms(sum, before, (const float *)scratch, blocks, copies, stream);
 }
 
 /* ---- AdamW ---- */

@@ -73,7 +73,7 @@ void products_free(struct products *products)
     free(products);
 }
 
-uint8_t product_alignment(const void *address)
+uint8_t product_alignment_log2(const void *address)
 {
     uint8_t bits = 0;
     while (bits < 8 && ((uintptr_t)address >> bits & 1) == 0)
@@ -193,8 +193,8 @@ static cublasStatus_t choose_algorithm(const struct products *products, struct p
     const struct product_shape *s = &p->shape;
     const uint64_t workspace = PRODUCT_WORKSPACE;
     const uint32_t splits = allowed_split_schemes(lt, s);
-    const uint32_t a_bytes = 1u << s->b_align, b_bytes = 1u << s->a_align,
-                   y_bytes = 1u << s->y_align;
+    const uint32_t a_bytes = 1u << s->b_align_log2, b_bytes = 1u << s->a_align_log2,
+                   y_bytes = 1u << s->y_align_log2;
     const struct {
         cublasLtMatmulPreferenceAttributes_t name;
         const void *value;

@@ -32,10 +32,10 @@ enum product_epilogue {
 struct product_shape {
     int64_t m, n, k;
     int64_t a_stride, b_stride, y_stride;
-    uint8_t form;                      /* enum matmul_form */
-    uint8_t a_type, y_type;            /* enum dtype */
-    uint8_t accumulates, has_bias;     /* true or false; a bias has y's type */
-    uint8_t a_align, b_align, y_align; /* log2 of bytes, at most 8 */
+    uint8_t form;                                     /* enum matmul_form */
+    uint8_t a_type, y_type;                           /* enum dtype */
+    uint8_t accumulates, has_bias;                    /* true or false; a bias has y's type */
+    uint8_t a_align_log2, b_align_log2, y_align_log2; /* log2 of bytes, at most 8 */
     uint8_t has_scales; /* a and b are of 8-bit types and have scales (product_set_scales()) */
     uint8_t b_type;     /* enum dtype, if has_scales; else not read: b has a's type */
     uint8_t epilogue;   /* enum product_epilogue */
@@ -73,7 +73,7 @@ int product_run(const struct products *products, const struct product *product, 
                 void *beside, void *workspace, cudaStream_t stream);
 
 /* Returns log2 of the largest power of two, at most 256, that divides an address. */
-uint8_t product_alignment(const void *address);
+uint8_t product_alignment_log2(const void *address);
 const char *product_error_text(const struct products *products, int status);
 
 #endif

@@ -20,7 +20,7 @@ struct nccl_opening {
     int device;
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
-    uint32_t next_link; /* what is being opened: 0, the communicator of all ranks; i + 1, link i */
+    uint32_t begun_links; /* links begun so far; 0: the communicator of all ranks is being made */
     bool is_over;
     bool registers;           /* the links are open, and memory is registered with each */
     const char *refused_call; /* the call that was refused; NULL: none */
@@ -306,7 +306,7 @@ static void *open_in_order(void *argument)
                  (o->registers || open_world(o));
     for (uint32_t i = 0; i < o->links->link_count && going; i++) {
         pthread_mutex_lock(&o->lock);
-        o->next_link = i + 1;
+        o->begun_links = i + 1;
         pthread_cond_broadcast(&o->state_changed);
         pthread_mutex_unlock(&o->lock);
         going = o->registers ? register_memory(o, &o->links->links[i])
@@ -326,7 +326,7 @@ static bool await_opening(struct nccl_opening *o, double seconds)
     bool late = false;
     pthread_mutex_lock(&o->lock);
     while (!o->is_over && !late) {
-        uint32_t at = o->next_link;
+        uint32_t at = o->begun_links;
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += (time_t)seconds;
@@ -334,9 +334,9 @@ static bool await_opening(struct nccl_opening *o, double seconds)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         int waited = 0;
-        while (!o->is_over && o->next_link == at && waited == 0)
+        while (!o->is_over && o->begun_links == at && waited == 0)
             waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &until);
-        late = !o->is_over && o->next_link == at;
+        late = !o->is_over && o->begun_links == at;
     }
     pthread_mutex_unlock(&o->lock);
     return !late;
@@ -360,8 +360,8 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
     } else {
         pthread_join(thread, NULL);
     }
-    const bool world = o->next_link == 0;
-    const char *group = world ? "" : run->ir->group[l->links[o->next_link - 1].group].name;
+    const bool world = o->begun_links == 0;
+    const char *group = world ? "" : run->ir->group[l->links[o->begun_links - 1].group].name;
     const char *what = world ? "all ranks" : "group ";
     if (late)
         return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,

@@ -15,8 +15,8 @@
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, PERIOD_NS = 20000000 };
 
 static struct nvml opened;
-static const struct nvml *used; /* the table of a test; NULL: NVML's own */
-static bool tried, there;
+static const struct nvml *given_table; /* the table of a test; NULL: NVML's own */
+static bool tried, is_usable;
 
 static void load_function(void *library, const char *name, void *function)
 {
@@ -28,7 +28,7 @@ static void load_function(void *library, const char *name, void *function)
 
 void nvml_use_table(const struct nvml *table)
 {
-    used = table;
+    given_table = table;
 }
 
 static const struct nvml *nvml_open(void)
@@ -36,8 +36,8 @@ static const struct nvml *nvml_open(void)
     static const char *const names[] = {"libnvidia-ml.so.1"};
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct diag diag = {0};
-    if (used != NULL)
-        return used;
+    if (given_table != NULL)
+        return given_table;
     pthread_mutex_lock(&lock);
     void *library = tried ? NULL : library_open(names, 1, "/usr/lib/x86_64-linux-gnu", &diag);
     tried = true;
@@ -52,14 +52,14 @@ static const struct nvml *nvml_open(void)
         load_function(library, "nvmlDeviceGetTemperature", (void *)&opened.temperature);
         load_function(library, "nvmlDeviceGetCurrentClocksThrottleReasons",
                       (void *)&opened.reasons);
-        there = opened.init != NULL && opened.by_bus != NULL && opened.clock != NULL &&
-                opened.max_clock != NULL && opened.driver != NULL && opened.power != NULL &&
-                opened.power_limit != NULL && opened.temperature != NULL &&
-                opened.reasons != NULL && opened.init() == 0;
+        is_usable = opened.init != NULL && opened.by_bus != NULL && opened.clock != NULL &&
+                    opened.max_clock != NULL && opened.driver != NULL && opened.power != NULL &&
+                    opened.power_limit != NULL && opened.temperature != NULL &&
+                    opened.reasons != NULL && opened.init() == 0;
     }
     pthread_mutex_unlock(&lock);
     diag_release(&diag);
-    return there ? &opened : NULL;
+    return is_usable ? &opened : NULL;
 }
 
 static void *device_handle(const struct nvml *nvml, int device)

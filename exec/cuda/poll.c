@@ -25,7 +25,7 @@ bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
 
 /* Returns where, in the stream's list, the first op is that has an event, is launched and is not known to have ended;
  * IR_NONE: there is none. */
-static uint32_t next_event_mark(const struct cuda_stream *stream)
+static uint32_t next_marked_position(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)
         if (cuda_events_of(stream->rank, stream->op_list.ops[i])->end != NULL)
@@ -38,7 +38,7 @@ static uint32_t next_event_mark(const struct cuda_stream *stream)
 static void poll_unmarked_ops(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched_ops;
-    if (stream->ended_ops == launched || next_event_mark(stream) != IR_NONE)
+    if (stream->ended_ops == launched || next_marked_position(stream) != IR_NONE)
         return;
     cudaError_t error = cudaStreamQuery(stream->handle);
     if (error == cudaErrorNotReady)
@@ -55,7 +55,8 @@ static void poll_unmarked_ops(struct cuda_stream *stream)
 static void poll_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
-    for (uint32_t i = next_event_mark(stream); i != IR_NONE; i = next_event_mark(stream)) {
+    for (uint32_t i = next_marked_position(stream); i != IR_NONE;
+         i = next_marked_position(stream)) {
         cudaError_t error = cudaEventQuery(cuda_events_of(rank, stream->op_list.ops[i])->end);
         if (error == cudaErrorNotReady)
             return;

@@ -16,10 +16,10 @@ static uint8_t flag_from_parameter(int64_t parameter)
 }
 
 /* Returns log2 of the alignment, in bytes, that the elements 0, step, 2 step, ... of an operand have in common. */
-static uint8_t group_alignment(const struct operand *operand, int64_t step)
+static uint8_t group_alignment_log2(const struct operand *operand, int64_t step)
 {
     const uintptr_t bytes = (uintptr_t)step * dtype_bytes((enum dtype)operand->dtype);
-    return product_alignment((const void *)((uintptr_t)operand->data | bytes));
+    return product_alignment_log2((const void *)((uintptr_t)operand->data | bytes));
 }
 
 /* Returns the product of one group. It has `rows` rows of a; for the gradient of a weight, it has `rows` rows of a and
@@ -44,17 +44,17 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .y_type = call->write[0].dtype,
         .accumulates = flag_from_parameter(w->matmul.accumulate),
         .has_bias = w->matmul.epilogue == EPILOGUE_BIAS,
-        .a_align = product_alignment(call->read[0].data),
-        .b_align = product_alignment(call->read[1].data),
-        .y_align = product_alignment(call->write[0].data),
+        .a_align_log2 = product_alignment_log2(call->read[0].data),
+        .b_align_log2 = product_alignment_log2(call->read[1].data),
+        .y_align_log2 = product_alignment_log2(call->write[0].data),
     };
     if (work_row_groups(w) > 1 || w->matmul.part > 0) {
         /* a group may begin at any row, and whole matrices precede its matrix of weights */
-        shape.a_align = group_alignment(&call->read[0], shape.a_stride);
-        shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
-        shape.y_align = group_alignment(&call->write[0], turned ? m * n : n);
-        if (shape.has_bias && group_alignment(&call->read[2], n) < shape.y_align)
-            shape.y_align = group_alignment(&call->read[2], n);
+        shape.a_align_log2 = group_alignment_log2(&call->read[0], shape.a_stride);
+        shape.b_align_log2 = group_alignment_log2(&call->read[1], turned ? n : n * k);
+        shape.y_align_log2 = group_alignment_log2(&call->write[0], turned ? m * n : n);
+        if (shape.has_bias && group_alignment_log2(&call->read[2], n) < shape.y_align_log2)
+            shape.y_align_log2 = group_alignment_log2(&call->read[2], n);
     }
     return shape;
 }
@@ -128,7 +128,7 @@ static bool casts_bias(const struct call *call)
 static void *epilogue_sums_address(const struct call *next, void *scratch)
 {
     const struct operand *y = &next->write[0];
-    const bool own = next->work->column_sum.accumulate == 0 && product_alignment(y->data) >= 4;
+    const bool own = next->work->column_sum.accumulate == 0 && product_alignment_log2(y->data) >= 4;
     return own ? y->data : (char *)scratch + PRODUCT_WORKSPACE;
 }
 
@@ -143,9 +143,9 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
     struct product_shape shape = product_shape_of(call, rows);
     shape.epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_GELU) {
-        if (shape.y_align < 4) /* the library wants 16 bytes for the second result */
+        if (shape.y_align_log2 < 4) /* the library wants 16 bytes for the second result */
             return false;
-        shape.y_align = product_alignment(next.write[0].data);
+        shape.y_align_log2 = product_alignment_log2(next.write[0].data);
     }
     const struct product *product = products_plan(cuda->products, &shape, NULL);
     if (product == NULL)

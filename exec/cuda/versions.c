@@ -46,7 +46,7 @@ const struct version_rule version_rules[] = {
 };
 const size_t version_rule_count = sizeof version_rules / sizeof *version_rules;
 
-const char *version_library(enum nvidia_library library)
+const char *version_library_name(enum nvidia_library library)
 {
     static const char *const names[NVIDIA_LIBRARY_COUNT] = {
         [NVIDIA_DRIVER] = "NVIDIA driver", [NVIDIA_CUBLASLT] = "cuBLASLt",
@@ -87,7 +87,7 @@ enum status version_check(enum nvidia_library library, int version, struct diag 
     if (rule == NULL)
         return STATUS_OK;
     version_print(library, version, text, sizeof text);
-    return diag_error(diag, (struct loc){.name = version_library(library)}, STATUS_SYSTEM,
+    return diag_error(diag, (struct loc){.name = version_library_name(library)}, STATUS_SYSTEM,
                       "version %s cannot be used: it %s (%s); use %s", text, rule->fault,
                       rule->source, rule->remedy);
 }

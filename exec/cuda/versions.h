@@ -39,7 +39,7 @@ extern const struct version_rule version_rules[];
 extern const size_t version_rule_count;
 
 /* Returns a library's name, such as "cuDNN". */
-const char *version_library(enum nvidia_library library);
+const char *version_library_name(enum nvidia_library library);
 /* Writes a version into text, such as "9.19.0". */
 void version_print(enum nvidia_library library, int version, char *text, size_t size);
 

@@ -71,7 +71,7 @@ static void check_version(const struct version_rule *rule, int version)
     version_print(library, version, printed, sizeof printed);
     CHECK_INT(printed, opens(library, &diag), wanted == NULL);
     if (wanted != NULL) {
-        CHECK(printed, strstr(diag.text, version_library(library)) == diag.text);
+        CHECK(printed, strstr(diag.text, version_library_name(library)) == diag.text);
         CHECK(printed, strstr(diag.text, printed) != NULL);
         CHECK(printed, strstr(diag.text, wanted->fault) != NULL);
         CHECK(printed, strstr(diag.text, wanted->remedy) != NULL);
