@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-/* The signal handlers that were installed before. */
+/* The handlers of SIGINT and SIGTERM that were installed before interrupt_catch(). */
 struct interrupt {
     struct sigaction old_actions[2];
 };

@@ -121,8 +121,8 @@ static enum status start_worker(struct pool *pool, struct pool_worker *worker, s
     return STATUS_OK;
 }
 
-/* Waits for the end of a worker that has ended, or was killed, and closes its pipes. Appends to *how in which way it
- * ended, unless how is NULL. */
+/* Waits for the process of a worker that ends by itself or was killed, closes its pipes and sets its `pid` to 0.
+ * Appends to *how in which way it ended, unless how is NULL. */
 static void reap_worker(struct pool_worker *worker, struct text *how)
 {
     int state = 0;

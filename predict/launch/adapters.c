@@ -1,4 +1,5 @@
-/* Low-rank adapters of launch files: which linear layers have one, and of which rank. */
+/* Low-rank adapters of launch files: which linear layers have one, of which rank, and how the frozen weights beside
+ * them are kept. */
 #include "base/name_set.h"
 #include "models/frozen_storage.h"
 #include "models/transformer.h"

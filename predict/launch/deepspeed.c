@@ -289,8 +289,8 @@ static void add_recompute_options(struct launch *l)
                                    : "keep");
 }
 
-/* Adds the options of the batch. If the files do not give the global batch, it follows from the micro-batch, the number
- * of micro-batches and the number of data-parallel ranks. */
+/* Adds the options of the batch. If the files do not give the global batch but the number of micro-batches, and the
+ * number of GPUs is known, the global batch is micro-batch x micro-batches x data-parallel ranks. */
 static void add_batch_options(struct launch *l, struct launch_given given,
                               const struct launch_degrees *d)
 {

@@ -13,8 +13,8 @@ static bool writes_row(const struct launch *launch, const struct launch_row *row
     return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
 
-/* Appends each field that is set as a line of its own: the argument "--name value". A switch is the flag "--name"; one
- * that is off is left out. */
+/* Appends a line for each field that is set and that a row of the table writes: the argument "--name value". A switch
+ * is the flag "--name"; one that is off is left out. */
 static void print_arguments(struct text *out, const struct launch *launch,
                             const struct launch_table *table)
 {

@@ -486,9 +486,9 @@ static void add_recompute_options(struct launch *l)
 /* Masks of fewer bytes than this are not worth a remark: it is a third of a percent of 80 GiB. */
 static const double MASK_LEAST = 1 << 28;
 
-/* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on. It
- * has one byte for each pair of tokens of a sequence, on the GPUs of the first and the last stage
- * (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
+/* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on, if
+ * it has at least MASK_LEAST bytes. It has one byte for each pair of tokens of a sequence, on the GPUs of the first and
+ * the last stage (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
 static void remark_mask(struct launch *l)
 {
     double seq = launch_number_or(l, LAUNCH_SEQ, 0);
@@ -561,9 +561,10 @@ static void add_dtype_and_attention_options(struct launch *l)
                                  "--attention-dropout is not given, and 0.1 by default");
 }
 
-/* Adds the option of the loss if it is not the profile's. It is `te`, TransformerEngine's loss, which overwrites the
- * logits, or `megatron`, Megatron-LM's loss over fp32 logits. Megatron-LM's fused loss kernel reads fp32 logits, too,
- * so it counts as `megatron` (megatron/core/models/common/language_module). */
+/* Adds the option of the loss if it is not the profile's, which is `te` with context or head ranks and else `megatron`.
+ * The option is `te`, TransformerEngine's loss, which overwrites the logits, or `megatron`, Megatron-LM's loss over fp32
+ * logits. Megatron-LM's fused loss kernel reads fp32 logits, too, so it counts as `megatron`
+ * (megatron/core/models/common/language_module). */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     bool linear = launch_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),

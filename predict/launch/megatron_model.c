@@ -211,8 +211,8 @@ static void read_positions(struct launch *l, struct transformer *m)
                                "learned positions are predicted: one table more");
 }
 
-/* Reads the window, "(4095,0)" or "4095,0": the numbers of keys before and after the query's own. Also reads every
- * how many layers one sees all keys. */
+/* Reads the window, "(4095,0)" or "4095,0": the numbers of keys before and after the query's own. Also reads the number
+ * N of LAUNCH_WINDOW_SKIP: every N-th layer sees all keys. */
 static enum status read_window(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_has_field(l, LAUNCH_WINDOW))

@@ -166,8 +166,8 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
         other->next_stage = STAGE_SHORT;
 }
 
-/* Makes a row and a node for each candidate. A candidate whose lower bound of bytes exceeds the device's memory is
- * done: OUTCOME_NO_ROOM. */
+/* Makes a row and a node for each candidate. A candidate is done (OUTCOME_NO_ROOM) if its lower bound of bytes exceeds
+ * the memory that the driver leaves of the device, even after what a move of the optimizer to the host may save. */
 static void begin_search(struct rate_search *s)
 {
     struct best *best = s->best;

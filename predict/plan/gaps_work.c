@@ -110,8 +110,8 @@ static bool is_not_torchtitan(const struct choices *c)
     return !has_profile_or_ideal(c, "torchtitan");
 }
 
-/* True if the profile is neither megatron nor megatron-te. With a ring or head ranks, which TransformerEngine provides,
- * only megatron-te counts as Megatron's. */
+/* True if the profile is none of megatron, megatron-te and `ideal`. With a ring or head ranks, which TransformerEngine
+ * provides, megatron does not count as Megatron's. */
 static bool is_not_megatron(const struct choices *c)
 {
     bool shared = gaps_has_ring(c) || gaps_has_head_ranks(c);

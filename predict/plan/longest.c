@@ -33,8 +33,8 @@ _Static_assert(LONGEST_CHUNKS == 32, "ladder_end_reason()");
 
 /* ---- the lengths that are tried ---- */
 
-/* True if the request's choices allow a sequence of `seq` tokens, such as by its divisibility. The length of a table of
- * learned positions is not checked here. */
+/* True if the request's choices allow a sequence of `seq` tokens; they may require, for example, that a degree divides
+ * it. The length of a table of learned positions is not checked here. */
 static bool choices_allow_length(const struct request *request, int64_t seq)
 {
     struct transformer model = *request->model;

@@ -86,7 +86,7 @@ struct space_walk {
     uint8_t strategy;
     const struct strategy *strategy_row;
     /* also search combinations that a search over strategies leaves out: tensor ranks and stages that the user gives,
-     * with any strategy, and strategies of subsequences for whole sequences */
+     * with any strategy; strategies of subsequences for whole sequences, and the others for several subsequences */
     bool beyond_usual;
     /* search only configurations that reduces_to_simpler() is true for; false: search only the others */
     bool simpler_only;
