@@ -45,8 +45,9 @@ struct observed {
     size_t observation_count, capacity;
     /* number of recordings that were added, and of the steps in all of them */
     size_t recording_count, step_count;
-    double *step_span_s; /* [step_count] the time from the first row to the last */
-    double *op_start_s;  /* [step_count] the time to start an op (see above) */
+    /* [step_count] the step's seconds: as a trace of ours states them, else from the first row to the last */
+    double *step_span_s;
+    double *op_start_s; /* [step_count] the time to start an op (see above) */
     size_t step_capacity;
     /* seconds of all rows over all steps, and of those rows that belong to no op */
     double rows_s, unmatched_rows_s;

@@ -10,8 +10,8 @@ struct operator_times {
      * the ops that make its inputs. With SCOPE_EXCHANGE it is exchange_s, with SCOPE_FETCH the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
-    /* seconds in which an all-to-all, or a pack or unpack before or after it, runs. Without an all-to-all it is 0. With
-     * SCOPE_EXCHANGE it is the time between synchronisations of the host in which packing or an all-to-all runs */
+    /* seconds in which an all-to-all, or a kernel of packing_s, runs. Without an all-to-all it is 0. With SCOPE_EXCHANGE
+     * it is the time between synchronisations of the host in which such a kernel or an all-to-all runs */
     double exchange_s;
     bool has_all_to_all;
     /* sum of the kernels around all-to-alls: packs, unpacks, and those that copy or sum heads (HEAD_EXPAND,

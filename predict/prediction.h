@@ -61,9 +61,9 @@ struct prediction {
     const struct setup *setup; /* question.setup */
     bool has_choices;          /* false: the schedule came from a file */
     struct resolved resolved;  /* the resolved request; empty for a file's schedule */
-    /* the choices of the step that is predicted, which has question.layer_count layers */
+    /* the choices of the step that is predicted, which has question.layer_count layers (0: all layers of the model) */
     struct choices choices;
-    /* the profile whose times are used; NULL: none (a schedule from a file) */
+    /* the profile whose times are used; NULL: none, as for a schedule from a file without --profile */
     const struct profile *profile;
     /* the model with question.layer_count layers, to which choices.model points; unused if that count is 0 */
     struct transformer short_model;

@@ -26,7 +26,8 @@ void recorded_operators_make(struct recorded_operators *operators,
 void recorded_operators_release(struct recorded_operators *operators);
 
 /* Gives the kernels of a recorded step, before it is simulated, the times of the same operators in a recording of the
- * PyTorch profiler, and fills prediction->measured. It is an error if the recording has none of the operators. */
+ * PyTorch profiler, and fills prediction->measured. It is an error if the recording has none of the operators, or says
+ * that it was made on another GPU than the cluster's. */
 enum status recorded_operators_use_measured(struct prediction *prediction, const char *path,
                                             struct diag *diag);
 

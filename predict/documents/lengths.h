@@ -50,7 +50,7 @@ enum status lengths_open(struct lengths *lengths, const char *text, uint64_t see
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);
 
-/* Returns the next length, 1 or more; 0: the sampled batch ends here. */
+/* Returns the next length, 1 or more; 0: the sampled batch ends here, or all lengths are used up. */
 int64_t lengths_take_next(struct lengths *lengths);
 
 /* Makes `length` the one that lengths_take_next() returns next. Only one can wait. */

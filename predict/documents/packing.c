@@ -49,7 +49,8 @@ static void add_document(struct packed_batch *batch, struct packed_sequence *seq
     batch->document_tokens += tokens;
 }
 
-/* Returns the sequence in which the whole document is placed; NULL: no sequence has room for it. */
+/* Returns the sequence in which the whole document is placed; NULL: no sequence has room for it. padded: the document's
+ * length, rounded up; bucket: its class of lengths, which only PACKING_BUCKETS looks at. */
 static struct packed_sequence *find_sequence_with_room(struct packed_batch *batch,
                                                        const struct packing_options *o,
                                                        int64_t padded, int64_t bucket)

@@ -120,7 +120,7 @@ struct catalogue_entry {
     const char *reason;
     const char *note;              /* what the predictions assume; NULL: nothing */
     const char *x_label, *y_label; /* labels of the axes */
-    /* the factor by which values are multiplied for the label of the y axis: 100 for percent */
+    /* the factor by which values are multiplied on the y axis: 100 if the axis is in percent */
     double y_scale;
     bool is_y_log;
     struct catalogue_rows *rows;

@@ -52,6 +52,7 @@ static double published_value(const struct reproduction *r, const struct reprodu
 
 /* ---- selections ---- */
 
+/* True if the list has the text, or is empty. */
 static bool is_in_list(const char *const *list, size_t count, const char *text)
 {
     for (size_t i = 0; i < count; i++)

@@ -21,8 +21,8 @@ extern const char *const at_most_words[AT_MOST_REASONS];
 /* Reads words, with commas between them, into a mask of reasons: bit 1 << enum at_most_reason. */
 enum status at_most_read(uint32_t *reasons, const char *words, struct diag *diag);
 
-/* Appends, for each reason, what the prediction contains and the run does not: "all weights are trained, and the run
- * trains an adapter; ..." */
+/* Appends, for each reason, what the prediction contains and the run does not: "all weights are trained here, and the
+ * run trains an adapter ...; ..." */
 void at_most_put(struct text *out, uint32_t reasons);
 
 #endif

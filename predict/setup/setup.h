@@ -72,7 +72,8 @@ void setup_open_request(struct setup *setup);
  * the device's costs. */
 enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
-/* A change of the numbers of a loaded machine, for example for a sensitivity. A pointer of NULL means no change. */
+/* A change of the numbers of a loaded machine, for example to find how much the step depends on them. setup_apply()
+ * makes it; change NULL: it does nothing. */
 struct setup_change {
     void (*apply)(struct setup *setup, const void *context);
     const void *context;

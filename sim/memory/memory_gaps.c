@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Returns the row of the first change at a date or later. */
+/* Returns the row of the first change at a date or later; the number of changes if there is none. */
 static size_t first_change_from(const struct memory_changes *c, double date_s)
 {
     size_t low = 0, high = c->count;

@@ -106,8 +106,8 @@ static void add_flow_between_domains(struct platform *p, struct flow_table *flow
     flow_close(flows);
 }
 
-/* Adds a member's bytes to and from all other domains: one flow out of and into its own NIC, and a further flow
- * for the bytes that cross the leaves. */
+/* Adds a member's bytes to and from all other domains: one flow for the domains on its own leaf switch, and one for
+ * those on other leaf switches. Both go out of and into its own NIC. */
 static void add_exchange_between_domains(struct platform *p, struct flow_table *flows,
                                          const struct members *m, uint32_t d, uint32_t me,
                                          double piece, uint32_t key)
@@ -146,7 +146,8 @@ static double part_inside_domains_s(const struct collective_call *f)
     return f->bytes * f->members->largest_domain_size / f->members->member_count / channels;
 }
 
-/* Returns the probability that `copies` of `experts`, drawn without repetition, have one among `own`. */
+/* Returns the probability that, of `experts` experts, `copies` that are drawn without repetition contain at least one of
+ * the rank's `own`. */
 static double any_own_expert_probability(int64_t experts, int64_t copies, double own)
 {
     double missed = 1;

@@ -18,8 +18,8 @@
 enum link_kind {
     LINK_FABRIC_OUT, /* owner: rank. A GPU's port into the switch of its domain */
     LINK_FABRIC_IN,
-    /* owner: GPU. The memory of a GPU that ranks share. Its bytes are seconds: of copies, and of kernels that memory
-     * bandwidth limits (device_time_per_s) */
+    /* owner: GPU. The memory of a GPU that ranks share. Flows over it move time instead of bytes (device_time_per_s):
+     * the time of copies, and of kernels that memory bandwidth limits */
     LINK_DEVICE_MEMORY,
     LINK_MESH_PAIR,       /* owner, part: ranks. The link of a mesh fabric from owner to part */
     LINK_PCIE_LANES_UP,   /* owner: rank. PCIe lanes from the GPU */
