@@ -297,9 +297,9 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
         launch_set_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
     if (c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER)
         launch_set_count(l, LAUNCH_STAGES_INNER, 1);
-    if (pipeline_layers_before(c) > 0)
+    if (pipeline_embedding_layers(c) > 0)
         launch_set_count(l, LAUNCH_COUNTS_EMBEDDING, 1);
-    if (pipeline_layers_after(c) > 0)
+    if (pipeline_head_layers(c) > 0)
         launch_set_count(l, LAUNCH_COUNTS_HEAD, 1);
     set_context_fields(l, c);
     set_weight_fields(l, c);

@@ -111,13 +111,13 @@ static bool has_subsequences(const struct choices *c)
 
 static bool has_uneven_stages(const struct choices *c)
 {
-    int64_t counted = c->model->layers + pipeline_layers_before(c) + pipeline_layers_after(c);
+    int64_t counted = c->model->layers + pipeline_embedding_layers(c) + pipeline_head_layers(c);
     return c->pp > 1 && counted % pipeline_chunk_count(c) != 0;
 }
 
 static bool counts_embedding_or_head_as_layer(const struct choices *c)
 {
-    return pipeline_layers_before(c) + pipeline_layers_after(c) > 0;
+    return pipeline_embedding_layers(c) + pipeline_head_layers(c) > 0;
 }
 
 static bool has_stages_by_cost(const struct choices *c)

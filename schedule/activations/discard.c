@@ -36,7 +36,7 @@ struct discard {
     struct layer_part *part; /* unit * layer_count + layer */
     uint8_t *module;         /* per buffer: 1 + enum recompute_module; 0: it is kept */
     /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
-    uint8_t *module_of_op;
+    uint8_t *function_of_op;
     bool *is_shared; /* per buffer: not only one layer's forward writes it, or it is persistent */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
@@ -61,7 +61,7 @@ static uint8_t module_of_op(const struct discard *d, uint32_t op)
     uint8_t module = 0;
     for (uint32_t k = reads; k < operands; k++) {
         const uint32_t buffer = ir_touched_buffer(d->ir, op, k);
-        const uint8_t of = d->is_shared[buffer] ? d->module_of_op[op] : d->module[buffer];
+        const uint8_t of = d->is_shared[buffer] ? d->function_of_op[op] : d->module[buffer];
         if (of == 0)
             return 0;
         module = of;
@@ -70,7 +70,7 @@ static uint8_t module_of_op(const struct discard *d, uint32_t op)
 }
 
 /* Sets the module of each buffer that is dropped: the buffers that emission names, except caches, which other units
- * read, and the 8-bit copies of these buffers. Sets module_of_op for the ops of functions. */
+ * read, and the 8-bit copies of these buffers. Sets function_of_op for the ops of functions. */
 static void mark_buffers(struct discard *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
@@ -80,7 +80,8 @@ static void mark_buffers(struct discard *d, const struct op_list *list)
     for (uint32_t i = 0; i < e->caches.count; i++)
         d->module[e->caches.buffer[i].i] = 0;
     for (uint32_t i = 0; i < e->repeated_function_count; i++)
-        memset(d->module_of_op + e->repeated_function[i].begin, 1 + e->repeated_function[i].module,
+        memset(d->function_of_op + e->repeated_function[i].begin,
+               1 + e->repeated_function[i].module,
                e->repeated_function[i].end - e->repeated_function[i].begin);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i], reads = ir->op.read_count[op];
@@ -276,7 +277,7 @@ void pass_discard(struct emit *e, struct op_list *list)
         .layer_count = layers,
         .part = heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *d.part),
         .module = heap_zalloc(ir->buffer.count, 1),
-        .module_of_op = heap_zalloc(ir->op.count, 1),
+        .function_of_op = heap_zalloc(ir->op.count, 1),
         .is_shared = heap_zalloc(ir->buffer.count, sizeof *d.is_shared),
         .repeated_buffer = ir_new_empty_ids(ir->buffer.count),
         .needed_in_search = heap_zalloc(ir->buffer.count, sizeof *d.needed_in_search),
@@ -296,7 +297,7 @@ void pass_discard(struct emit *e, struct op_list *list)
     repeat_lifetime_extensions(&d);
     free(d.part);
     free(d.module);
-    free(d.module_of_op);
+    free(d.function_of_op);
     free(d.is_shared);
     free(d.repeated_buffer);
     free(d.needed_in_search);

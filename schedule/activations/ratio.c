@@ -43,7 +43,7 @@ struct offloaded_buffer {
     int64_t host_elements;
 };
 
-struct offload_share {
+struct offload_by_ratio {
     struct emit *e;
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
@@ -62,7 +62,8 @@ struct offload_share {
 
 /* ---- the runs of a list ---- */
 
-static void add_run(struct offload_share *r, const struct op_list *in, uint32_t begin, uint32_t end)
+static void add_run(struct offload_by_ratio *r, const struct op_list *in, uint32_t begin,
+                    uint32_t end)
 {
     const struct ir *ir = r->ir;
     uint32_t op = in->op[begin];
@@ -84,7 +85,7 @@ static void add_run(struct offload_share *r, const struct op_list *in, uint32_t 
     r->run[r->run_count++] = run;
 }
 
-static bool same_run(const struct offload_share *r, uint32_t a, uint32_t b)
+static bool same_run(const struct offload_by_ratio *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
     return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
@@ -92,7 +93,7 @@ static bool same_run(const struct offload_share *r, uint32_t a, uint32_t b)
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
 
-static void find_runs(struct offload_share *r, const struct op_list *in)
+static void find_runs(struct offload_by_ratio *r, const struct op_list *in)
 {
     const struct choices *c = r->e->choices;
     r->chunk_of_layer = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of_layer);
@@ -129,7 +130,7 @@ static int compare_sizes(const void *a, const void *b)
 
 /* Fills out[] with the buffers of a run that may be offloaded, the largest first, and returns their number. Sets the
  * class of each to ACTIVATION_NONE, so that it is listed once. */
-static uint32_t list_candidates(const struct offload_share *r, const struct op_list *in,
+static uint32_t list_candidates(const struct offload_by_ratio *r, const struct op_list *in,
                                 const struct unit_run *run, uint8_t *class,
                                 struct offload_candidate *out)
 {
@@ -154,7 +155,7 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
 /* Returns the number of bytes that can be copied to the host while the next forward run after run i computes. If there
  * is none, it returns the number for a run that takes as long as run i. If choices.offload_hidden_bytes_of is NULL, all
  * runs have the same number. */
-static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i)
+static double bytes_hidden_by_next_run(const struct offload_by_ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
@@ -170,7 +171,7 @@ static double bytes_hidden_by_next_run(const struct offload_share *r, uint32_t i
 /* Returns how many of a run's candidates' bytes, `all`, are offloaded: what the next run hides if offload_hidden_bytes
  * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_grain_bytes, but at most
  * `all`. */
-static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint64_t all)
+static uint64_t bytes_to_move(const struct offload_by_ratio *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
@@ -185,7 +186,7 @@ static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint6
 
 /* Sets the class of tensors that one chunk of layers passes unchanged to another chunk on the same stage, so that they
  * are not offloaded: the other chunk's backward reads them first. */
-static void keep_passed_on_tensors(const struct offload_share *r, const struct op_list *in,
+static void keep_passed_on_tensors(const struct offload_by_ratio *r, const struct op_list *in,
                                    uint8_t *class)
 {
     const struct ir *ir = r->ir;
@@ -206,7 +207,7 @@ static void keep_passed_on_tensors(const struct offload_share *r, const struct o
     free(maker);
 }
 
-static void choose_buffers(struct offload_share *r, const struct op_list *in)
+static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -246,7 +247,7 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
 
 /* ---- copies to the host and back ---- */
 
-static op_id emit_part_copy(struct offload_share *r, enum work_kind kind, struct view from,
+static op_id emit_part_copy(struct offload_by_ratio *r, enum work_kind kind, struct view from,
                             struct view to)
 {
     op_id op = emit_copy(r->e, kind, false, from, to);
@@ -256,7 +257,7 @@ static op_id emit_part_copy(struct offload_share *r, enum work_kind kind, struct
 
 /* Emits a copy of `from`, the part of a buffer that stays on the device, to `to`; does nothing if that part is
  * empty. */
-static void copy_rest(struct offload_share *r, struct view from, struct view to)
+static void copy_rest(struct offload_by_ratio *r, struct view from, struct view to)
 {
     if (to.count == 0)
         return;
@@ -265,13 +266,13 @@ static void copy_rest(struct offload_share *r, struct view from, struct view to)
     op_list_push(&r->new_list, r->last_compute);
 }
 
-static void set_run_labels(struct offload_share *r, const struct unit_run *run, enum phase phase)
+static void set_run_labels(struct offload_by_ratio *r, const struct unit_run *run, enum phase phase)
 {
     r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store_run(struct offload_share *r, struct unit_run *run)
+static void store_run(struct offload_by_ratio *r, struct unit_run *run)
 {
     op_id ended = r->last_compute;
     set_run_labels(r, run, PHASE_FORWARD);
@@ -293,7 +294,7 @@ static void store_run(struct offload_share *r, struct unit_run *run)
 
 /* Emits the copies back to the device of the tensors that a backward run reads; they start after all compute that is
  * listed so far. */
-static void load_run(struct offload_share *r, struct unit_run *run)
+static void load_run(struct offload_by_ratio *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
     op_id ended = r->last_compute;
@@ -314,7 +315,7 @@ static void load_run(struct offload_share *r, struct unit_run *run)
 
 /* Finds the next backward run after run i whose copies back have not been emitted. Returns it if its tensors have been
  * stored on the host, else NULL; NULL also if there is no such run. */
-static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
+static struct unit_run *next_backward(struct offload_by_ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
         if (r->run[i].partner != IR_NONE && !r->run[i].is_loaded)
@@ -322,7 +323,7 @@ static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
     return NULL;
 }
 
-static void begin_run(struct offload_share *r, uint32_t i)
+static void begin_run(struct offload_by_ratio *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* A forward starts only when the tensors of all earlier runs are on the host, except those of the run just before
@@ -340,7 +341,7 @@ static void begin_run(struct offload_share *r, uint32_t i)
         load_run(r, ahead);
 }
 
-static void append_op(struct offload_share *r, uint32_t op, bool backward)
+static void append_op(struct offload_by_ratio *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
@@ -364,13 +365,13 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     /* the number of buffers before this pass; the arrays have no rows for those that it adds, which are never looked
      * up */
     uint32_t buffers = ir->buffer.count;
-    struct offload_share r = {.e = e,
-                              .ir = ir,
-                              .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
-                              .offloaded_of_buffer = ir_new_empty_ids(buffers),
-                              .last_compute = {IR_NONE},
-                              .last_store = {IR_NONE},
-                              .awaited_by_next_op = {IR_NONE}};
+    struct offload_by_ratio r = {.e = e,
+                                 .ir = ir,
+                                 .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
+                                 .offloaded_of_buffer = ir_new_empty_ids(buffers),
+                                 .last_compute = {IR_NONE},
+                                 .last_store = {IR_NONE},
+                                 .awaited_by_next_op = {IR_NONE}};
     find_runs(&r, list);
     choose_buffers(&r, list);
     uint32_t next = 0;

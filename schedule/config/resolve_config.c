@@ -331,7 +331,7 @@ static bool has_chunk_without_layers(const struct choices *c)
             c, pipeline_chunk_count(c) > 1 ? pipeline_chunk_count(c) - 2 : 0);
         return before.first >= before.end;
     }
-    const uint32_t ends = pipeline_layers_before(c) + pipeline_layers_after(c),
+    const uint32_t ends = pipeline_embedding_layers(c) + pipeline_head_layers(c),
                    chunks = pipeline_chunk_count(c);
     if (ends == 0)
         return false;

@@ -368,7 +368,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
             (struct view[]){y, stats}, 2);
 }
 
-static struct view unread_gradient(struct emit *e, int64_t cols)
+static struct view new_unread_gradient(struct emit *e, int64_t cols)
 {
     return emit_tensor(e, "unread_grad", CATEGORY_WORKSPACE, (enum dtype)e->weights.grad_dtype,
                        cols, 0);
@@ -408,10 +408,11 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
         return;
     }
     /* kernels compute the gradient of a frozen weight, too; it goes to a buffer that nothing reads */
-    struct view write[3] = {dx, frozen ? unread_gradient(e, cols)
+    struct view write[3] = {dx, frozen ? new_unread_gradient(e, cols)
                                        : grad_view(e, part, weight, &accumulate)};
     if (layernorm)
-        write[2] = frozen ? unread_gradient(e, cols) : grad_view(e, part, weight + 1, &accumulate);
+        write[2] =
+            frozen ? new_unread_gradient(e, cols) : grad_view(e, part, weight + 1, &accumulate);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD,
                         .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, write[1], write[2]};

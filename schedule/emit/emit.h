@@ -170,8 +170,9 @@ struct attention_saved {
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
-    /* the sums of the gradients that came from the stages which share the last subsequences; empty: no stages share
-     * any */
+    /* the gradients of k and v from the last subsequences, which stages share; at the owner of the layer, their sums
+     * over these stages (stage_return_kv()). empty: no stages share last subsequences, or their units are not done
+     * yet */
     struct view given_dk, given_dv;
 };
 

@@ -191,8 +191,8 @@ struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, c
 
 /* Writes this rank's rows of the sum of x to y, as PyTorch's reduce_scatter_tensor() does along dimension 1: a copy
  * first brings the rows of each rank together. */
-static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
-                          enum tensor_rows order)
+static void torch_reduce_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
+                                 enum tensor_rows order)
 {
     e->awaited_by_next_compute =
         emit_collective(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
@@ -235,7 +235,7 @@ void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y,
     else if (uses_async_plan(e))
         send_rows_and_sum(e, x, y, cols, order);
     else if (tensor_uses_dtensor(e->choices))
-        torch_scatter(e, x, y, cols, order);
+        torch_reduce_scatter(e, x, y, cols, order);
     else
         emit_collective_by_pieces(e, WORK_REDUCE_SCATTER, x, y, cols, order);
 }
@@ -273,7 +273,7 @@ void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
     /* inductor fuses a product with its reduce-scatter, but not if the input of the reduce-scatter is the sum of
      * several products (_find_producer_matmul()) */
     if (e->tensor.size > 1 && uses_async_plan(e))
-        torch_scatter(e, x, y, e->choices->model->hidden, order);
+        torch_reduce_scatter(e, x, y, e->choices->model->hidden, order);
     else
         tensor_reduce_scatter(e, x, y, order);
 }

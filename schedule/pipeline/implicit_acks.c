@@ -49,7 +49,7 @@ static uint32_t receiving_action(const struct action_places *to, uint32_t stage,
 }
 
 static void find_acks_of_peer(const struct action_places *own, const struct actions *actions,
-                              uint32_t peer, uint32_t *returns)
+                              uint32_t peer, uint32_t *ack_action)
 {
     struct actions theirs = {0};
     pipeline_order(&theirs, own->c, peer);
@@ -66,8 +66,8 @@ static void find_acks_of_peer(const struct action_places *own, const struct acti
         uint32_t at = receiving_action(&places, own->stage, &actions->action[i]);
         if (at == PIPELINE_NEVER)
             continue;
-        returns[i] = answer[at];
-        assert(returns[i] > i);
+        ack_action[i] = answer[at];
+        assert(ack_action[i] > i);
     }
     free(places.place_of);
     free(answer);
@@ -75,12 +75,12 @@ static void find_acks_of_peer(const struct action_places *own, const struct acti
 }
 
 void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struct actions *actions,
-                            uint32_t *returns)
+                            uint32_t *ack_action)
 {
     struct action_places own = action_places_of(c, stage, actions);
-    memset(returns, 0xff, actions->count * sizeof *returns);
+    memset(ack_action, 0xff, actions->count * sizeof *ack_action);
     for (uint32_t peer = 0; peer < c->pp; peer++)
         if (peer != stage)
-            find_acks_of_peer(&own, actions, peer, returns);
+            find_acks_of_peer(&own, actions, peer, ack_action);
     free(own.place_of);
 }

@@ -13,14 +13,14 @@ struct stage_span multiplex_stages_of(const struct choices *c, uint32_t chunk, u
 {
     if (!pipeline_of_choices(c)->is_multiplexed)
         return (struct stage_span){pipeline_stage_of_chunk(c, chunk), 1};
-    if (subsequence < multiplex_front_end(c, chunk))
+    if (subsequence < multiplex_front_count(c, chunk))
         return (struct stage_span){chunk, c->pp - chunk};
     if (subsequence >= multiplex_back_begin(c, chunk))
         return (struct stage_span){0, chunk + 1};
     return (struct stage_span){chunk, 1};
 }
 
-uint32_t multiplex_front_end(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_front_count(const struct choices *c, uint32_t chunk)
 {
     return at_most(c->pp - 1 - chunk, c->shared_units.first);
 }
@@ -32,7 +32,7 @@ uint32_t multiplex_back_begin(const struct choices *c, uint32_t chunk)
 
 bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
 {
-    return stage == chunk || (stage > chunk ? multiplex_front_end(c, chunk) > 0
+    return stage == chunk || (stage > chunk ? multiplex_front_count(c, chunk) > 0
                                             : multiplex_back_begin(c, chunk) < c->subsequences);
 }
 

@@ -77,13 +77,13 @@ bool pipeline_awaits_messages(const struct choices *c)
     return c->profile->pipeline_messages_sync && pipeline_is_plain(c);
 }
 
-uint32_t pipeline_layers_before(const struct choices *c)
+uint32_t pipeline_embedding_layers(const struct choices *c)
 {
     return pipeline_chunk_count(c) > 1 &&
            (c->stage_layers == STAGE_LAYERS_EMBEDDING || c->stage_layers == STAGE_LAYERS_BOTH);
 }
 
-uint32_t pipeline_layers_after(const struct choices *c)
+uint32_t pipeline_head_layers(const struct choices *c)
 {
     return pipeline_chunk_count(c) > 1 &&
            (c->stage_layers == STAGE_LAYERS_HEAD || c->stage_layers == STAGE_LAYERS_BOTH);
@@ -114,7 +114,7 @@ struct layer_range pipeline_layers_of_chunk(const struct choices *c, uint32_t ch
     if (c->stage_layers == STAGE_LAYERS_COST)
         return (struct layer_range){(uint32_t)(chunk == 0 ? 0 : end_by_cost(c, chunk - 1)),
                                     (uint32_t)end_by_cost(c, chunk)};
-    const uint64_t before = pipeline_layers_before(c), after = pipeline_layers_after(c);
+    const uint64_t before = pipeline_embedding_layers(c), after = pipeline_head_layers(c);
     const uint64_t counted = before + layers + after;
     const uint64_t first = counted * chunk / chunks, end = counted * (chunk + 1) / chunks;
     return (struct layer_range){

@@ -96,18 +96,18 @@ bool pipeline_is_plain(const struct choices *choices);
  * Megatron-LM overlaps the messages of interleaved pipelines, and has no zero-bubble pipelines. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
-/* Fills returns[] for the actions of a stage; stages must not share subsequences. returns[i] is the stage's first later
- * action whose input proves that the message of action i has arrived: another stage made that input after it had
+/* Fills ack_action[] for the actions of a stage; stages must not share subsequences. ack_action[i] is the stage's first
+ * later action whose input proves that the message of action i has arrived: another stage made that input after it had
  * received the message. PIPELINE_NEVER: there is no such action, or action i sends nothing. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
-                            const struct actions *actions, uint32_t *returns);
+                            const struct actions *actions, uint32_t *ack_action);
 
-/* Return 1 if the embedding (pipeline_layers_before()) or the head (pipeline_layers_after()) counts as a layer when
+/* Return 1 if the embedding (pipeline_embedding_layers()) or the head (pipeline_head_layers()) counts as a layer when
  * layers are divided among chunks, else 0. --stage-layers decides (Megatron-LM, get_num_layers_to_build()); with one
  * chunk neither counts. */
-uint32_t pipeline_layers_before(const struct choices *choices);
-uint32_t pipeline_layers_after(const struct choices *choices);
+uint32_t pipeline_embedding_layers(const struct choices *choices);
+uint32_t pipeline_head_layers(const struct choices *choices);
 
 /* The layers first .. end - 1 of a chunk. */
 struct layer_range {

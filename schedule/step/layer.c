@@ -43,7 +43,7 @@ static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_Q_DOWN,  WEIGHT_Q_U
                                           WEIGHT_Q,   WEIGHT_KV_DOWN, WEIGHT_KV_UP};
 
 /* Returns the number of products of the framework that read the normed input of the feed-forward part. */
-static int mlp_products(const struct emit *e)
+static int mlp_product_count(const struct emit *e)
 {
     return is_gated(e) ? 2 : 1;
 }
@@ -67,7 +67,7 @@ enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
  * polynomial and the activation; its gradient is the derivative in ten operations, and the product. FPDT_FFN has no
  * SwiGLU; we assume that it would be written in the same way: silu and a product in the forward; sigmoid and two
  * products recomputed; then the gradients of both factors and their concatenation. */
-static int64_t touched_elements(const struct emit *e, enum chain chain)
+static int64_t touches_per_element(const struct emit *e, enum chain chain)
 {
     /* [chain][0: GELU, 1: a gated activation] */
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -133,13 +133,13 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
                       weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
-        adapters_forward(e, layer, first_up_adapter(e), (uint32_t)mlp_products(e),
+        adapters_forward(e, layer, first_up_adapter(e), (uint32_t)mlp_product_count(e),
                          view_part(x, part.begin * h, part.rows * h),
                          view_rows(up[i], 0, part.rows, width), part.rows,
                          &e->layer_saved[layer].up_adapters[chunk]);
-        struct work work = {
-            .kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
-            .activation = {part.rows, f, touched_elements(e, chain), emit_activation_function(e)}};
+        struct work work = {.kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
+                            .activation = {part.rows, f, touches_per_element(e, chain),
+                                           emit_activation_function(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
@@ -155,7 +155,7 @@ static void mlp_up_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffe
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece_of_rows(rows, parts, i);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-                            .activation = {part.rows, f, touched_elements(e, CHAIN_BACKWARD),
+                            .activation = {part.rows, f, touches_per_element(e, CHAIN_BACKWARD),
                                            emit_activation_function(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f),
@@ -179,7 +179,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
-                                                 TENSOR_ANY, mlp_products(e));
+                                                 TENSOR_ANY, mlp_product_count(e));
         saved->norm2_all[i] = x_rows;
         mlp_up(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
@@ -239,10 +239,10 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view product = tensor_product_output(e, dx_rows, h, "dx_all");
         emit_matmul(e, MATMUL_NN, view_whole(e, d_up), weight_view(e, layer, WEIGHT_UP),
                     view_none(), product, rows, h, up);
-        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_products(e));
+        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_product_count(e));
         emit_weight_grad(e, layer, WEIGHT_UP, view_whole(e, d_up), x_rows, up, h, rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_whole(e, d_up), rows, up);
-        adapters_backward(e, layer, first_up_adapter(e), (uint32_t)mlp_products(e),
+        adapters_backward(e, layer, first_up_adapter(e), (uint32_t)mlp_product_count(e),
                           view_whole(e, d_up), x_rows, dx_rows, rows, &saved->up_adapters[i]);
     }
     e->tags.chunk = IR_NONE16;

@@ -96,7 +96,7 @@ static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
     const struct choices *c = s->choices;
     bool shares = s->pipeline->is_multiplexed;
     uint32_t last =
-        (shares && s->e->stage > chunk ? multiplex_front_end(c, chunk) : c->subsequences) - 1;
+        (shares && s->e->stage > chunk ? multiplex_front_count(c, chunk) : c->subsequences) - 1;
     int64_t begin = pipeline_tokens_before(c, last),
             rows = (pipeline_tokens_before(c, last + 1) - begin) / c->row_ranks;
     int64_t most = rows;

@@ -163,7 +163,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
 /* Returns the number of parts into which a bundle is cut: `parts` or, if stages hold parts of weights, the smallest
  * multiple of `parts` that every number of stages which share a unit of the chunk divides. So a bundle divides evenly
  * over each of these groups of stages. */
-static uint64_t part_divisor(const struct choices *c, uint32_t chunk, uint64_t parts)
+static uint64_t bundle_part_count(const struct choices *c, uint32_t chunk, uint64_t parts)
 {
     for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
         uint64_t multiple = parts;
@@ -181,10 +181,10 @@ static void close_bundle_with_storage(struct emit *e, const char *name, uint32_t
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
-    uint64_t parts = part_divisor(e->choices, chunk, ranks->shard_size);
+    uint64_t parts = bundle_part_count(e->choices, chunk, ranks->shard_size);
     if (chunk == 0 &&
         pipeline_ends_share_embedding(e->choices)) /* the last chunk lends the embedding, too */
-        parts = part_divisor(e->choices, pipeline_chunk_count(e->choices) - 1, parts);
+        parts = bundle_part_count(e->choices, pipeline_chunk_count(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     uint32_t row =

@@ -28,7 +28,7 @@ static bool ranks_agree_on_largest(const struct emit *e, uint32_t b)
     const struct products_recipe *recipe = products_recipe(e->choices);
     return recipe->weight_scaling == SCALING_TENSOR && recipe->has_amax_pass &&
            weight_bundle_shares_updates(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
-           quantised_expert_scales(e, b) < 2;
+           quantised_expert_scale_count(e, b) < 2;
 }
 
 /* Emits the passes that find the largest elements of the masters, for the bundles that the ranks `ranks` share and
@@ -45,7 +45,7 @@ static void find_largest(struct emit *e, const struct weight_ranks *ranks, struc
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (e->weights.bundle[b].ranks != ranks || !ranks_agree_on_largest(e, b))
             continue;
-        struct work work = quantised_part(e, b);
+        struct work work = quantised_part_work(e, b);
         work.quantise.finds = work.quantise.amax = 1;
         const struct view master = view_whole(e, e->weights.bundle[b].master);
         const struct view found = view_part(own, next, 1);
@@ -67,7 +67,7 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
     struct view scales = view_whole(e, bundle->narrow_scales);
     op_id last = {IR_NONE};
     if (!weight_bundle_shares_updates(e, b)) {
-        struct work work = quantised_part(e, b);
+        struct work work = quantised_part_work(e, b);
         work.quantise.amax = recipe->has_amax_pass;
         const struct view master = view_whole(e, bundle->master);
         emit_op(e, e->stream.compute, &work, &master, 1,

@@ -89,7 +89,7 @@ static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id 
  * These are, in layers, the projections of copied key and value heads. Of the weights that every rank holds whole, they
  * are all that model_part.whole_begin names if each rank has its own tokens (norms, and biases that are added after a
  * reduce-scatter), and only the norms of query and key heads if each rank has all tokens. */
-static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
+static void sum_partial_gradients(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
     const uint32_t layers = (uint32_t)e->whole_model->layers,
@@ -194,7 +194,7 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         emit_flatten_passes(e, grad);
     if (profile->bucket_passes > 0 && !each && ranks->shard_size * ranks->replica_size > 1)
         flat = flatten_bucket(e, grad);
-    reduce_tensor(s, row, grad);
+    sum_partial_gradients(s, row, grad);
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? widen_gradient(e, grad) : grad;
