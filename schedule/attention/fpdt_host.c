@@ -55,7 +55,8 @@ static bool one_rank_stores_for_all(const struct fpdt *f)
     return fpdt_one_rank_fetches(f->e->choices);
 }
 
-static int64_t ranks_of(const struct fpdt *f)
+/* Returns the number of ranks whose data are in one buffer on the host. */
+static int64_t ranks_per_buffer(const struct fpdt *f)
 {
     return one_rank_stores_for_all(f) ? (int64_t)f->e->choices->hp : 1;
 }
@@ -64,7 +65,7 @@ static int64_t ranks_of(const struct fpdt *f)
  * only this rank passes, or IR_NONE16 if every rank stores its own part. */
 static int64_t storing_rank(const struct fpdt *f, int64_t i)
 {
-    return i % ranks_of(f);
+    return i % ranks_per_buffer(f);
 }
 
 static uint16_t guard_of_storing_rank(const struct fpdt *f, int64_t i)
@@ -87,7 +88,7 @@ static struct view place_on_host(const struct fpdt *f, int64_t i, struct stored_
                                  const char *stem, struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    int64_t ranks = ranks_of(f), first = i - storing_rank(f, i);
+    int64_t ranks = ranks_per_buffer(f), first = i - storing_rank(f, i);
     uint64_t count = (uint64_t)(part.rows * (part.cols > 0 ? part.cols : 1) * ranks);
     if (host->count > 0)
         return *host;
@@ -147,7 +148,7 @@ struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after,
         return fpdt_copy_from_host(f, stream, after, host, stem);
     struct view all = emit_tensor_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
     struct view own =
-        emit_tensor_like(e, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
+        emit_tensor_like(e, host, (int64_t)host.count / ranks_per_buffer(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
                         .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_rank(f, i)}};
     emit_guarded_copy(f, WORK_H2D, guard_of_storing_rank(f, i), after, stream, host, all);

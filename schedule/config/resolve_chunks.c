@@ -11,7 +11,7 @@ enum { CHUNK_TOKENS = 65536 };
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
 /* Returns `pieces`, but at most the number of rows of a rank, and at most 65535: ops number pieces with 16 bits. */
-static int64_t usual_pieces(const struct choices *c, int64_t pieces)
+static int64_t limit_pieces(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };
     int64_t rows = c->seq / c->hp * c->micro_batch, most = rows < PIECES_MAX ? rows : PIECES_MAX;
@@ -39,21 +39,21 @@ int64_t resolve_liger_pieces(const struct choices *c)
 struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
 {
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
-    return (struct resolve_pieces){usual_pieces(c, LOSS_PIECES * chunks),
-                                   usual_pieces(c, FFN_PIECES * chunks)};
+    return (struct resolve_pieces){limit_pieces(c, LOSS_PIECES * chunks),
+                                   limit_pieces(c, FFN_PIECES * chunks)};
 }
 
 /* Returns the default number of pieces of the loss. With the profile's switch chunk_tile_sync it is DeepSpeed's. Else
  * it is the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3),
  * but at least FFN_PIECES per chunk. */
-static int64_t loss_pieces(const struct choices *c)
+static int64_t default_loss_pieces(const struct choices *c)
 {
     const struct transformer *m = c->model;
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
     if (c->profile->chunk_tile_sync)
         return resolve_fpdt_pieces(c).loss_pieces;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
-    return usual_pieces(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
+    return limit_pieces(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
 
 /* Checks that, if attention is sparse in chunks of the sequence, FPDT cuts the sequence into the same chunks. */
@@ -154,7 +154,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     if (pieces->ffn_pieces <= 0)
         pieces->ffn_pieces = resolve_fpdt_pieces(c).ffn_pieces;
     if (pieces->loss_pieces <= 0)
-        pieces->loss_pieces = loss_pieces(c);
+        pieces->loss_pieces = default_loss_pieces(c);
     return STATUS_OK;
 }
 

@@ -165,7 +165,7 @@ static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
                                      const struct deal_choice *rule, struct diag *diag)
 {
     const double tiles = tile_rules_estimate_tiles(rule, c->cp, c->seq);
-    if (tiles > TILE_RULE_MOST)
+    if (tiles > TILE_RULE_TILES_MAX)
         return resolve_refuse(diag, "--core-plan",
                               "'%s' cuts the attention of %lld tokens on %u ranks into about %.0f "
                               "million tiles, and at most 4 million are made; take %s",
@@ -272,8 +272,10 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
-static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows, const char *option,
-                                  struct diag *diag)
+/* Sets *chunks to the number of pieces into which `rows` rows are cut: at most the number `asked`, since no piece may
+ * be empty; 1 if `asked` is 0 or less. */
+static enum status resolve_piece_count(uint32_t *chunks, int64_t asked, int64_t rows,
+                                       const char *option, struct diag *diag)
 {
     *chunks = 1;
     if (asked <= 0)
@@ -723,10 +725,10 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
         resolve_loss(c, r, rows, &pieces, diag) != STATUS_OK ||
-        resolve_chunks(&c->loss_chunks, pieces.loss_pieces, rows, "--loss-chunks", diag) !=
+        resolve_piece_count(&c->loss_chunks, pieces.loss_pieces, rows, "--loss-chunks", diag) !=
             STATUS_OK ||
-        resolve_chunks(&c->ffn_chunks, pieces.ffn_pieces, rows / c->tp, "--ffn-chunks", diag) !=
-            STATUS_OK ||
+        resolve_piece_count(&c->ffn_chunks, pieces.ffn_pieces, rows / c->tp, "--ffn-chunks",
+                            diag) != STATUS_OK ||
         check_combinations(c, diag) != STATUS_OK ||
         check_attention_combinations(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

@@ -544,12 +544,12 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
     c->rotation = (uint8_t)(r->rotation != ROTATE_PROFILE ? r->rotation : c->profile->rotation);
     /* [cp > 1][hp > 1]: the attention that is left if there is one rank along an axis */
-    static const uint8_t left[2][2] = {
+    static const uint8_t simpler_attention[2][2] = {
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},
     };
     if (axes.simpler_at_one && ((axes.cp && c->cp == 1) || (axes.hp && c->hp == 1)))
-        c->attention = left[c->cp > 1][c->hp > 1];
+        c->attention = simpler_attention[c->cp > 1][c->hp > 1];
     if (resolve_window(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     return resolve_interleaving(c, r, diag);

@@ -21,7 +21,8 @@ static enum status check_layers(const struct choices *c, struct diag *diag)
                           chunks_fit > 1 ? " or less" : "");
 }
 
-static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_pipeline_choice(struct choices *c, const struct request *r,
+                                           struct diag *diag)
 {
     bool pieces = r->subsequences > 1, chunks = r->virtual_stages > 1;
     c->pipeline = (uint8_t)r->pipeline;
@@ -142,7 +143,8 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
 
 /* Sets the numbers of subsequences that stages share. If they are 0, the pipeline becomes CHOICE_PIPELINE_SEQ1F1B.
  * Refuses choices with which stages cannot share subsequences. */
-static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_shared_units(struct choices *c, const struct request *r,
+                                        struct diag *diag)
 {
     struct text needs = {0};
     uint32_t most = c->pp - 1;
@@ -164,8 +166,9 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
 
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
 {
-    if (resolve_name(c, r, diag) != STATUS_OK || resolve_virtual_stages(c, r, diag) != STATUS_OK ||
+    if (resolve_pipeline_choice(c, r, diag) != STATUS_OK ||
+        resolve_virtual_stages(c, r, diag) != STATUS_OK ||
         resolve_subsequences(c, r, diag) != STATUS_OK || check_groups(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    return pipeline_of_choices(c)->is_multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
+    return pipeline_of_choices(c)->is_multiplexed ? resolve_shared_units(c, r, diag) : STATUS_OK;
 }

@@ -4,9 +4,9 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
-static int64_t given_degree(int64_t degree)
+static int64_t at_least_one(int64_t value)
 {
-    return degree > 0 ? degree : 1;
+    return value > 0 ? value : 1;
 }
 
 /* Returns the largest number of tensor ranks that fits into a node and divides the ranks of a stage which the other
@@ -15,8 +15,8 @@ static int64_t given_degree(int64_t degree)
 static int64_t most_tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
-    stage.ranks = r->ranks / given_degree(r->pp);
-    bool known = r->ranks % given_degree(r->pp) == 0 && r->gpus_per_node > 0;
+    stage.ranks = r->ranks / at_least_one(r->pp);
+    bool known = r->ranks % at_least_one(r->pp) == 0 && r->gpus_per_node > 0;
     return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
@@ -25,13 +25,13 @@ static int64_t most_tensor_ranks(const struct request *r)
  * too many units, or if equal lengths must divide the sequence. It is 1 for a pipeline without subsequences. */
 static int64_t count_subsequences(const struct request *r, int64_t tp)
 {
-    int64_t count = r->seq / SPPO_TOKENS, unit = tp * given_degree(r->hp);
+    int64_t count = r->seq / SPPO_TOKENS, unit = tp * at_least_one(r->hp);
     if (count < r->pp && r->seq / SPPO_TOKENS_MIN >= r->pp)
         count = r->pp;
     int64_t batches =
-        given_degree(r->global_batch) / (given_degree(r->dp) * given_degree(r->micro_batch));
-    if (count * given_degree(batches) > PIPELINE_UNITS_MAX)
-        count = PIPELINE_UNITS_MAX / given_degree(batches);
+        at_least_one(r->global_batch) / (at_least_one(r->dp) * at_least_one(r->micro_batch));
+    if (count * at_least_one(batches) > PIPELINE_UNITS_MAX)
+        count = PIPELINE_UNITS_MAX / at_least_one(batches);
     while (r->length_rule == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
     return count > 1 && pipeline_of_choice((enum pipeline_choice)r->pipeline)->has_subsequences
@@ -43,7 +43,7 @@ static int64_t count_subsequences(const struct request *r, int64_t tp)
  * number of layers and of subsequences; 1 if there is none. */
 static int64_t most_stages(const struct request *r, int64_t tp, int64_t count)
 {
-    int64_t others = given_degree(r->dp) * given_degree(r->cp) * given_degree(r->hp) * tp;
+    int64_t others = at_least_one(r->dp) * at_least_one(r->cp) * at_least_one(r->hp) * tp;
     int64_t rest = r->ranks % others == 0 ? r->ranks / others : 1;
     int64_t most = r->model->layers < count ? r->model->layers : count;
     for (int64_t pp = rest < most ? rest : most; pp > 1; pp--)

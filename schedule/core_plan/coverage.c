@@ -254,15 +254,15 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 /* ---- loads ---- */
 
 /* Tokens begin .. end - 1 of a sequence. */
-struct row_range_of_tokens {
+struct token_range {
     int64_t begin, end;
 };
-struct row_ranges {
-    struct row_range_of_tokens *range;
+struct token_ranges {
+    struct token_range *range;
     size_t count, capacity;
 };
 
-static void add_range(struct row_ranges *r, int64_t begin, int64_t end)
+static void add_range(struct token_ranges *r, int64_t begin, int64_t end)
 {
     if (begin >= end)
         return;
@@ -272,18 +272,18 @@ static void add_range(struct row_ranges *r, int64_t begin, int64_t end)
         return;
     }
     r->range = heap_grow(r->range, &r->capacity, r->count + 1, sizeof *r->range);
-    r->range[r->count++] = (struct row_range_of_tokens){begin, end};
+    r->range[r->count++] = (struct token_range){begin, end};
 }
 
 static int compare_ranges(const void *left, const void *right)
 {
-    const struct row_range_of_tokens *a = left, *b = right;
+    const struct token_range *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
 /* Returns how many tokens of the union of the ranges are owned by ranks other than `rank`. Sorts the ranges. run[runs]:
  * the runs of the sequence, ascending. */
-static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run *run, size_t runs,
+static int64_t count_rows_of_others(struct token_ranges *r, const struct core_run *run, size_t runs,
                                     uint32_t rank)
 {
     int64_t count = 0, next = 0;
@@ -306,8 +306,8 @@ static int64_t count_rows_of_others(struct row_ranges *r, const struct core_run 
 
 /* Adds to load->visible_pairs the visible pairs of queries [q, q_end) and keys [k, k_end). Adds to *queries and *keys
  * the rows that have such a pair. */
-static void add_tile(struct coverage_load *load, struct row_ranges *queries,
-                     struct row_ranges *keys, const struct plan_mask *s, int64_t q, int64_t q_end,
+static void add_tile(struct coverage_load *load, struct token_ranges *queries,
+                     struct token_ranges *keys, const struct plan_mask *s, int64_t q, int64_t q_end,
                      int64_t k, int64_t k_end)
 {
     while (q < q_end) {
@@ -338,7 +338,7 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
     const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
     struct core_run *run = sorted_runs(s);
     for (uint32_t rank = 0; rank < plan->rank_count; rank++) {
-        struct row_ranges queries = {0}, keys = {0};
+        struct token_ranges queries = {0}, keys = {0};
         load[rank] = (struct coverage_load){0};
         for (size_t i = 0; i < s->run_count; i++) {
             int64_t end = run[i].begin + run[i].rows;

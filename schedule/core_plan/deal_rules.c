@@ -13,10 +13,10 @@ const char *const deal_rule_names[DEAL_RULE_COUNT] = {
     "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-/* By rule. owners: the rule that deals its tokens, which may be another one. parameter: the parameter if the user gives
- * none; 0: the rule takes none. */
+/* By rule. dealing_rule: the rule that deals its tokens, which may be another one. parameter: the parameter if the
+ * user gives none; 0: the rule takes none. */
 static const struct {
-    enum deal_rule owners;
+    enum deal_rule dealing_rule;
     int64_t parameter;
 } rules[DEAL_RULE_COUNT] = {
     [DEAL_CONTIGUOUS] = {DEAL_CONTIGUOUS, 0}, [DEAL_STRIPED] = {DEAL_STRIPED, 0},
@@ -69,9 +69,9 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
     if (!parse_u64(colon + 1, strlen(colon + 1), &number) || number < 1 || number > INT32_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number of %s, such as %s:%lld",
                           colon + 1,
-                          rules[choice->rule].owners == DEAL_CHUNKS ? "tokens of a chunk"
-                          : choice->rule == DEAL_MOVE               ? "tokens of a slice"
-                                                                    : "ranks of an inner ring",
+                          rules[choice->rule].dealing_rule == DEAL_CHUNKS ? "tokens of a chunk"
+                          : choice->rule == DEAL_MOVE                     ? "tokens of a slice"
+                                                      : "ranks of an inner ring",
                           deal_rule_names[choice->rule], (long long)choice->parameter);
     choice->parameter = (int64_t)number;
     return STATUS_OK;
@@ -79,7 +79,7 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
 
 int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks)
 {
-    switch (rules[choice->rule].owners) {
+    switch (rules[choice->rule].dealing_rule) {
     case DEAL_ZIGZAG:
         return 2 * (int64_t)ranks;
     case DEAL_CHUNKS:
@@ -339,7 +339,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
     struct share_list s = {0};
     int64_t tokens = documents->document_end[documents->document_count - 1];
     assert(tokens % deal_choice_token_unit(choice, ranks) == 0);
-    switch (rules[choice->rule].owners) {
+    switch (rules[choice->rule].dealing_rule) {
     case DEAL_CONTIGUOUS:
         for (uint32_t r = 0; r < ranks; r++)
             add_share(&s, tokens / ranks, r);
@@ -358,7 +358,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
         deal_per_document(&s, ranks, documents);
         break;
     default:
-        assert(rules[choice->rule].owners == DEAL_CHUNKS);
+        assert(rules[choice->rule].dealing_rule == DEAL_CHUNKS);
         deal_chunks(&s, ranks, choice->parameter, documents, windows);
     }
     struct token_deal *deal = deal_make_from_shares(arena, ranks, s.share, (uint32_t)s.count);

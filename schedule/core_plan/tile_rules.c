@@ -95,13 +95,13 @@ static const struct ring_row {
 /* ---- queries that move from loaded ranks to less loaded ones ---- */
 
 enum {
-    ROUND_SHARES = 16, /* a round brings a rank at most about 16 times as many keys as it owns */
+    KEYS_A_ROUND = 16, /* a round brings a rank at most about 16 times as many keys as it owns */
     MOVES_A_RANK = 16  /* at most 16 slices of queries move for each rank */
 };
 
-/* Queries [q, end) of one document that `rank` computes. They see keys from position `first` on. */
+/* Queries [q, end) of one document that `rank` computes. They see keys from position first_key on. */
 struct query_range {
-    int64_t q, end, first;
+    int64_t q, end, first_key;
     uint32_t rank;
 };
 
@@ -211,7 +211,7 @@ static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint3
                 continue;
             s.bytes_per_pair =
                 (foreign_row_bytes(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
-                 foreign_row_bytes(m, m->item[i].first, s.end, rank, m->bytes.key)) /
+                 foreign_row_bytes(m, m->item[i].first_key, s.end, rank, m->bytes.key)) /
                 pairs;
             if (!found || s.bytes_per_pair < best->bytes_per_pair)
                 *best = s;
@@ -289,11 +289,11 @@ static size_t end_of_rank(const struct tile_list *tiles, size_t begin)
     return end;
 }
 
-/* Returns the fewest rounds with which every rank reads, in each round, at most ROUND_SHARES times as many keys as
+/* Returns the fewest rounds with which every rank reads, in each round, at most KEYS_A_ROUND times as many keys as
  * own_rows, if its keys are evenly divided among rounds. The tiles are in the order of compare_tiles(). */
 static int64_t round_count_of(const struct tile_list *tiles, int64_t own_rows)
 {
-    const int64_t room = ROUND_SHARES * own_rows;
+    const int64_t room = KEYS_A_ROUND * own_rows;
     int64_t rounds = 1;
     for (size_t i = 0, end; i < tiles->count; i = end) {
         end = end_of_rank(tiles, i);
@@ -335,7 +335,7 @@ static void add_tiles_of_items(struct tile_list *list, const struct move_state *
         const bool own = foreign_row_bytes(m, item->q, item->end, item->rank, 1) == 0;
         int64_t begin = 0;
         for (uint32_t k = 0; k < shares && begin < item->end; begin += share[k++].row_count) {
-            int64_t from = begin > item->first ? begin : item->first,
+            int64_t from = begin > item->first_key ? begin : item->first_key,
                     to = begin + share[k].row_count < item->end ? begin + share[k].row_count
                                                                 : item->end;
             const struct core_tile tile = {

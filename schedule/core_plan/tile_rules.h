@@ -13,7 +13,7 @@
 #include "schedule/core_plan/row_bytes.h"
 
 /* The most tiles that are made of a sequence; a prediction with as many takes about a minute. */
-enum { TILE_RULE_MOST = 1 << 22 };
+enum { TILE_RULE_TILES_MAX = 1 << 22 };
 
 /* Returns about how many tiles a rule makes of a sequence of one document; 0 if the rule has no tiles. Rings make as
  * many with several documents. In each step of a ring a rank has two slices of queries and two of keys, and half of the
