@@ -15,8 +15,8 @@ double message_add_flows(struct platform *platform, struct flow_table *flows, ui
 double copy_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                       double bytes, bool to_device, bool pageable);
 
-/* Adds host work that moves bytes through host memory, and takes uncontended_s seconds when nothing else does. Work
- * with equal keys and variants shares a cap. */
+/* Adds host work that moves bytes through host memory, and takes uncontended_s seconds if nothing else uses that
+ * memory. Work with equal keys and variants shares a cap. */
 void host_work_add_flows(struct platform *platform, struct flow_table *flows, uint32_t rank,
                          double bytes, double uncontended_s, uint32_t key, uint32_t variant);
 

@@ -31,8 +31,8 @@ struct sim_costs {
 struct sim_options {
     bool exact;       /* simulate every rank and every op: no folding */
     bool skip_memory; /* leave out the memory timelines: peaks stay zero */
-    /* If the guards of rings distinguish more ranks than this, all ranks of a ring are taken to run the same work
-     * (sim/uniform/uniform.h); 0: 64. Not used with exact. */
+    /* If the guards of rings distinguish more ranks than this or, with packed documents, if there are more context
+     * ranks, all ranks of a ring are taken to run the same work (sim/uniform/uniform.h); 0: 64. Not used with exact. */
     uint32_t uniform_above_ranks;
     /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows by how much one late
      * rank delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */

@@ -54,7 +54,7 @@ static struct steady_times times_of_class(const struct steady *x, uint32_t class
     return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
-/* True if the op of a class takes part in communication on the class's rank. */
+/* True if the op is an event on the class's rank: it waits for other ranks, or uses links, and the rank runs it. */
 static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 {
     return x->traffic->op_class[op] == OP_EVENT &&
