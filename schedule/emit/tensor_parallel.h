@@ -41,8 +41,8 @@ struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enu
                                 int products);
 /* Does what tensor_reduce_scatter() does, for the gradient of an input that `products` products of the framework read.
  * With TENSOR_PLAN_LINEAR, or if all tensor ranks have all tokens, the framework reduces the gradient of each product
- * and adds the results. Here one product stands for all, so the first reduction gives the sum. The others only take the
- * time and the memory that they take in the framework; nothing reads their results. */
+ * and adds the results. Here one product stands for all, so one reduction, the last, gives the sum. The others only
+ * take the time and the memory that they take in the framework; nothing reads their results. */
 void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
                                   enum tensor_rows order, int products);
 /* Emits an all-reduce of x over the tensor ranks, and makes the next compute op wait for it. Nothing reads its result:

@@ -45,9 +45,9 @@ static struct work activation_work(const struct emit *e, enum work_kind kind,
                                         rows.route, rows.dealt, weights}};
 }
 
-/* True if the activation of experts multiplies its results by the weights of copies. If not, the copy of the input does
- * so (router_on_input), or the sum of a token's results. It is false for experts with a second bias, which is added
- * after the activation and must be weighted, too. */
+/* True if the activation of experts multiplies its results by the weights of copies. If not, the op that copies the
+ * input does so (router_on_input), or else the op that sums a token's results. It is false for experts with a second
+ * bias, which is added after the activation and must be weighted, too. */
 static bool activation_weights_copies(const struct emit *e)
 {
     const struct transformer *m = e->choices->model;

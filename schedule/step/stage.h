@@ -46,7 +46,7 @@ struct stage {
     /* if stages share subsequences: the streams by which keys and values are sent to, and received from, other
      * stages */
     uint8_t kv_to_stage_stream, kv_from_stage_stream;
-    uint8_t kv_grads_stream; /* the sums of the gradients of these keys and values over stages */
+    uint8_t kv_grads_stream; /* reductions that sum the gradients of these keys and values */
     /* the streams with messages for which the host has still to wait */
     uint8_t pending_streams[2 * PASS_COUNT];
     uint32_t pending_count;

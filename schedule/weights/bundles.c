@@ -5,8 +5,9 @@
  * bucket size. Three kinds of weights have bundles of their own, beside the main bundle of their layers: experts that
  * are spread over ranks, adapters, and stored weights (frozen ones in 4 or 8 bits, --frozen-weights).
  *
- * A bundle is padded so that every rank's part is a multiple of 8 elements (16 bytes in bf16); where stages hold parts
- * of each other's weights, every stage's part is as well. docs/strategies/weights.md. */
+ * A bundle that several ranks hold or update in parts is padded so that every rank's part is a multiple of 8 elements
+ * (16 bytes in bf16); where stages hold parts of each other's weights, every stage's part is as well.
+ * docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
 #include "models/frozen_storage.h"
 #include "schedule/choices/kept.h"

@@ -51,19 +51,21 @@ struct shard {
     struct op_list new_list;    /* the list with gathers and reductions */
     uint32_t first_unlisted_op; /* ops from this id on are not listed yet */
     bool gathers_params, has_remote_weights;
+    /* [buffer_count] what each buffer holds that existed before this pass; later buffers hold no parameters and no
+     * gradients */
+    struct weight_buffer *buffer;
+    uint32_t buffer_count;
+    /* ---- gathers (shard.c) ---- */
     struct use_run *run;
     uint32_t run_count;
     size_t run_capacity;
     uint32_t next_gather; /* the first run that has not been gathered for */
     /* the flat buffer of the last copy in the current forward; IR_NONE: none */
     buffer_id last_copied;
+    /* ---- reductions (reduce.c) ---- */
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    /* [buffer_count] what each buffer holds that existed before this pass; later buffers hold no parameters and no
-     * gradients */
-    struct weight_buffer *buffer;
-    uint32_t buffer_count;
     /* rows of e->weights.lent_grad: [0] the gradient before the last one that was summed, [1] the last one; IR_NONE:
      * there is none, or its sum has been added */
     uint32_t last_summed[2];
