@@ -85,7 +85,7 @@ const struct launch_format *launch_format_engine(const struct launch *launch,
 
 /* True if the list has the program that a word names: the word itself, the last part of a path, or the first part of a
  * module's name ("trl" of "trl.scripts.sft"). */
-static bool is_program(const char *list, const char *word)
+static bool lists_program(const char *list, const char *word)
 {
     char module[64];
     const char *slash = strrchr(word, '/');
@@ -110,7 +110,7 @@ const struct launch_format *launch_format_of_command(const struct launch *launch
             continue;
         const struct launch_format *format = format_at(launch, 0);
         for (size_t f = 0; format != NULL; format = format_at(launch, ++f))
-            if (format->programs != NULL && is_program(format->programs, command->word[i].text))
+            if (format->programs != NULL && lists_program(format->programs, command->word[i].text))
                 return format;
     }
     return NULL;

@@ -318,7 +318,7 @@ static void drop_fused_loss(struct launch *launch)
 
 /* For a table file's framework of Megatron's family whose settings give the number of data-parallel ranks
  * (LAUNCH_DP_SHARD): sets the number of GPUs and the global batch that follow from it, each unless a file gives it. */
-static void set_data_ranks(struct launch *launch)
+static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     int64_t ranks = 1, dp = launch_count_or(launch, LAUNCH_DP_SHARD, 0);
@@ -582,7 +582,7 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
     enum status status = launch_table_apply_unset(launch, diag);
     if (status != STATUS_OK)
         return status;
-    set_data_ranks(launch);
+    set_gpus_and_batch_of_data_ranks(launch);
     int64_t gpus = launch_gpu_count(launch);
     set_sequence_length(launch);
     if (given.gpu_count <= 0)

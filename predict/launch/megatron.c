@@ -562,8 +562,8 @@ static void add_dtype_and_attention_options(struct launch *l)
 }
 
 /* Adds the option of the loss if it is not the profile's, which is `te` with context or head ranks and else `megatron`.
- * The option is `te`, TransformerEngine's loss, which overwrites the logits, or `megatron`, Megatron-LM's loss over fp32
- * logits. Megatron-LM's fused loss kernel reads fp32 logits, too, so it counts as `megatron`
+ * The option is `te`, TransformerEngine's loss, which overwrites the logits, or `megatron`, Megatron-LM's loss over
+ * fp32 logits. Megatron-LM's fused loss kernel reads fp32 logits, too, so it counts as `megatron`
  * (megatron/core/models/common/language_module). */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {

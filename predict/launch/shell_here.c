@@ -49,7 +49,7 @@ enum status shell_read_documents(struct shell_reader *s)
 }
 
 /* Sets s->output_file to the file that a word after ">" or ">>" names; NULL if only a run knows its name. */
-static enum status note_output(struct shell_reader *s, const char *word, const char *end)
+static enum status note_output_file(struct shell_reader *s, const char *word, const char *end)
 {
     struct text file = {0};
     text_puts(&file, "");
@@ -89,7 +89,7 @@ enum status shell_read_redirection(struct shell_reader *s)
     s->next_char = end;
     s->line += lines;
     if (output && end > word)
-        return note_output(s, word, end);
+        return note_output_file(s, word, end);
     if (!here || end == word || s->here_document_count == ARRAY_LEN(s->here_document))
         return STATUS_OK;
     struct text mark = {0};

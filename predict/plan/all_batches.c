@@ -194,14 +194,14 @@ static bool all_steps_are_predicted(const struct batch_comparison *c)
 
 /* ---- the causes of a row's step time ---- */
 
-struct batch_explanation {
+struct row_explanation {
     struct setup *setup;
     struct outcome **row;
 };
 
 static void explain_row(void *context, size_t job, void *result)
 {
-    const struct batch_explanation *e = context;
+    const struct row_explanation *e = context;
     const struct packed_set *packed_set = e->row[job]->packed_set;
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
@@ -229,7 +229,7 @@ static uint64_t explanation_key(const struct setup *setup, const struct outcome 
  * causes of its time (cause_s, are_causes_final) in the row. */
 static enum status explain_rows(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct batch_explanation e = {setup, heap_alloc(best->row_count + 1, sizeof(struct outcome *))};
+    struct row_explanation e = {setup, heap_alloc(best->row_count + 1, sizeof(struct outcome *))};
     bool seen[UINT8_MAX + 1] = {false};
     size_t count = 0;
     for (size_t i = 0; i < best->row_count && best->row[i].kind == OUTCOME_SIMULATED; i++) {
