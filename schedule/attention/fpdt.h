@@ -53,7 +53,7 @@ struct fpdt {
     int64_t sequence; /* index of the sequence in the micro-batch */
     int64_t chunk_count;
     struct fpdt_chunk *chunk;
-    bool offloads;
+    bool offloads;       /* the tensors of chunks that tiles read are stored on the host */
     bool stores_latents; /* latents are stored on the host, not keys and values */
     uint8_t load_stream, store_stream,
         side_stream;           /* streams; side_stream: for copies that nothing waits for soon */

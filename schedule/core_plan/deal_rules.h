@@ -37,9 +37,10 @@ enum deal_rule {
     DEAL_TOKEN_RING, /* the queries of rank r + s by its own keys */
     DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
     /* Tokens are dealt as by DEAL_CONTIGUOUS, and each rank computes its own queries. Then slices of queries move, one
-     * by one, to the rank with the fewest visible pairs, until no rank exceeds the mean by more than 2 %. A slice is
-     * the first or the last queries of a document on a heavily loaded rank; the one that costs the fewest bytes for a
-     * pair is taken. It has at least `parameter` tokens, or a quarter of a rank's tokens if that is less. */
+     * by one, to the rank with the fewest visible pairs, until no rank exceeds the mean by more than 2 %, no slice is
+     * fit to move, or 16 slices for each rank have moved. A slice is the first or the last queries of a document on a
+     * heavily loaded rank; the one that costs the fewest bytes for a pair is taken. It has at least `parameter` tokens,
+     * or a quarter of a rank's tokens if that is less. */
     DEAL_MOVE,
     /* Tokens are dealt as by DEAL_CHUNKS. Then queries move as by DEAL_MOVE, until no rank exceeds the mean by more
      * than 20 %. */

@@ -34,7 +34,8 @@
 
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
-/* enough for two streams for each stage with which a stage communicates */
+/* The most streams of a schedule. Pipelines in which a stage needs two for each other stage have so few stages that
+ * this is enough (schedule/pipeline/multiplex.c). */
 #define IR_STREAMS_MAX 192
 /* the most elements of one buffer: at up to 8 bytes each, their bytes fit in 63 bits */
 #define IR_ELEMENTS_MAX (INT64_MAX / 8)
@@ -138,8 +139,8 @@ enum binding_kind {
     BINDING_NONE,
     BINDING_PARAM,
     BINDING_GRAD,
-    /* the parameters that AdamW updates, if they are not those of BINDING_PARAM: a copy in fp32, this rank's part with
-     * --states bf16, or the copy on the host */
+    /* the parameters that AdamW updates, if they are not those of BINDING_PARAM: a copy in fp32 or, if AdamW reads them
+     * in the dtype of compute, this rank's part of them or their copy on the host */
     BINDING_MASTER,
     BINDING_MOMENT1,   /* m of Adam, the first moment */
     BINDING_MOMENT2,   /* v of Adam, the second moment */
