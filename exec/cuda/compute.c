@@ -10,7 +10,7 @@
 
 _Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_F16 &&
                    (int)CUDA_F32 == (int)DTYPE_F32,
-               "kernels count types as models/work.h does");
+               "kernels count types as models/dtype.h does");
 _Static_assert((int)CUDA_SOFTMAX == (int)ROUTE_SOFTMAX &&
                    (int)CUDA_SOFTMAX_OF_CHOSEN == (int)ROUTE_SOFTMAX_OF_CHOSEN &&
                    (int)CUDA_SIGMOID == (int)ROUTE_SIGMOID,

@@ -35,8 +35,8 @@ extern const struct backend cuda_backend;
 
 struct cuda_rank;
 
-/* One stream of one rank. A thread that writes it holds the rank's lock. The watcher, which must not wait for a thread
- * that is stuck in a call, reads the atomic members without the lock. */
+/* One stream of one rank. In a step, a thread that writes a member other than ended_ops holds the rank's lock. The
+ * watcher, which must not wait for a thread that is stuck in a call, reads the atomic members without the lock. */
 struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream_row; /* row of ir.stream */
@@ -75,12 +75,13 @@ struct cuda_rank {
     struct exec_run *run;
     uint32_t rank;
     int device;
-    pthread_mutex_t *lock;            /* own_lock, or one for all ranks that share a GPU */
-    struct cuda_stream *streams;      /* (stream_count); those without ops have no handle */
-    uint32_t *list_position;          /* (ops of the role) the op's position in its stream's list */
-    struct cuda_events *op_events;    /* (ops of the role) */
-    atomic_bool *at_barrier;          /* (ops of the role) the host has reached this barrier */
-    bool *has_launched;               /* (ops of the role) the op has put work on the device */
+    pthread_mutex_t *lock;         /* own_lock, or one for all ranks that share a GPU */
+    struct cuda_stream *streams;   /* (stream_count); those without ops have no handle */
+    uint32_t *list_position;       /* (ops of the role) the op's position in its stream's list */
+    struct cuda_events *op_events; /* (ops of the role) */
+    atomic_bool *at_barrier;       /* (ops of the role) the host has reached this barrier */
+    /* (ops of the role) the op has launched work in this step; only up to date if CUPTI times ops */
+    bool *has_launched;
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the rank has no host stream */
     void *memory[MEMORY_COUNT];
     bool memory_is_nccls;              /* device memory was allocated by NCCL */
@@ -116,7 +117,7 @@ struct cuda_prepared {
     bool is_computed_by_previous_op; /* the call of an op before also computes this op */
     bool computes_next_norm;         /* its kernel also computes the norm after it */
     bool rotates_and_packs;          /* its kernel computes a rotated pack (epilogues.h) */
-    struct attention *attention;
+    struct attention *attention;     /* NULL: the op is no attention */
     size_t scratch_bytes;
 };
 
@@ -294,7 +295,7 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
 /* Returns the mean frequency of the SM clock between two times of run_now_s(), in MHz; 0: unknown. */
 double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s);
 /* Describes the device between two times of run_now_s(): its clock, power and temperature, what limited the clock, and
- * all samples. */
+ * all samples. Without samples it says nothing. */
 void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
                         backend_header_function *say, void *user);
 

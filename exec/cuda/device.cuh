@@ -1,4 +1,4 @@
-/* exec/cuda/device.cuh: the parts from which all kernels are made. It has arrays of any element type, read eight
+/* exec/cuda/device.cuh: the parts from which all kernels are made. It has arrays of bf16, fp16 or fp32, read eight
  * elements at a time; sums over warps and blocks; and launches.
  *
  * CUDA_EMULATED names a header that replaces CUDA's when the same kernels are compiled for the processor

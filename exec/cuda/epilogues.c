@@ -143,7 +143,7 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
         return false;
     const struct work *next = ir_work(ir, sum + 1);
     const bool rms = next->kind == WORK_RMSNORM && next->rmsnorm.bare == 0;
-    return (rms || next->kind == WORK_LAYERNORM) && next->rows.cols <= CUDA_ADD_NORM_COLS &&
+    return (rms || next->kind == WORK_LAYERNORM) && next->rows.cols <= CUDA_ADD_NORM_COLS_MAX &&
            is_same_view(ir_read_view(ir, sum + 1, 0), ir_write_view(ir, sum, 0)) &&
            has_bf16_tensors(ir, sum) && has_bf16_tensors(ir, sum + 1) &&
            norm_may_write_row_by_row(ir, sum);
@@ -273,7 +273,7 @@ static bool has_shapes_of_rotated_pack(const struct ir *ir, const struct epilogu
                   rotated = rope->rope.rotated ? rope->rope.rotated : dim;
     int64_t cols = 0, heads_end = 0;
     bool fits = pack->pack.route == 0 && pack->pack.dealt == 0 && (w[1] > 0 || w[2] == 0) &&
-                rotated % 16 == 0 && rotated / 2 <= CUDA_ROTATED_PAIRS && dim % 8 == 0;
+                rotated % 16 == 0 && rotated / 2 <= CUDA_ROTATED_PAIRS_MAX && dim % 8 == 0;
     for (uint32_t i = 0; i < f->rope_count && fits; i++) {
         const struct work *r = ir_work(ir, f->rope[i]);
         const int64_t stride = r->rope.stride ? r->rope.stride : r->rope.heads * r->rope.dim;

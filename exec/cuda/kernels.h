@@ -135,7 +135,7 @@ size_t cuda_laid_out_scales(int64_t rows, int64_t cols, int block_rows);
 int cuda_lay_out_scales(float *to, const float *from, int64_t rows, int64_t cols, int block_rows,
                         cudaStream_t stream);
 
-enum { CUDA_REDUCE_MEMBERS = 64 }; /* the most members of cuda_reduce() */
+enum { CUDA_REDUCE_MEMBERS_MAX = 64 }; /* the most members of cuda_reduce() */
 /* Sets `to` to the sum of `members` arrays, added in order; with `maximum`, each element to the largest of theirs. All
  * arrays have one type. */
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
@@ -213,7 +213,8 @@ struct cuda_rope_shape {
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
               struct cuda_rope_shape turn, cudaStream_t stream);
 
-enum { CUDA_ROTATED_PAIRS = 256 }; /* the most pairs of columns in a head for cuda_rotated_pack() */
+/* the most pairs of columns in a head for cuda_rotated_pack() */
+enum { CUDA_ROTATED_PAIRS_MAX = 256 };
 /* With `packs`, computes cuda_rope() and then cuda_pack(); else, cuda_unpack() and then cuda_rope(). It reads and
  * writes memory once, and every bit is that of the two functions. The first heads x dim columns of a row of pack.whole
  * are its heads; turn.stride is not read. These conditions must hold:
@@ -281,10 +282,10 @@ int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct c
 int cuda_layernorm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                    struct cuda_array bias, int64_t rows, int64_t cols, double eps,
                    cudaStream_t stream);
-enum { CUDA_ADD_NORM_COLS = 16384 }; /* the longest row that cuda_add_norm() takes */
+enum { CUDA_ADD_NORM_COLS_MAX = 16384 }; /* the longest row that cuda_add_norm() takes */
 /* The operands of cuda_add_norm(). It computes sum = a + b and y, the norm of the sum, in one pass over memory; every
- * bit is that of cuda_add() and then a norm. stats is fp32, and all other arrays are bf16. y and sum do not overlap,
- * but each may be the same array as a or b. */
+ * bit is that of cuda_add() and then a norm. stats is fp32, and all other arrays are bf16. `y` and `sum` do not
+ * overlap, but each may be the same array as `a` or `b`. */
 struct cuda_add_norm {
     struct cuda_array y, sum, a, b, weight, bias;
     float *stats;
@@ -343,13 +344,13 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
 
 /* ---- kernels beside attention's products: kernels_attention.cu ---- */
 
-/* Merges the attention over a block of keys into the running result, `out` and `lse`. out and block are (rows, dim),
- * lse and block_lse (rows). */
+/* Merges the attention over a block of keys into the running result, `out` and `lse`. `out` and `block` are (rows,
+ * dim), `lse` and `block_lse` (rows). */
 int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
                int64_t rows, int64_t dim, cudaStream_t stream);
 
 /* The operands of cuda_merge_rows(), which merges the outer row of each pair, of a block (rows, heads, dim), into the
- * inner row of the running result (out_rows, heads, dim). before and lse_before are the result so far, which may be
+ * inner row of the running result (out_rows, heads, dim). `before` and `lse_before` are the result so far, which may be
  * `out` and `lse`; NULL: there is none yet. */
 struct cuda_merged_rows {
     float *out, *lse;

@@ -231,7 +231,7 @@ template <bool CENTRED> static int add_norm(struct cuda_add_norm n, cudaStream_t
                   rows_of(n.b, n.cols), rows_of(n.sum, n.cols));
 }
 
-static_assert(CUDA_ADD_NORM_COLS == ROW_THREADS * KEPT * EIGHT, "a block keeps such a row");
+static_assert(CUDA_ADD_NORM_COLS_MAX == ROW_THREADS * KEPT * EIGHT, "a block keeps such a row");
 
 int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream)
 {

@@ -469,7 +469,7 @@ int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream
 /* ---- reductions over arrays, for ranks that share a device ---- */
 
 struct reduce_operands {
-    const void *from[CUDA_REDUCE_MEMBERS];
+    const void *from[CUDA_REDUCE_MEMBERS_MAX];
 };
 
 static __global__ void reduce_kernel(struct array to, struct reduce_operands members,

@@ -2,7 +2,7 @@
 #include "exec/cuda/device.cuh"
 
 /* PAIRS_MAX: the most pairs of columns of a head whose angles a block keeps at once. */
-enum { THREADS = 256, PAIRS_MAX = CUDA_ROTATED_PAIRS };
+enum { THREADS = 256, PAIRS_MAX = CUDA_ROTATED_PAIRS_MAX };
 
 /* Computes the cosines and sines of a row's angles, for the pairs of columns [begin..begin + pairs) of every head. It
  * computes angles in fp64, since positions reach millions and fp32 has only seven digits. The threads of the block

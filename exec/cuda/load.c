@@ -67,7 +67,7 @@ static bool clear_indices(struct cuda_stream *stream, const struct call *call)
  * used, whose kernels are loaded when it connects the ranks. */
 static bool launch_reduction(struct cuda_stream *stream, const struct call *call)
 {
-    const void *from[CUDA_REDUCE_MEMBERS];
+    const void *from[CUDA_REDUCE_MEMBERS_MAX];
     struct exec_run *run = stream->rank->run;
     uint32_t size = run->assignment.group_size[work_comm_group(call->work)];
     bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||

@@ -35,7 +35,7 @@ struct loopback_meetings {
     uint32_t rendezvous_count;
     /* (assignment.message_count) the rendezvous of messages, each of its sender and its receiver */
     struct rendezvous *message_rendezvous;
-    /* (CUDA_REDUCE_MEMBERS) the addresses of the members' send buffers, while a reduction is launched */
+    /* (CUDA_REDUCE_MEMBERS_MAX) the addresses of the members' send buffers, while a reduction is launched */
     const void **send_addresses;
 };
 
@@ -58,11 +58,13 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     for (uint32_t g = 0; g < ir->group_count; g++) {
         l->first_rendezvous[g] = l->rendezvous_count;
         l->rendezvous_count += assignment->instance_count[g] * assignment->most_collectives[g];
-        if (assignment->most_collectives[g] > 0 && assignment->group_size[g] > CUDA_REDUCE_MEMBERS)
+        if (assignment->most_collectives[g] > 0 &&
+            assignment->group_size[g] > CUDA_REDUCE_MEMBERS_MAX)
             return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
                               "share one GPU",
-                              ir->group[g].name, assignment->group_size[g], CUDA_REDUCE_MEMBERS);
+                              ir->group[g].name, assignment->group_size[g],
+                              CUDA_REDUCE_MEMBERS_MAX);
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
@@ -73,7 +75,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     }
     l->message_rendezvous = rendezvous_new(l, assignment->message_count, 2);
     l->send_addresses =
-        (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->send_addresses);
+        (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS_MAX, sizeof *l->send_addresses);
     return STATUS_OK;
 }
 

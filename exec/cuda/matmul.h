@@ -22,7 +22,7 @@ enum { PRODUCT_WORKSPACE = 32 << 20 };
  * second result. */
 enum product_epilogue {
     PRODUCT_ALONE,
-    PRODUCT_GELU, /* y is the GELU, in the tanh form, of the product, which goes to `beside` */
+    PRODUCT_GELU, /* y is the product's GELU, in the tanh form; the product itself goes to `beside` */
     PRODUCT_COLUMN_SUM, /* for form tn: the sums over the rows of a, (m), go to `beside` */
     PRODUCT_EPILOGUE_COUNT
 };

@@ -14,8 +14,8 @@
 #include "exec/cuda/cuda.h"
 
 /* Makes and connects the communicators of this process's rank, before its arena is allocated. Returns STATUS_SYSTEM if
- * an NCCL call failed, or if the members of a group have not arrived within options.step_limit_s (60 s if that is
- * 0). */
+ * a call failed, or if the members of a group have not arrived within options.step_limit_s (60 s if that is 0);
+ * STATUS_BAD_INPUT if the program was built without NCCL. */
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag);
 void nccl_links_close(struct cuda *cuda);
 /* Allocates device memory with NCCL. nccl_free_memory() frees it, also after the links have been closed. */

@@ -4,7 +4,7 @@
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"
 
-enum { BYTES = 64 << 20 };
+enum { COPIED_BYTES = 64 << 20 };
 
 /* The longest time for which the kernel runs, also if the step hangs. */
 static const uint64_t LONGEST_NS = 20000000000u;
@@ -14,7 +14,7 @@ enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
     struct sm_hog *sm_hog = &cuda->sm_hog;
     if (cuda->run->options->hog_sms == 0)
         return STATUS_OK;
-    cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)BYTES);
+    cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)COPIED_BYTES);
     if (error != cudaSuccess)
         return cuda_report_error(diag, "cudaMalloc (of the kernel beside the step)", error);
     error = cudaHostAlloc((void **)&sm_hog->stop_flag, sizeof *sm_hog->stop_flag,
@@ -41,9 +41,9 @@ void sm_hog_begin(struct cuda *cuda)
     if (!sm_hog->is_running)
         return;
     set_stop_flag(sm_hog, 0);
-    cudaError_t error = (cudaError_t)cuda_sm_hog((char *)sm_hog->memory + BYTES, sm_hog->memory,
-                                                 BYTES, (int)cuda->run->options->hog_sms,
-                                                 LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
+    cudaError_t error = (cudaError_t)cuda_sm_hog(
+        (char *)sm_hog->memory + COPIED_BYTES, sm_hog->memory, COPIED_BYTES,
+        (int)cuda->run->options->hog_sms, LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
     if (error != cudaSuccess)
         cuda_record_failure(&cuda->rank_states[cuda->run->first_rank], IR_NONE,
                             "launching the kernel beside the step", error);

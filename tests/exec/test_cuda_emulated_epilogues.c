@@ -182,10 +182,10 @@ static void norms_are_joined_to_sums(void)
 /* Rows that a block reads by eight, odd ones, and the longest that it keeps. */
 static void sums_and_norms_have_the_same_bits_as_apart(void)
 {
-    enum { ROWS = 3, MOST = ROWS * CUDA_ADD_NORM_COLS };
+    enum { ROWS = 3, MOST = ROWS * CUDA_ADD_NORM_COLS_MAX };
     static _Alignas(16) uint16_t a[MOST], b[MOST], weight[MOST], bias[MOST], sum[2][MOST],
         y[3][MOST];
-    static const int64_t cols[] = {1, 8, 77, 1000, 4096, CUDA_ADD_NORM_COLS};
+    static const int64_t cols[] = {1, 8, 77, 1000, 4096, CUDA_ADD_NORM_COLS_MAX};
     struct check_random random = {5};
     for (size_t i = 0; i < MOST; i++) {
         uint16_t *const to[] = {&a[i], &b[i], &weight[i], &bias[i]};
