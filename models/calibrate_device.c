@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* the root mean square error up to which a fit is accepted, if the caller sets no calibrate_options.rms_error_limit */
-static const double LIMIT = 0.25;
+static const double DEFAULT_ERROR_LIMIT = 0.25;
 
 void calibration_release(struct calibration *calibration)
 {
@@ -280,7 +280,8 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
                 .options = options,
                 .all_points = points,
                 .point = point,
-                .rms_error_limit = options->rms_error_limit > 0 ? options->rms_error_limit : LIMIT,
+                .rms_error_limit =
+                    options->rms_error_limit > 0 ? options->rms_error_limit : DEFAULT_ERROR_LIMIT,
                 .impl = k / families[i].passes,
                 .direction = k % families[i].passes,
             };

@@ -15,7 +15,7 @@ static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* If bandwidth shares of whole classes of kinds leave a larger root mean square error over all memory-bound points than
  * this, or if their fit is refused, each kind gets a share of its own. */
-static const double KINDS_LIMIT = 0.1;
+static const double CLASS_ERROR_LIMIT = 0.1;
 /* If only rates are fitted, the largest accepted error of memory-bound work is multiplied by this factor: the points
  * are then all ops of recorded steps, also tiny ones, whose time is not proportional to their bytes. */
 static const double SMALL_OPS_FACTOR = 4;
@@ -226,7 +226,7 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     add_bandwidth_shares(problem, false);
     struct diag quiet = {0};
     status = calibrate_fit(problem, calibration, &quiet);
-    bool good = status == STATUS_OK && rms_error_of_points(problem) <= KINDS_LIMIT;
+    bool good = status == STATUS_OK && rms_error_of_points(problem) <= CLASS_ERROR_LIMIT;
     diag_release(&quiet);
     if (good)
         return STATUS_OK;

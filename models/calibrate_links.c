@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* the root mean square error up to which a fit is accepted, if the caller sets no calibrate_options.rms_error_limit */
-static const double LIMIT = 0.25;
+static const double DEFAULT_ERROR_LIMIT = 0.25;
 static const double SCALE_S = 1e-7; /* fit_param.scale of the latency, which may be 0 */
 
 static const struct {
@@ -233,7 +233,8 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
         .measured_s = measured_s,
         .model = predict_point,
         .context = (void *)points,
-        .rms_error_limit = options->rms_error_limit > 0 ? options->rms_error_limit : LIMIT,
+        .rms_error_limit =
+            options->rms_error_limit > 0 ? options->rms_error_limit : DEFAULT_ERROR_LIMIT,
     };
     struct fit fit;
     enum status status = fit_run(&fit, &problem, at, diag);

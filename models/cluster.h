@@ -83,7 +83,7 @@ struct fabric {
 /* Messages between ranks that share a GPU: copies within its memory. */
 struct loopback {
     double bytes_per_s; /* rate of copies, each byte read once and written once; 0: not known */
-    /* seconds of each copy; one message or collective takes one copy of a rank or more */
+    /* seconds of each copy; for a message or a collective a rank makes one copy or several */
     double latency_s;
 };
 

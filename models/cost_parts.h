@@ -57,7 +57,7 @@ double cost_memory_around_attention_bytes(const struct work *work);
 double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes);
 
 /* Sets *attention to the parameters of an attention op, and *row to the first row of head_dim[] that is at least as
- * large as the op's heads. Returns false if no row is. */
+ * large as `dim` and `vdim` of the op. Returns false if no row is. */
 bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
                          const struct work *work, const struct cost_attention **attention,
                          size_t *row);

@@ -7,17 +7,17 @@
 #include <string.h>
 
 /* Which measured points correct the formula of a shape that was not measured. A point is near the shape if the
- * Euclidean distance between the logarithms of their sides is at most NEAR = log 4. The nearest NEAR_MAX of these
- * points count; here each attribute in which the two differ (the form of a product, the mask of attention) lengthens
- * the distance, as a further coordinate of ATTRIBUTE = log 2. If fewer than NEAR_MIN
- * points are near, there is no correction: with so few, the formula alone is as good. */
-enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
-static const double NEAR = 1.386, ATTRIBUTE = 0.693;
+ * Euclidean distance between the logarithms of their sides is at most NEAR_DISTANCE = log 4. The nearest
+ * NEAR_POINTS_MAX of these points count; here each attribute in which the two differ (the form of a product, the mask
+ * of attention) lengthens the distance, as a further coordinate of ATTRIBUTE_DISTANCE = log 2. If fewer than
+ * NEAR_POINTS_MIN points are near, there is no correction: with so few, the formula alone is as good. */
+enum { NEAR_POINTS_MIN = 4, NEAR_POINTS_MAX = 8, SIDES = 3 };
+static const double NEAR_DISTANCE = 1.386, ATTRIBUTE_DISTANCE = 0.693;
 
 struct nearest_points {
     size_t count;
-    double distance[NEAR_MAX]; /* ascending */
-    const struct cost_point *point[NEAR_MAX];
+    double distance[NEAR_POINTS_MAX]; /* ascending */
+    const struct cost_point *point[NEAR_POINTS_MAX];
 };
 
 static bool is_product(const struct work *work)
@@ -77,7 +77,7 @@ static void add_nearest(struct nearest_points *near, const struct cost_point *po
                         double distance)
 {
     size_t at = near->count;
-    if (at == NEAR_MAX && near->distance[--at] <= distance)
+    if (at == NEAR_POINTS_MAX && near->distance[--at] <= distance)
         return;
     if (at == near->count)
         near->count++;
@@ -147,13 +147,13 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
             add_same_sides_point(&found, apart, point->at_step_clock == (clock == COST_SUSTAINED),
                                  log(point_s_at_clock(cost, point, clock) /
                                      formula(cost, impl, &point->work, clock)));
-        else if (sides <= NEAR)
-            add_nearest(&near, point, hypot(sides, apart * ATTRIBUTE));
+        else if (sides <= NEAR_DISTANCE)
+            add_nearest(&near, point, hypot(sides, apart * ATTRIBUTE_DISTANCE));
     }
     double seconds = formula(cost, impl, work, clock), sum = 0, weights = 0;
     if (found.point_count > 0)
         return seconds * exp(found.log_ratio_sum / found.point_count);
-    if (near.count < NEAR_MIN)
+    if (near.count < NEAR_POINTS_MIN)
         return seconds;
     for (size_t i = 0; i < near.count; i++) {
         const struct cost_point *point = near.point[i];

@@ -12,20 +12,21 @@
 /* These numbers and their reasons are in docs/accuracy/intervals.md. */
 
 /* The model explains a source if the root mean square of the source's errors is at most this. */
-static const double EXPLAINED = 0.15;
+static const double EXPLAINED_ERROR = 0.15;
 
 /* Two runs are about equally large if no size of one is more than this many times that of the other. */
-static const double NEAR = 8;
+static const double SIZE_FACTOR = 8;
 
 /* A layer with fewer seconds of forward products (residual.layer_s) has short kernels, whose times are less certain. */
 static const double SHORT_LAYER_S = 1e-3;
 
 /* The degrees of freedom of Student's t, which errors over their standard deviation follow; and the probability of an
- * error beyond each end of the interval. */
-static const double FREEDOM = 5, TAIL = 0.05;
+ * error beyond each end of the interval, before the slow end of times is moved outwards (interval_of_run()). */
+static const double DEGREES_OF_FREEDOM = 5, TAIL_PROBABILITY = 0.05;
 
-/* If two runs have the same feature, this is the correlation of the errors that the feature causes in the two. */
-static const double SHARED = 0.5;
+/* The correlation, between two runs, of the errors that one unmeasured feature of both causes, and of the errors that
+ * remain if all features were measured (FEATURE_BASE). */
+static const double ERROR_CORRELATION = 0.5;
 
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
 {
@@ -48,7 +49,8 @@ void evidence_release(struct evidence *evidence)
 
 /* ---- what was measured ---- */
 
-/* True if the model explains a source: the root mean square of the errors of all its rows is at most EXPLAINED. */
+/* True if the model explains a source: the root mean square of the errors of all its rows is at most
+ * EXPLAINED_ERROR. */
 static bool is_explained(const struct residuals *runs, enum residual_of of, const char *source)
 {
     double squares = 0;
@@ -60,7 +62,7 @@ static bool is_explained(const struct residuals *runs, enum residual_of of, cons
         squares += value * value;
         rows++;
     }
-    return squares <= EXPLAINED * EXPLAINED * (double)rows;
+    return squares <= EXPLAINED_ERROR * EXPLAINED_ERROR * (double)rows;
 }
 
 void evidence_find_explained_runs(struct evidence *evidence)
@@ -142,7 +144,7 @@ static bool exchanges_tokens_between_nodes(const struct residual *run)
 
 static bool is_within_size_factor(double a, double b)
 {
-    return a <= NEAR * b && b <= NEAR * a;
+    return a <= SIZE_FACTOR * b && b <= SIZE_FACTOR * a;
 }
 
 static bool same_size(const struct residual *a, const struct residual *b)
@@ -284,7 +286,7 @@ static double covariance(const struct interval *a, const struct interval *b, dou
             if (a->unmeasured[i].feature == b->unmeasured[k].feature &&
                 a->unmeasured[i].mechanism == b->unmeasured[k].mechanism)
                 sum += sqrt(a->unmeasured[i].variance * b->unmeasured[k].variance);
-    return SHARED * sum;
+    return ERROR_CORRELATION * sum;
 }
 
 /* Conditions the interval of a new run on the residuals r of n own runs. c is the vector of the covariances of the own
@@ -302,7 +304,7 @@ static void condition_on_own_runs(struct interval *interval, double *variance,
         for (size_t j = 0; j < n; j++)
             gsl_matrix_set(k, i, j,
                            covariance(&own[i], &own[j], base) +
-                               (i == j ? (1 - SHARED) * variance_of(&own[i], base) : 0));
+                               (i == j ? (1 - ERROR_CORRELATION) * variance_of(&own[i], base) : 0));
     }
     gsl_linalg_cholesky_decomp1(k);
     gsl_linalg_cholesky_solve(k, with_new, a);
@@ -353,7 +355,7 @@ struct interval interval_of_run(const struct evidence *evidence, enum residual_o
     const double slower = of == RESIDUAL_TIME ? 2 - base * base / variance : 1;
     apply_own_runs(&interval, &variance, evidence, of, without);
     interval.deviation = sqrt(variance);
-    const double q = gsl_cdf_tdist_Qinv(TAIL, FREEDOM);
+    const double q = gsl_cdf_tdist_Qinv(TAIL_PROBABILITY, DEGREES_OF_FREEDOM);
     interval.low = interval.own_shift - q * interval.deviation;
     interval.high = interval.own_shift + q * interval.deviation * slower;
     return interval;
@@ -391,7 +393,7 @@ double interval_fit_probability(const struct interval *interval, double needed, 
         return needed <= limit;
     return limit > 0
                ? gsl_cdf_tdist_P((log(limit / needed) - interval->own_shift) / interval->deviation,
-                                 FREEDOM)
+                                 DEGREES_OF_FREEDOM)
                : 0;
 }
 

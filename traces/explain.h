@@ -45,8 +45,8 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 struct explanation {
     struct arena arena;
     struct explain_rank *times_of_ranks; /* ascending by rank */
-    size_t rank_count,
-        slowest_rank; /* slowest_rank: index in times_of_ranks[] of the rank that waits least */
+    size_t rank_count;
+    size_t slowest_rank;            /* index in times_of_ranks[] of the rank that waits least */
     size_t measured_steps;          /* number of measured steps */
     double predicted_s, measured_s; /* step times of the slowest rank */
     /* The smallest comparison.matched_time_share of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN,

@@ -9,7 +9,7 @@
 /* The two sorts of rows between blocks: those of the optimizer, and all others. */
 enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 
-struct maker {
+struct match_maker {
     struct row_matches *out;
     struct foreign_sides sides;
     double *stray_s;    /* [labels of the recording] seconds of the strays of that name */
@@ -38,7 +38,7 @@ static void add_row(struct row_matches *m, struct block_match *match, uint32_t r
     match->row_count++;
 }
 
-static void add_stray(struct maker *maker, uint32_t row)
+static void add_stray(struct match_maker *maker, uint32_t row)
 {
     const struct trace_ops *ops = &maker->sides.measured->ops;
     maker->stray_s[ops->kind[row]] += ops->end_s[row] - ops->start_s[row];
@@ -46,7 +46,7 @@ static void add_stray(struct maker *maker, uint32_t row)
     maker->out->is_stray[row] = true;
 }
 
-static void match_block(struct maker *maker, const struct align_sequence *p,
+static void match_block(struct match_maker *maker, const struct align_sequence *p,
                         const struct align_sequence *m, const struct align_block *block)
 {
     struct block_match *match = add_match(maker->out);
@@ -80,7 +80,7 @@ static size_t count_rows_of_sort(const struct gap_of_side *gap, int sort)
 
 /* Makes a match of the rows of a sort (of both sorts, with `both`) between two blocks. p, m: the predicted and the
  * measured rows there. Measured rows are strays if there is no such predicted row, or if they are of CLASS_OTHER. */
-static void match_rows_of_sort(struct maker *maker, const struct gap_of_side *p,
+static void match_rows_of_sort(struct match_maker *maker, const struct gap_of_side *p,
                                const struct gap_of_side *m, int sort, bool both)
 {
     struct block_match *match = NULL;
@@ -105,7 +105,8 @@ static void match_rows_of_sort(struct maker *maker, const struct gap_of_side *p,
 
 /* Matches the rows between two blocks: the optimizer's rows apart from the others if both sides have some of them; else
  * all rows as one match. */
-static void match_gap(struct maker *maker, const struct gap_of_side *p, const struct gap_of_side *m)
+static void match_gap(struct match_maker *maker, const struct gap_of_side *p,
+                      const struct gap_of_side *m)
 {
     bool apart = count_rows_of_sort(p, BETWEEN_OPTIMIZER) > 0 &&
                  count_rows_of_sort(m, BETWEEN_OPTIMIZER) > 0;
@@ -127,15 +128,15 @@ static struct gap_of_side next_gap(const struct align_sequence *s, size_t *from,
 }
 
 /* Marks the rows of the recorded items `from` to `until` - 1, which are in no block, as strays. */
-static void add_stray_items(struct maker *maker, const struct align_sequence *m, uint32_t from,
-                            uint32_t until)
+static void add_stray_items(struct match_maker *maker, const struct align_sequence *m,
+                            uint32_t from, uint32_t until)
 {
     for (uint32_t i = from; i < until; i++)
         for (uint32_t k = 0; k < m->items[i].row_count; k++)
             add_stray(maker, m->rows[m->items[i].rows_begin + k]);
 }
 
-static void match_lane(struct maker *maker, const struct align_sequence *p,
+static void match_lane(struct match_maker *maker, const struct align_sequence *p,
                        const struct align_sequence *m)
 {
     struct align_block *block;
@@ -167,7 +168,7 @@ static double idle_s_of_step(const struct trace *trace, const struct timed_row *
     return idle_s;
 }
 
-static enum status match_steps(struct maker *maker, const struct foreign_step *p,
+static enum status match_steps(struct match_maker *maker, const struct foreign_step *p,
                                const struct timed_row *row, size_t count, const char *name,
                                struct diag *diag)
 {
@@ -198,7 +199,7 @@ static int compare_strays(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static void list_strays(struct maker *maker)
+static void list_strays(struct match_maker *maker)
 {
     struct row_matches *out = maker->out;
     const struct trace *trace = maker->sides.measured;
@@ -214,7 +215,7 @@ static void list_strays(struct maker *maker)
 enum status row_matches_find(struct row_matches *matches, const struct trace *predicted,
                              const struct trace *measured, const char *name, struct diag *diag)
 {
-    struct maker maker = {.out = matches};
+    struct match_maker maker = {.out = matches};
     enum status status = foreign_sides_init(&maker.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;

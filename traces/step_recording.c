@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
-enum { RECORDING_LIMIT = 256 << 20 };
+enum { RECORDING_BYTES_LIMIT = 256 << 20 };
 /* The largest numbers that a recording may have. The bytes of one event, or of all storages together, are at most 2^50,
  * so a few of these numbers add up in an int64_t. */
 static const double BYTES_LIMIT = 0x1p50, FLOPS_LIMIT = 0x1p100;
@@ -539,7 +539,7 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
                                  size_t size, struct diag *diag)
 {
     struct json json;
-    enum status status = json_parse_within(&json, RECORDING_LIMIT, name, data, size, diag);
+    enum status status = json_parse_within(&json, RECORDING_BYTES_LIMIT, name, data, size, diag);
     struct recording_reader in = {.recording = r, .diag = diag};
     r->name = arena_text(&r->arena, name, strlen(name));
     if (status == STATUS_OK) {

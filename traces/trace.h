@@ -29,7 +29,8 @@ struct trace_ops {
     double *start_s, *end_s;
     double *bytes; /* of a message or copy; else bytes of memory that are read and written */
     double *flops;
-    /* micro-batch * subsequences + subsequence, numbers counted from 0; -1: not known, or the op has none */
+    /* the number of the micro-batch times how many subsequences it has, plus the number of the subsequence, both
+     * numbers from 0; -1: not known, or the op has none */
     int32_t *micro;
 };
 
