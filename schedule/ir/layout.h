@@ -1,7 +1,7 @@
 /* schedule/ir/layout.h: which tokens of a sequence a rank owns.
  *
- * A layout divides a sequence of `tokens` over the ranks of the context axes (cp) and head axes (hp). It says which
- * tokens a context rank owns, and in which order (the gathered order, in which its head group holds them after an
+ * A layout divides a sequence of `tokens` tokens over the ranks of the context axes (cp) and head axes (hp). It says
+ * which tokens a context rank owns, and in which order (the gathered order, in which its head group holds them after an
  * all-to-all); its head ranks own equal contiguous parts of these (in RANK_ORDINAL, of each chunk), tokens / (cp hp)
  * each. Sources: DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped attention; zigzag as in
  * ring-flash-attention and, cut over head ranks, USP; LoongTrain section 4 (2D zigzag). */

@@ -139,8 +139,8 @@ struct strip_list {
     size_t count, capacity, layer_count;
 };
 
-/* Adds the strips of the queries [q, end): one for each range of packed keys that follow each other. Each of the open
- * cuts has all of these queries. Sorts open[] by keys. */
+/* Adds the strips of the queries [q, end): one for each range of packed keys that follow each other. Each cut in
+ * open[] has all of these queries. Sorts open[] by keys. */
 static void add_strips(struct strip_list *strips, const struct plan_part *keys,
                        struct visible_cut *open, size_t count, int64_t q, int64_t end)
 {
