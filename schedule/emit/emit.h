@@ -441,10 +441,10 @@ struct part_begin {
     uint32_t first_op, place;
 };
 
-/* The ops begin .. end - 1, which are listed one after another. first_place: the position in the list at which the ops
- * of this forward and backward begin. */
+/* The ops begin .. end - 1, which are listed one after another. first_position: the position in the list at which the
+ * ops of this forward and backward begin. */
 struct op_range {
-    uint32_t begin, end, first_place;
+    uint32_t begin, end, first_position;
 };
 
 /* A forward and a backward whose ops are listed together (schedule/step/combined.h). */

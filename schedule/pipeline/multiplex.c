@@ -124,7 +124,7 @@ static double earliest_start(const struct greedy_state *g, uint32_t chunk)
 }
 
 /* the relative difference up to which two start times count as equal */
-#define EQUAL 1e-9
+#define START_TIME_TOLERANCE 1e-9
 
 /* True if the next task of `chunk`, which can start at `start`, comes before that of chunk `best`: it starts earlier,
  * or more stages share it, or its subsequence is an earlier one. */
@@ -133,7 +133,7 @@ static bool is_better_choice(const struct greedy_state *g, uint32_t chunk, doubl
 {
     uint32_t count = multiplex_stages_of(g->c, chunk, g->next[chunk]).count;
     uint32_t best_count = multiplex_stages_of(g->c, best, g->next[best]).count;
-    if (fabs(start - best_start) > EQUAL * best_start)
+    if (fabs(start - best_start) > START_TIME_TOLERANCE * best_start)
         return start < best_start;
     if (count != best_count)
         return count > best_count;

@@ -80,8 +80,8 @@ void combined_order_list(struct emit *e, struct op_list *list)
     /* So far the list has the ops in the order of their ids. The ops of a forward and its backward have consecutive
      * ids, so the ranges of both fill the same positions in another order. */
     for (uint32_t i = 0, at = 0; i < c->range_count; i++) {
-        if (at < c->range[i].first_place)
-            at = c->range[i].first_place;
+        if (at < c->range[i].first_position)
+            at = c->range[i].first_position;
         for (uint32_t op = c->range[i].begin; op < c->range[i].end; op++)
             list->op[at++] = op;
     }
