@@ -66,7 +66,7 @@ static enum status parse_tolerance(const char *text, double *tolerance, struct d
     return STATUS_OK;
 }
 
-static enum status compare_with_tolerance(const struct compare_report *report, struct diag *diag)
+static enum status status_of_verdict(const struct compare_report *report, struct diag *diag)
 {
     const struct comparison *c = report->comparison;
     if (report->tolerance == 0 || report->verdict == VERDICT_WITHIN)
@@ -199,7 +199,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && options_given(options, "record"))
         status = record_comparison(options, &compared.comparison, diag);
     if (status == STATUS_OK)
-        status = compare_with_tolerance(&report, diag);
+        status = status_of_verdict(&report, diag);
 out:
     text_release(&out);
     compared_release(&compared);

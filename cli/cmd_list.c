@@ -516,7 +516,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
 
 static const struct list_command_row {
     const char *name, *summary;
-    int table; /* the columns of its rows: an index of list_tables[] */
+    int table_index; /* the columns of its rows: an index of list_tables[] */
     enum status (*print_table)(struct listing *l, struct diag *diag);
     enum status (*print_entry)(struct listing *l, const char *name, struct diag *diag);
 } lists[] = {
@@ -566,7 +566,7 @@ static enum status print_all_entries(struct listing *l, const struct list_comman
 {
     enum status status = STATUS_OK;
     rows_begin(&l->rows, list != NULL ? list->name : "lists", NULL,
-               &list_tables[list != NULL ? list->table : LIST_SUMMARIES]);
+               &list_tables[list != NULL ? list->table_index : LIST_SUMMARIES]);
     for (size_t i = 0; list == NULL && i < ARRAY_LEN(lists); i++)
         put_summary_row(l, lists[i].name, lists[i].summary);
     if (list != NULL)

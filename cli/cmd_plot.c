@@ -90,7 +90,7 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {
-    enum status status = stored_trace(trace, path, memory, diag);
+    enum status status = stored_load_trace(trace, path, memory, diag);
     if (status != STATUS_OK || !memory || wanted->op_window == NULL)
         return status;
     if (!path_is_folder(path))
@@ -98,7 +98,7 @@ static enum status load_trace(struct trace *trace, const char *path,
                           "selects ops, but '%s' is a file without ops: give the folder that "
                           "predict -o or run -o wrote",
                           path);
-    return stored_trace(trace, path, false, diag);
+    return stored_load_trace(trace, path, false, diag);
 }
 
 static enum status
@@ -204,7 +204,7 @@ static enum status plot_waterfall(struct figure *f, const char *path,
     if (status == STATUS_OK)
         put_subject(&subject, json_root(&stored.json));
     if (status == STATUS_OK)
-        status = stored_waterfall(&stored, &waterfall, diag);
+        status = stored_read_waterfall(&stored, &waterfall, diag);
     if (status == STATUS_OK)
         status = figure_waterfall(f, path, subject.data, &waterfall, wanted, diag);
     text_release(&subject);

@@ -202,9 +202,9 @@ static enum status fill_tokens(struct session *s, struct diag *diag)
 {
     const char *data = options_text(s->options, "data");
     size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.sequence_tokens;
-    size_t count =
-        batch *
-        (s->run_options.train && s->run_options.step_count > 0 ? s->run_options.step_count : 1);
+    size_t count = batch * (s->run_options.trains_on_data && s->run_options.step_count > 0
+                                ? s->run_options.step_count
+                                : 1);
     int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab_rows(&s->ir);
     s->tokens = heap_alloc(count, sizeof *s->tokens);
     if (data != NULL)
@@ -219,7 +219,7 @@ static enum status check_model_of_schedule(struct session *s, struct diag *diag)
         s->run_options.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
         return STATUS_OK;
     }
-    if (s->run_options.wants_check || s->run_options.train)
+    if (s->run_options.wants_check || s->run_options.trains_on_data)
         return diag_error(diag, (struct loc){.name = "--model"}, STATUS_BAD_INPUT,
                           "is missing: %s needs the model that %s was made for",
                           s->run_options.wants_check ? "--check" : "--data", s->name);
@@ -240,7 +240,7 @@ static enum status check_step(struct session *s, struct diag *diag)
     struct reference_check check = {0};
     struct exec_options exec = s->run_options.exec;
     exec.records_trace = exec.waits_for_steady_clock = false;
-    exec.notes = s->run_options.run
+    exec.notes = s->run_options.runs_steps
                      ? NULL
                      : &s->note; /* if the step also runs, that run makes the same notes */
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
@@ -304,7 +304,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.batches = s->tokens;
-        s->run_options.exec.back_to_back = !s->run_options.train;
+        s->run_options.exec.back_to_back = !s->run_options.trains_on_data;
         s->run_options.exec.ended_by = ending_signal;
         s->run_options.exec.notes = &s->note;
         interrupt_catch(&interrupt);
@@ -327,7 +327,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
             run_json_times(&s->json, s->step_text, s->run_options.exec.backend, &s->ir, &result);
         else
             run_report_times(&s->out, s->step_text, s->run_options.exec.backend, &s->ir, &result);
-        if (s->run_options.train)
+        if (s->run_options.trains_on_data)
             status = report_loss_curve(s, &training, diag);
         status = saved != STATUS_OK ? saved : status;
     }
@@ -342,8 +342,8 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
     const struct training_options how = {.seed = s->run_options.seed,
                                          .flat_weights = s->run_options.flat_weights,
                                          .zero_moments = true,
-                                         .with_reference =
-                                             s->run_options.train && s->run_options.wants_check};
+                                         .with_reference = s->run_options.trains_on_data &&
+                                                           s->run_options.wants_check};
     const struct training_options most = {.with_reference = s->run_options.wants_check,
                                           .collects_tensors = s->run_options.wants_check};
     bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
@@ -359,7 +359,7 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
         status = fill_tokens(s, diag);
     if (status == STATUS_OK && s->run_options.wants_check)
         status = check_step(s, diag);
-    if (status == STATUS_OK && s->run_options.run)
+    if (status == STATUS_OK && s->run_options.runs_steps)
         status = run_and_report(s, &how, diag);
     return status;
 }

@@ -12,10 +12,10 @@ enum {
     WIDTH_LEAST = 40,
     WIDTH_MOST = 100, /* longer lines are hard to read */
     INDENT = 2,
-    LABEL = 14,
+    LABEL_WIDTH = 14,
     BARS_SHOWN = 5,
-    BAR_LABEL = 31,
-    BAR_VALUE = 10,
+    BAR_LABEL_WIDTH = 31,
+    BAR_VALUE_WIDTH = 10,
     BAR_LONGEST = 24,
 };
 
@@ -152,9 +152,9 @@ void screen_put_heading(const struct screen *screen, const char *heading)
 
 void screen_put_labelled_line(const struct screen *screen, const char *label, const char *text)
 {
-    text_printf(screen->out, "%-*s", LABEL - 1, label);
+    text_printf(screen->out, "%-*s", LABEL_WIDTH - 1, label);
     text_putc(screen->out, ' ');
-    screen_wrap(screen->out, text, LABEL, LABEL, screen->width);
+    screen_wrap(screen->out, text, LABEL_WIDTH, LABEL_WIDTH, screen->width);
 }
 
 void screen_put_text(const struct screen *screen, const char *text)
@@ -219,14 +219,14 @@ static void put_bar(const struct screen *screen, const struct screen_bar *bar, d
 {
     size_t width = screen->width > 0 ? screen->width : WIDTH_USUAL;
     /* the width of the other columns and of "  37 %  " */
-    size_t taken = INDENT + BAR_LABEL + BAR_VALUE + 9;
+    size_t taken = INDENT + BAR_LABEL_WIDTH + BAR_VALUE_WIDTH + 9;
     size_t room = width <= taken ? 0 : width - taken;
     struct text value = {0};
     if (room > BAR_LONGEST)
         room = BAR_LONGEST;
     put(&value, bar->value, whole);
-    text_printf(screen->out, "%*s%-*s %*s %4.0f %%", INDENT, "", BAR_LABEL - 1, bar->label,
-                BAR_VALUE, value.data, 100 * bar->value / whole);
+    text_printf(screen->out, "%*s%-*s %*s %4.0f %%", INDENT, "", BAR_LABEL_WIDTH - 1, bar->label,
+                BAR_VALUE_WIDTH, value.data, 100 * bar->value / whole);
     long marks = lround((double)room * bar->value / longest);
     for (long i = 0; i < marks; i++)
         text_puts(screen->out, i == 0 ? "  #" : "#");

@@ -89,7 +89,8 @@ static int compare_live_blocks(const void *left, const void *right)
 
 /* Returns the number of events up to the moment at which most memory is used. The snapshot shows that moment. Readers
  * walk back through the history from the state of the segments, so the history must end at that moment, too. */
-static size_t count_to_peak(const struct ir *ir, const struct memory_event *event, size_t count)
+static size_t count_events_to_peak(const struct ir *ir, const struct memory_event *event,
+                                   size_t count)
 {
     int64_t bytes = 0, most = -1;
     size_t upto = 0;
@@ -186,7 +187,7 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     struct memory_event *event;
     struct live_block *live;
     size_t all = memory_list_events(ir, &p->sim, rank, &event),
-           count = count_to_peak(ir, event, all);
+           count = count_events_to_peak(ir, event, all);
     size_t lives = find_live_blocks(ir, event, count, &live);
     pickle_begin(out);
     pickle_begin_dict(out);

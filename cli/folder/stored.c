@@ -65,8 +65,8 @@ void stored_release(struct stored_prediction *stored)
     *stored = (struct stored_prediction){0};
 }
 
-enum status stored_waterfall(struct stored_prediction *stored, struct waterfall *w,
-                             struct diag *diag)
+enum status stored_read_waterfall(struct stored_prediction *stored, struct waterfall *w,
+                                  struct diag *diag)
 {
     struct json_node root = json_root(&stored->json), causes;
     *w = (struct waterfall){0};
@@ -84,7 +84,7 @@ enum status stored_waterfall(struct stored_prediction *stored, struct waterfall 
     return status;
 }
 
-enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag)
+enum status stored_load_trace(struct trace *trace, const char *path, bool memory, struct diag *diag)
 {
     struct text whole = {0}, text = {0};
     put_file_path(&whole, path, memory ? "memory.csv" : "ops.csv");

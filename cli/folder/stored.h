@@ -21,11 +21,12 @@ enum status stored_load(struct stored_prediction *stored, const char *path, stru
 void stored_release(struct stored_prediction *stored);
 
 /* Fills *waterfall from the prediction. It fails if that is a prediction of a part of the model (--scope). */
-enum status stored_waterfall(struct stored_prediction *stored, struct waterfall *waterfall,
-                             struct diag *diag);
+enum status stored_read_waterfall(struct stored_prediction *stored, struct waterfall *waterfall,
+                                  struct diag *diag);
 
 /* Reads the ops of a trace or, with `memory`, its memory. path: a folder, whose ops.csv or memory.csv is read; or the
  * file itself, which for ops may be a recording of the PyTorch profiler. */
-enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag);
+enum status stored_load_trace(struct trace *trace, const char *path, bool memory,
+                              struct diag *diag);
 
 #endif

@@ -170,8 +170,8 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
     bool run = !check || train || options_given(o, "steps") || options_given(o, "o");
     *wanted = (struct run_options){
         .wants_check = check,
-        .train = train,
-        .run = run,
+        .trains_on_data = train,
+        .runs_steps = run,
         .seed = (uint64_t)options_count(o, "seed"),
         .flat_weights = options_given(o, "flat-weights"),
         .exec =

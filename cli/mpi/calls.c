@@ -44,11 +44,11 @@ static void mpi_finish(void)
     MPI_Finalize();
 }
 
-static void mpi_end(int code)
+static void mpi_abort(int code)
 {
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 extern const struct launcher_calls longhaul_mpi;
 const struct launcher_calls longhaul_mpi = {mpi_start,   mpi_send,   mpi_probe,
-                                            mpi_receive, mpi_finish, mpi_end};
+                                            mpi_receive, mpi_finish, mpi_abort};

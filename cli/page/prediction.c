@@ -34,7 +34,7 @@ static enum status put_trace_figures(struct page *page, const char *path, double
     struct figure figure = {0};
     struct text caption = {0};
     struct figure_options wanted = {.title = ""};
-    enum status status = stored_trace(&ops, path, false, diag);
+    enum status status = stored_load_trace(&ops, path, false, diag);
     if (status == STATUS_OK && trace_get_key(&ops, "stages") != NULL)
         status = page_draw(page, &figure, figure_pipeline(&figure, &ops, &wanted, diag),
                            "What each pipeline stage does. A number is that of a micro-batch or "
@@ -46,7 +46,7 @@ static enum status put_trace_figures(struct page *page, const char *path, double
                            "shown, colours share the height as they share the time.",
                            diag);
     if (status == STATUS_OK)
-        status = stored_trace(&memory, path, true, diag);
+        status = stored_load_trace(&memory, path, true, diag);
     if (status == STATUS_OK) {
         wanted.rank = (long)rank;
         wanted.shows_needed_bytes = true;
@@ -125,7 +125,7 @@ static enum status load_prediction(struct stored_prediction *stored, struct wate
 {
     enum status status = stored_load(stored, path, diag);
     if (status == STATUS_OK)
-        status = stored_waterfall(stored, waterfall, diag);
+        status = stored_read_waterfall(stored, waterfall, diag);
     if (status != STATUS_OK || sheet_page_section_count(json_root(&stored->json)) > 0)
         return status;
     struct text name = {0};

@@ -289,7 +289,7 @@ static enum attention_impl collect_kernels(struct kernels *kernels, const struct
     size_t strategies;
     const struct strategy *table = strategies_list(&strategies);
     bool *seen = heap_zalloc(strategies, sizeof *seen);
-    enum attention_impl winners = ATTENTION_FA2;
+    enum attention_impl winner_impl = ATTENTION_FA2;
     for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
         struct choices c;
@@ -299,20 +299,20 @@ static enum attention_impl collect_kernels(struct kernels *kernels, const struct
             resolve_choices(&c, &o->request, NULL, &diag) == STATUS_OK) {
             seen[o->strategy] = true;
             kernels_add(kernels, (enum attention_impl)c.attention_impl, table[o->strategy].name);
-            winners = i == 0 ? (enum attention_impl)c.attention_impl : winners;
+            winner_impl = i == 0 ? (enum attention_impl)c.attention_impl : winner_impl;
         }
         diag_release(&diag);
     }
     free(seen);
-    return winners;
+    return winner_impl;
 }
 
 void plan_print_kernels(const struct screen *screen, const struct best *best)
 {
     struct kernels kernels = {0};
     struct text line = {0};
-    enum attention_impl winners = collect_kernels(&kernels, best);
-    kernels_put(&line, &kernels, winners);
+    enum attention_impl winner_impl = collect_kernels(&kernels, best);
+    kernels_put(&line, &kernels, winner_impl);
     if (line.size > 0)
         screen_put_labelled_line(screen, "kernels", line.data);
     text_release(&line);

@@ -303,10 +303,10 @@ enum status picture_of_timeline(struct figure *figure, const struct reproduction
     const struct figure_options wanted = {.title = timeline->title,
                                           .op_window = timeline->op_window};
     reproduce_put_trace_folder(&path, r, job, folder);
-    enum status status = stored_trace(&trace, path.data, timeline->shows_memory, diag);
+    enum status status = stored_load_trace(&trace, path.data, timeline->shows_memory, diag);
     /* a window of ops needs the table of ops, too */
     if (status == STATUS_OK && timeline->shows_memory && timeline->op_window != NULL)
-        status = stored_trace(&trace, path.data, false, diag);
+        status = stored_load_trace(&trace, path.data, false, diag);
     if (status == STATUS_OK)
         status = timeline->shows_memory ? figure_memory(figure, &trace, &wanted, diag)
                                         : figure_timeline(figure, &trace, &wanted, diag);

@@ -81,7 +81,8 @@ static void put_recording_stem(struct text *out, const struct record_command *ru
 
 /* ---- the command ---- */
 
-static void set_count(const char *name, int64_t value)
+/* Sets an environment variable to a number, or removes the variable if the number is 0. */
+static void set_number_variable(const char *name, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, value);
@@ -92,7 +93,7 @@ static void set_count(const char *name, int64_t value)
 }
 
 /* Sets LONGHAUL_RECORD_OUTPUT to the absolute path, since the command may change its working folder. */
-static void set_output(const struct record_command *run, const char *output)
+static void set_output_variable(const struct record_command *run, const char *output)
 {
     struct text whole = {0};
     char *folder = realpath(run->folder, NULL);
@@ -102,10 +103,11 @@ static void set_output(const struct record_command *run, const char *output)
     text_release(&whole);
 }
 
-static void set_rank(const struct record_command *run, int64_t rank)
+/* Sets LONGHAUL_RECORD_STAGES and, if there are stages, LONGHAUL_RECORD_RANK. */
+static void set_rank_variables(const struct record_command *run, int64_t rank)
 {
     char text[32];
-    set_count("LONGHAUL_RECORD_STAGES", run->stage_count);
+    set_number_variable("LONGHAUL_RECORD_STAGES", run->stage_count);
     snprintf(text, sizeof text, "%" PRId64, rank);
     if (run->stage_count > 0)
         setenv("LONGHAUL_RECORD_RANK", text, 1);
@@ -117,11 +119,11 @@ static void exec_command(const struct record_command *run, int64_t rank, const c
 {
     const char *device = recorder_device_name(run->device);
     const int none = open("/dev/null", O_RDONLY);
-    set_output(run, output);
-    set_count("LONGHAUL_RECORD_WORLD_SIZE", run->world_size);
-    set_rank(run, rank);
-    set_count("LONGHAUL_RECORD_LENGTH", run->sequence_tokens);
-    set_count("LONGHAUL_RECORD_BATCH", run->batch_sequences);
+    set_output_variable(run, output);
+    set_number_variable("LONGHAUL_RECORD_WORLD_SIZE", run->world_size);
+    set_rank_variables(run, rank);
+    set_number_variable("LONGHAUL_RECORD_LENGTH", run->sequence_tokens);
+    set_number_variable("LONGHAUL_RECORD_BATCH", run->batch_sequences);
     if (device != NULL)
         setenv("LONGHAUL_RECORD_DEVICE", device, 1);
     else

@@ -54,7 +54,7 @@ static bool values_agree(double one, double other)
 
 /* ---- training steps ---- */
 
-static double number_of(const struct external_run *row, enum external_column column)
+static double number_in_column(const struct external_run *row, enum external_column column)
 {
     double value;
     const char *text = row->cells[column];
@@ -161,8 +161,8 @@ static void check_args(struct row_checker *c, const struct external_run *row,
         } both[] = {{"gpus", row->gpus, choices.ranks},
                     {"seq_len", row->seq_len, choices.seq},
                     {"global_batch", row->global_batch, choices.global_batch},
-                    {"tp", (int64_t)number_of(row, EXTERNAL_TP), choices.tp},
-                    {"pp", (int64_t)number_of(row, EXTERNAL_PP), choices.pp}};
+                    {"tp", (int64_t)number_in_column(row, EXTERNAL_TP), choices.tp},
+                    {"pp", (int64_t)number_in_column(row, EXTERNAL_PP), choices.pp}};
         for (size_t i = 0; i < ARRAY_LEN(both); i++)
             if (both[i].column > 0 && both[i].column != both[i].args)
                 report_fault(c, row->place, "column '%s' is %lld, and args give %lld", both[i].what,

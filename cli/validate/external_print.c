@@ -75,7 +75,7 @@ static void key_source(struct text *key, const struct external_validation *v, si
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_SOURCE));
 }
 
-static void key_family(struct text *key, const struct external_validation *v, size_t i)
+static void key_device_family(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *gpu = column_text(&v->runs->rows[i], EXTERNAL_GPU);
     text_append(key, gpu, strcspn(gpu, "-_"));
@@ -127,7 +127,7 @@ static const struct mean_table {
     error_fn *error;
 } tables[] = {
     {"source", "by source", key_source, external_counted_error},
-    {"device", "by device", key_family, external_counted_error},
+    {"device", "by device", key_device_family, external_counted_error},
     {"named_device", "by device as the source names it", key_device, external_counted_error},
     {"framework", "by framework", key_framework, external_counted_error},
     {"scale", "by scale", key_scale, external_counted_error},

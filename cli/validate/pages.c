@@ -60,7 +60,7 @@ static void set_block(struct text *document, const char *name, const struct text
 
 /* ---- figures ---- */
 
-static bool is_source(const struct validation *v, size_t i, const char *source)
+static bool has_source(const struct validation *v, size_t i, const char *source)
 {
     return strcmp(v->rows->rows[i].cells[EXTERNAL_SOURCE], source) == 0;
 }
@@ -71,7 +71,7 @@ static void put_means(struct text *out, const struct validation *v, const char *
     text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->row_count; i++) {
         struct error_means means = {0};
-        if (done[i] || !v->row[i].counts_in_means || !is_source(v, i, source))
+        if (done[i] || !v->row[i].counts_in_means || !has_source(v, i, source))
             continue;
         for (size_t k = i; k < v->rows->row_count; k++) {
             if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
@@ -129,7 +129,7 @@ static void put_figures(struct text *out, const struct validation *v, const char
     text_puts(out, "\n| place | run | options | printed | predicted | error | note |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->row_count; i++)
-        if (is_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NONE)
+        if (has_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NONE)
             put_figure(out, v, i);
 }
 
@@ -315,7 +315,7 @@ static enum status add_pages(struct file_set *files, const char *folder,
     for (size_t i = 0; status == STATUS_OK && i < rows->row_count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)
-            seen |= is_source(p->figures, k, rows->rows[i].cells[EXTERNAL_SOURCE]);
+            seen |= has_source(p->figures, k, rows->rows[i].cells[EXTERNAL_SOURCE]);
         if (!seen)
             status = add_page(files, folder, p, rows->rows[i].cells[EXTERNAL_SOURCE], true, diag);
     }

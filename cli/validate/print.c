@@ -95,7 +95,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
 }
 
 /* Returns whether a row is printed even without --all, since its result is wrong or an error. */
-static bool is_wrong(const struct validated *row)
+static bool is_printed_without_all(const struct validated *row)
 {
     return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
 }
@@ -104,7 +104,7 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
 {
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < v->rows->row_count; i++) {
-        if (v->row[i].run_index == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
+        if (v->row[i].run_index == SIZE_MAX || (!all && !is_printed_without_all(&v->row[i])))
             continue;
         if (last == SIZE_MAX || !validation_same_run(&v->rows->rows[i], &v->rows->rows[last])) {
             text_printf(out, "%s %s: ", column_text(v, i, EXTERNAL_SOURCE),
