@@ -90,8 +90,8 @@ struct cost_facts {
     struct cost_fact *row; /* in the order of the files; an overridden number stands once */
 };
 
-/* The kernels by which an implementation does a piece of work for which others have one fused kernel: elementwise and
- * reducing kernels, one after another. */
+/* The kernels by which an implementation does a piece of work for which others have one fused kernel: kernels that work
+ * on single elements, reduce, gather rows or scatter rows, one after another. */
 struct cost_chain {
     /* The bytes of device memory that the chain's kernels move for each element; 0: there is no chain, but one kernel
      * that reads or writes each operand once. Work that may be a chain: a norm, a rotation, an activation, a sum, a

@@ -21,7 +21,8 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
 /* Returns the chain of kernels that does the work; NULL: one kernel does it. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
-/* The work that a matrix product or an attention gives to the tensor cores. The power limit slows only this work. */
+/* The work that a matrix product or an attention gives to the tensor cores, and the rest of its time. The power limit
+ * slows only the former. */
 struct cost_tensor_work {
     /* The seconds that the work would take if all multiprocessors computed without a pause at the highest clock. */
     double seconds;

@@ -161,8 +161,8 @@ static void decode_scales(enum frozen_storage storage, const uint8_t *from, int6
     }
 }
 
-/* Writes the codes of a block of nf4, two to a byte. Each block begins with a byte of its own. largest: the block's
- * scale. */
+/* Writes the codes of a block of nf4, two to a byte, the first in the high half. Blocks have no byte in common.
+ * largest: the block's scale. */
 static void encode_block(const float *x, int64_t count, float largest, uint8_t *codes)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -82,8 +82,8 @@ struct step_event {
     double full_tensor_bytes;
     /* for an uneven all-to-all: the most bytes that are sent to one rank; 0: every rank gets the same */
     double most_sent_bytes;
-    /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: several ranks get
-     * bytes, or the group is_shuffled */
+    /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: no rank or several
+     * ranks get bytes, or the group is_shuffled */
     int64_t sent_to_index;
     /* of sends and receives: the global rank of the other side; the number of the batch of messages that are started
      * together; -1: none */
