@@ -46,7 +46,7 @@ enum status command_run(const struct command *command, int argc, char **argv, st
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);
 
-/* Appends a command with its options as JSON. only NULL: appends all commands. */
+/* Appends a command with its options as JSON. If `only` is NULL, appends all commands. */
 void help_print_json(struct text *out, const struct command *only);
 
 /* The functions of the commands. */

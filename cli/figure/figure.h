@@ -69,8 +69,8 @@ void figure_put_subject(struct text *title, const struct trace *trace);
 /* The largest number of series in a figure: plots/common.gp has that many combinations of colour, dash and mark. */
 enum { FIGURE_SERIES_MAX = 24 };
 
-/* Sets the script's variables series, name1, name2, ..., and makes the figure so large that its key fits in one column
- * next to the plot. */
+/* Sets the script's variables `series`, `name1`, `name2`, ..., and makes the figure so large that its key fits in one
+ * column next to the plot. */
 void figure_set_series(struct figure *figure, const char *const *name, size_t count);
 
 /* The shown part of an axis. All-zero is the whole axis. */
@@ -99,7 +99,7 @@ struct figure_options {
     size_t row_condition_count;
 };
 
-/* Sets the script's variable y_log, and y_low and y_high if the options give them. */
+/* Sets the script's variable `y_log`, and `y_low` and `y_high` if the options give them. */
 void figure_set_y_axis(struct figure *figure, const struct figure_options *wanted);
 
 /* Each of these functions makes one kind of figure: it fills an all-zero *figure. Release it even after an error. */

@@ -34,7 +34,7 @@ void sweep_view_release(struct sweep_view *view);
 size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
                                     size_t excepted);
 
-/* Finds the column `wanted`, or `fallback` if `wanted` is NULL. With of_axes the column must be an axis. */
+/* Finds the column `wanted`, or `fallback` if `wanted` is NULL. With `of_axes` the column must be an axis. */
 enum status sweep_view_choose_column(const struct sweep_view *view, const char *wanted,
                                      const char *fallback, bool of_axes, size_t *column,
                                      struct diag *diag);

@@ -187,8 +187,8 @@ static struct message_times message_of_row(const struct trace *trace, size_t row
                                   trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
-/* Returns an array on the heap with an element for each message, in the order of compare_messages(), and sets *count
- * to their number. start_s of a message is the latest start of its rows, for which its other ranks wait. */
+/* Returns an array on the heap with an element for each message, in the order of compare_messages(), and sets *count to
+ * their number. `start_s` of a message is the latest start of its rows, for which its other ranks wait. */
 static struct message_times *find_messages(const struct trace *trace, size_t *count)
 {
     struct message_times *message = heap_alloc(trace->ops.count + 1, sizeof *message);

@@ -22,7 +22,7 @@ enum status figure_window_find(struct figure_window *window, const struct trace 
                                double end_s, const struct figure_options *wanted,
                                struct diag *diag);
 
-/* Sets the script's variables unit, from and to. */
+/* Sets the script's variables `unit`, `from` and `to`. */
 void figure_window_set(struct figure *figure, const struct figure_window *window);
 
 #endif

@@ -1,5 +1,5 @@
 /* cli/page/pages.h: the pages of `report`, one for each kind of result. Each function appends a whole page to an
- * all-zero *page; if title is NULL, the title names the kind of result. */
+ * all-zero *page; if `title` is NULL, the title names the kind of result. */
 #ifndef CLI_PAGE_PAGES_H
 #define CLI_PAGE_PAGES_H
 

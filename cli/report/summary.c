@@ -13,7 +13,7 @@
 
 /* ---- the verdict ---- */
 
-/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free"; with at_most, "needs at most". */
+/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free"; with `at_most`, "needs at most". */
 static void put_needed_memory(struct text *out, const struct verdict *v,
                               enum prediction_limit limit, bool at_most)
 {
