@@ -65,7 +65,7 @@ struct hf_family {
     bool bias_qkv;
     /* attention_bias concerns q, k and v only, not the output's projection */
     bool attention_bias_is_qkv_only;
-    bool kv_heads_optional; /* if the key is absent, there are as many K/V heads as heads */
+    bool kv_heads_optional; /* without num_key_value_heads there are as many K/V heads as heads */
     /* the file must give head_dim; false: an absent head_dim is the default below, or hidden / heads if that is 0 */
     bool head_dim_required;
     bool has_windows;         /* the class knows sliding_window */

@@ -95,7 +95,7 @@ enum status points_load(struct points *points, const char *path, struct diag *di
 /* Appends header and rows, times with six digits; points_parse() reads them back. */
 void points_print(const struct points *points, struct text *out);
 
-/* Appends the parameters of a work as in the column params: "m=512 n=512 k=64". */
+/* Appends the parameters of a work as in the column `params`: "m=512 n=512 k=64". */
 void points_print_params(const struct work *work, struct text *out);
 
 const char *point_role_name(enum point_role role);
