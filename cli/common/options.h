@@ -70,7 +70,8 @@ int options_choice(const struct options *options, const char *name);    /* -1: i
 /* Returns the texts of a repeatable option in the order in which they were given, and sets *count to their number. */
 const char *const *options_list(const struct options *options, const char *name, size_t *count);
 
-/* Sets an option that was not given, as if the user had given it. value NULL: sets a flag. The text is copied. */
+/* Sets an option that was not given, as if the user had given it. If `value` is NULL, sets a flag. The text is
+ * copied. */
 enum status options_supply(struct options *options, const char *name, const char *value,
                            struct diag *diag);
 

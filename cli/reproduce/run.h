@@ -6,9 +6,9 @@
 #include "cli/reproduce/answers.h"
 
 /* Runs the jobs that are wanted and not done, in `jobs` processes; 0: one per core. Traces of timelines are written
- * below `folder`. If the process of another job dies, the job's answer says so, but is not stored in the file; a
- * timeline that cannot be made ends the run. An interrupt ends the run with STATUS_SYSTEM; `answers` keeps the jobs
- * that are done. */
+ * below `folder`. If the process of a job that is no timeline dies, the job's answer says so, but is not stored in the
+ * file; a timeline that cannot be made ends the run. An interrupt ends the run with STATUS_SYSTEM; `answers` keeps the
+ * jobs that are done. */
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);
 

@@ -232,7 +232,7 @@ static enum status write_all(int file, const char *data, size_t size)
     return STATUS_OK;
 }
 
-/* Appends a text to the journal. If that fails, the journal is as it was. */
+/* Appends a text to the journal. If that fails, removes what was written of it. */
 static enum status append_text(struct sweep_journal *j, const struct text *text, struct diag *diag)
 {
     if (write_all(j->file_descriptor, text->data, text->size) == STATUS_OK) {
@@ -244,7 +244,7 @@ static enum status append_text(struct sweep_journal *j, const struct text *text,
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
                    strerror(errno), j->known_row_count);
-    /* nothing more can be done; the next run sees by the line's checksum that it is incomplete */
+    /* if this fails, too, the next run sees by the line's checksum that the line is not complete */
     if (ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
         (void)0;
     return status;

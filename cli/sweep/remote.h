@@ -35,7 +35,8 @@ void sweep_remote_release(struct sweep_remote *remote);
 bool sweep_remote_has_waiting_rank(struct sweep_remote *remote);
 /* Sends a point to the rank that has waited longest for one. */
 void sweep_remote_send_point(struct sweep_remote *remote, size_t point);
-/* Receives a row, which replaces row->row. Returns false if none has arrived. */
+/* Receives messages until one of them is a row, which it stores in *row in place of the one before. Notes the ranks
+ * that ask for a point. Returns false if no row has arrived. */
 bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_row *row);
 /* Tells all other ranks to stop, and ends MPI. */
 void sweep_remote_finish_mpi(struct sweep_remote *remote);
