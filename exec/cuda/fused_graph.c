@@ -309,8 +309,8 @@ static descriptor select_scores(struct fused *g, descriptor x, descriptor hidden
 }
 
 /* Adds a comparison of a with b, and returns the scores m->x where it holds, and minus infinity elsewhere. */
-static descriptor mask_index(struct fused *g, const struct mask_operands *m,
-                             cudnnPointwiseMode_t mode, descriptor a, descriptor b)
+static descriptor masked_by_comparison(struct fused *g, const struct mask_operands *m,
+                                       cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
     return select_scores(g, m->x, m->hidden, apply_to_indices(g, mode, CUDNN_DATA_BOOLEAN, a, b));
 }
@@ -348,7 +348,7 @@ static descriptor masked_scores(struct fused *g, descriptor x)
         m.row = shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
         m.row = shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
-    m.x = mask_index(g, &m, CUDNN_POINTWISE_CMP_GE, m.row, m.col);
+    m.x = masked_by_comparison(g, &m, CUDNN_POINTWISE_CMP_GE, m.row, m.col);
     if (s->window == 0)
         return m.x;
     add_indices(g, &m);
@@ -357,7 +357,7 @@ static descriptor masked_scores(struct fused *g, descriptor x)
         m.col = shifted_index(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
         m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
     }
-    return mask_index(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
+    return masked_by_comparison(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
 }
 
 static cudnnDataType_t element_type_of(const struct fused_shape *s)

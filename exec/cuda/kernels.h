@@ -130,8 +130,8 @@ int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t
                          cudaStream_t stream);
 /* cuda_lay_out_scales() copies the scales of a matrix (rows, cols) to the order in which cuBLASLt reads them. With
  * block_rows 1 it writes a line of scales for each column of blocks; else, for each row of blocks. It pads each line
- * with zeros to a multiple of 4 scales. `to` has room for cuda_laid_out_scales() numbers. */
-size_t cuda_laid_out_scales(int64_t rows, int64_t cols, int block_rows);
+ * with zeros to a multiple of 4 scales. `to` has room for cuda_laid_out_scale_count() numbers. */
+size_t cuda_laid_out_scale_count(int64_t rows, int64_t cols, int block_rows);
 int cuda_lay_out_scales(float *to, const float *from, int64_t rows, int64_t cols, int block_rows,
                         cudaStream_t stream);
 

@@ -21,20 +21,20 @@ static __global__ void largest_kernel(float *part, struct array x, int64_t count
         part[blockIdx.x] = own;
 }
 
-static unsigned largest_blocks(int64_t count)
+static unsigned largest_block_count(int64_t count)
 {
     return blocks_for(ceil_div(count, EIGHT), THREADS);
 }
 
 size_t cuda_largest_scratch_bytes(int64_t count)
 {
-    return largest_blocks(count) * sizeof(float);
+    return largest_block_count(count) * sizeof(float);
 }
 
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream)
 {
-    const unsigned blocks = largest_blocks(count);
+    const unsigned blocks = largest_block_count(count);
     float *part = (float *)scratch;
     int error = LAUNCH(largest_kernel, blocks, THREADS, 0, stream, part, array_of(x), count);
     return error ? error
@@ -148,7 +148,7 @@ static __global__ void lay_out_scales_kernel(float *to, const float *from, uint3
     }
 }
 
-size_t cuda_laid_out_scales(int64_t rows, int64_t cols, int block_rows)
+size_t cuda_laid_out_scale_count(int64_t rows, int64_t cols, int block_rows)
 {
     const int64_t r = ceil_div(rows, block_rows), c = ceil_div(cols, CUDA_SCALE_BLOCK);
     return (size_t)(block_rows == 1 ? c * ceil_div(r, 4) * 4 : r * ceil_div(c, 4) * 4);

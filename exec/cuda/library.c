@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status library_refused(struct diag *diag, const char *name, const char *what)
+static enum status report_no_library(struct diag *diag, const char *name, const char *what)
 {
     return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM, "cannot be opened: %s",
                       what);
@@ -60,7 +60,7 @@ void *library_open(const char *const *names, size_t count, const char *folder, s
         if (strchr(names[i / wheels], '/') == NULL)
             library = open_in_folder(wheel[i % wheels], names[i / wheels]);
     if (library == NULL)
-        library_refused(diag, names[0], words);
+        report_no_library(diag, names[0], words);
     return library;
 }
 

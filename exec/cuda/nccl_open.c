@@ -98,7 +98,7 @@ static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
     return end_group(o, link, result);
 }
 
-static size_t operand_bytes(const struct operand *operand)
+static size_t aligned_operand_bytes(const struct operand *operand)
 {
     return (operand->element_count * dtype_bytes((enum dtype)operand->dtype) +
             CUDA_SCRATCH_ALIGNMENT - 1) /
@@ -142,9 +142,10 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
     } else if (work.kind == WORK_REDUCE_SCATTER) {
         work.collective.relative = 0;
     }
-    size_t reads = operand_bytes(&call.read[0]);
-    if (!cuda_succeeded(o, "cudaMalloc (of a first exchange)",
-                        cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0])))) {
+    size_t reads = aligned_operand_bytes(&call.read[0]);
+    if (!cuda_succeeded(
+            o, "cudaMalloc (of a first exchange)",
+            cudaMalloc(&call.read[0].data, reads + aligned_operand_bytes(&call.write[0])))) {
         free(each);
         return false;
     }

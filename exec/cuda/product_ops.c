@@ -195,10 +195,10 @@ static size_t scales_offset(const struct call *call, int which)
     size_t offset = PRODUCT_WORKSPACE + (cast + 255) / 256 * 256;
     for (int k = 0; k < which; k++) {
         const int block_rows = block_rows_of_factor(w, k);
-        const size_t scales =
-            block_rows == 0
-                ? 0
-                : cuda_laid_out_scales(k == 0 ? w->matmul.m : w->matmul.n, w->matmul.k, block_rows);
+        const size_t scales = block_rows == 0
+                                  ? 0
+                                  : cuda_laid_out_scale_count(k == 0 ? w->matmul.m : w->matmul.n,
+                                                              w->matmul.k, block_rows);
         offset += (scales * sizeof(float) + 255) / 256 * 256;
     }
     return offset;

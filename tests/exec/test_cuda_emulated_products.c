@@ -128,8 +128,8 @@ static void products_of_8_bits_have_scales_of_blocks(void)
         struct products *products = products_new(cublaslt_open(&diag), &diag);
         const struct product *product = products_plan(products, &shape, &diag);
         CU_ASSERT_PTR_NOT_NULL_FATAL(product);
-        CHECK("room for scales", cuda_laid_out_scales(M, K, 1) <= ARRAY_LEN(laid_a) &&
-                                     cuda_laid_out_scales(N, K, rows) <= ARRAY_LEN(laid_b));
+        CHECK("room for scales", cuda_laid_out_scale_count(M, K, 1) <= ARRAY_LEN(laid_a) &&
+                                     cuda_laid_out_scale_count(N, K, rows) <= ARRAY_LEN(laid_b));
         CHECK_INT("scales of a", cuda_lay_out_scales(laid_a, scale_a, M, K, 1, NULL), 0);
         CHECK_INT("scales of b", cuda_lay_out_scales(laid_b, scale_b, N, K, rows, NULL), 0);
         CHECK_INT("scales", product_set_scales(products, product, laid_a, laid_b), 0);
