@@ -45,7 +45,8 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
  * 5 may have others for layers with a window. */
 struct json_node hf_rotary_of_full_layers(struct json_node parameters);
 
-/* Sets *holder to the object that has rope_theta: the root of the file, or its rope_parameters. */
+/* Sets *holder to the object in which rope_theta is looked up: the root of the file if it has the key or has no
+ * rope_parameters, else the rotary parameters of the layers without a window. The object may lack the key. */
 enum status hf_find_rope_theta_holder(const struct hf_reader *r, struct json_node *holder);
 
 /* Reads the base of rotary positions into t->rope_theta; it is the family's default if the key is absent. */

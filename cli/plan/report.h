@@ -36,8 +36,9 @@ struct plan_report {
 };
 
 /* Completes the report: the intervals of the rows that are shown. With report->has_details also simulates the winner
- * on other machines, each of which differs from the given one in one property, and splits the loss of each strategy
- * that lost, for which it simulates the strategy's best configuration with profile `ideal`. Does nothing if no
+ * on other machines, each of which differs from the given one in one property. Unless the goal is the longest
+ * sequence it then splits the loss of each strategy that lost, too, for which it simulates the strategy's best
+ * configuration with profile `ideal`. Does nothing if no
  * configuration was simulated. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 

@@ -462,7 +462,8 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
         } else if (!document && *text == '"') {
             const char *behind = double_quoted_end(text + 1, end);
             sink->has_word = true;
-            /* this quote is within another quote, in the word of a default: "${A:-"b"}"; it is dropped */
+            /* A quote is dropped if it is within another quote, in the word of a default ("${A:-"b"}"), or has no
+             * end. */
             if (quoted || behind == NULL) {
                 text++;
                 continue;

@@ -36,7 +36,8 @@ struct longest_reached {
     struct request request; /* the request that has it; unset if tokens is 0 */
     struct verdict verdict; /* the verdict of `request` */
     bool open_ended;        /* longer sequences than `tokens` may fit: the lengths ended there */
-    /* the verdict on the shortest length with the last repair for which that did not fit */
+    /* the verdict on the shortest length of the ladder, with the last repair with which no length fitted; empty: with
+     * every repair that was tried some length fitted */
     struct verdict next_verdict;
     struct length_ladder ladder; /* the lengths that are tried with the last repair */
     int64_t never_fits;          /* this length and longer ones do not fit with any repair */

@@ -146,8 +146,8 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* Sets *s to a possible division of `ranks` into context and head ranks that has the degrees which the user gave.
- * Returns false, and leaves *s unchanged, if there is none. It takes the division with most head ranks. If the user
+/* On entry *s has the degrees that the user gave; 0 or less: not given. Replaces it by a possible division of `ranks`
+ * into context and head ranks that has them. Returns false, and leaves *s unchanged, if there is none. It takes the division with most head ranks. If the user
  * gave neither degree, it takes the one with most head ranks that fit in a node, so that their all-to-alls stay there
  * (LoongTrain, section 4.4); if none fits, the one with fewest. */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,

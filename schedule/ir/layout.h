@@ -21,8 +21,8 @@ enum layout_kind {
     LAYOUT_RANK_ORDINAL,
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
-    /* zigzag as LoongTrain cuts it: with an even hp each rank owns two adjacent slices of 2 cp hp; with hp = 1 it is
-     * ZIGZAG; other hp are refused */
+    /* The tokens of ZIGZAG, cut over head ranks as LoongTrain does: hp is 1 or even, and tokens is a multiple of
+     * 2 cp hp, so each rank owns two adjacent slices of 2 cp hp; other hp are refused. */
     LAYOUT_ZIGZAG_2D,
     /* Context rank c owns slices c and 2 cp - 1 - c of the 2 cp slices of each document, in the order of the sequence
      * (Megatron-LM with packed sequences; TransformerEngine's thd format) */

@@ -27,6 +27,8 @@
 struct live_ranges {
     uint32_t first_op, op_count; /* the ops of the list that are planned */
     uint32_t range_count, capacity;
+    /* Classes of first uses: one for each stream on which a range is used first, and one for ranges whose first use has
+     * a clock of its own, if there are any. */
     uint32_t class_count;
     uint32_t *buffer;
     uint32_t *first_use; /* the op of the first use */

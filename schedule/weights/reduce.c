@@ -279,8 +279,8 @@ void shard_add_lent_sum(struct shard *s, uint32_t k)
     s->last_summed[k] = IR_NONE;
 }
 
-/* Emits the sum of the complete gradient of a shared unit over the unit's stages. First adds the sum before the
- * previous one to the stage's own gradient, since computation need no longer wait for that sum. */
+/* Emits the sum of a shared unit's complete gradient over the unit's stages. The stage's own gradient gets each sum two
+ * calls later, when the sum has had time to end: this call first adds s->last_summed[0]. */
 static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);

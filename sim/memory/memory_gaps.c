@@ -42,6 +42,9 @@ static bool is_repeated_change(const struct live_buffers *l, const struct memory
            of_a->category == of_b->category && fabs(b->time_s - a->time_s - period_s) <= 4 * same_s;
 }
 
+/* Sets *gap to the place near date_s at which `copies` periods of a repeated run are left out, with the bytes by which
+ * they grow. Returns false if the changes of the period before it are not those of the period after it, up to a few
+ * times same_s, which is rounding: the memory of the run does not repeat then. */
 static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
                      const struct live_buffers *l, double date_s, double period_s, double same_s,
                      uint32_t copies)
