@@ -66,7 +66,9 @@ enum kernel_class kernel_class_of_kind(const char *kind)
     static const struct pattern patterns[] = {
         {"matmul", CLASS_MATMUL},
         {"attention*", CLASS_ATTENTION},
-        {"merge", CLASS_ATTENTION},
+        {"merge*", CLASS_ATTENTION},
+        {"sink*", CLASS_ATTENTION},
+        {"row_dot", CLASS_ATTENTION},
         {"rmsnorm*", CLASS_NORM},
         {"layernorm*", CLASS_NORM},
         {"adamw", CLASS_OPTIMIZER},
@@ -81,6 +83,7 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"reduce", CLASS_COMMUNICATION},
         {"broadcast", CLASS_COMMUNICATION},
         {"scatter", CLASS_COMMUNICATION},
+        {"exchange", CLASS_COMMUNICATION},
         {"shift", CLASS_COMMUNICATION},
         {"send", CLASS_COMMUNICATION},
         {"recv", CLASS_COMMUNICATION},
@@ -98,6 +101,14 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"unpack", CLASS_ELEMENTWISE},
         {"head_*", CLASS_ELEMENTWISE},
         {"column_sum", CLASS_ELEMENTWISE},
+        {"quantise", CLASS_ELEMENTWISE},
+        {"dequantise", CLASS_ELEMENTWISE},
+        {"latent_keys*", CLASS_ELEMENTWISE},
+        {"route*", CLASS_ELEMENTWISE},
+        {"permute*", CLASS_ELEMENTWISE},
+        {"unpermute*", CLASS_ELEMENTWISE},
+        {"take_rows", CLASS_ELEMENTWISE},
+        {"add_rows", CLASS_ELEMENTWISE},
     };
     return class_of_name(patterns, ARRAY_LEN(patterns), kind);
 }
