@@ -55,7 +55,7 @@ struct training {
     double *losses;         /* (steps) of the last run, warm-up included */
 };
 
-/* How the 8-bit products of a schedule compare with those of the reference, which rounds operands of one whole
+/* The relation between the 8-bit products of a schedule and those of the reference, which rounds operands of one whole
  * sequence. NONE: the schedule has no 8-bit products. SAME: it rounds the same operands. DIFFERENT: it rounds operands
  * of a part of a sequence or of several sequences, so that other numbers share a scale. */
 enum training_products {

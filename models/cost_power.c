@@ -1,4 +1,4 @@
-/* How much the power limit slows work in a step (docs/costs.md, "What the power limit leaves"). */
+/* The power limit, and the share by which it slows work in a step (docs/costs.md, "What the power limit leaves"). */
 #include "models/cost_parts.h"
 
 #include <math.h>

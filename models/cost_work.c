@@ -18,7 +18,7 @@ static double no_device_s(const struct device_cost *cost, enum attention_impl im
     return 0;
 }
 
-/* What the issuing thread does for an op. */
+/* The call that the issuing thread makes for an op. */
 enum issue_kind {
     ISSUE_OP,         /* op_count calls into the framework, which launch kernel_count kernels */
     ISSUE_COLLECTIVE, /* one call of a collective, a message or a barrier */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What each family's class in Transformers does, and its defaults for keys that a file may lack. */
+/* The experts of each family as its class in Transformers has them, with its defaults for keys that a file may lack. */
 static const struct expert_family {
     const char *model_type;
     int64_t per_token; /* default of num_experts_per_tok; 0: the file must give it */

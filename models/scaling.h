@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How an 8- or 4-bit operand is scaled: an element's value is the stored number times the scale of its block. Each
+/* The scales of an 8- or 4-bit operand: an element's value is the stored number times the scale of its block. Each
  * value says which elements are a block, and the dtype of scales. A row of an operand lies along the axis over which a
  * product sums. */
 enum scaling {

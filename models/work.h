@@ -52,7 +52,7 @@ enum mask {
     MASK_CHUNKS,
     MASK_COUNT
 };
-/* What TAKE_ROWS copies, and in which order: the rows that ranks send each other for attention with MASK_PLAN. */
+/* The rows that TAKE_ROWS copies, and their order: those that ranks send each other for attention with MASK_PLAN. */
 enum take_order {
     TAKE_SEND,  /* the rank's own rows that others need, in the order in which it sends them */
     TAKE_PLACE, /* the rows that arrived: from the order by sender to the order of positions */

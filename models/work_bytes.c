@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* What the dtypes and the operands of a work contribute to its bytes. */
+/* The dtypes and operands by which the bytes of a work are counted. */
 struct element_sizes {
     double read_element_bytes, written_element_bytes; /* of the dtypes work.in and work.out */
     unsigned read_count,

@@ -165,7 +165,7 @@ static void add_start_time(const struct gpu_work *w, const struct kineto_event *
     step->total_idle_start_s += 1e-6 * (event->start_us - call->start_us);
 }
 
-/* What add_call() remembers of earlier calls. */
+/* The facts about earlier calls that add_call() needs. */
 struct calls_so_far {
     size_t launched_kernels; /* number of kernels and copies that all earlier calls started */
     double last_call_end_us; /* < 0: there is no earlier call in the step */

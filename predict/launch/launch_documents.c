@@ -63,7 +63,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Whether the command that starts the training reads a here-document as its DeepSpeed configuration. */
+/* Returns whether the command that starts the training reads a here-document as its DeepSpeed configuration. */
 enum document_naming {
     NAMED_OTHER, /* no: it names another file, or is Megatron-LM's, which reads no such configuration */
     NAMED_NONE, /* maybe: it names no file, or the document goes to no known file */

@@ -26,7 +26,7 @@ struct candidate_round {
 
 /* ---- one candidate, in a child process ---- */
 
-/* What is known of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
+/* The state of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
  * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
 struct longest_reached {
     bool allows_length;  /* the choices allow some length, with one of the repairs */

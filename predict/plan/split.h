@@ -11,7 +11,7 @@
 
 #include "predict/plan/best.h"
 
-/* By how much a loser lags behind the winner, split by causes. */
+/* The seconds by which a loser lags behind the winner, split by causes. */
 struct lag_split {
     bool is_known; /* false: a prediction could not be made */
     /* seconds per sequence by which the loser is slower; below 0: it is faster */

@@ -143,7 +143,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                       layout->sequence_tokens, name, step, below, below + step);
 }
 
-/* How layout ZIGZAG_DOCUMENTS cuts a document: into 2 cp slices of equally many tokens, of which each context rank has
+/* A document as layout ZIGZAG_DOCUMENTS cuts it: into 2 cp slices of equally many tokens, of which each context rank has
  * two. */
 struct document_slices {
     /* begin: first position of the document; slice: number of tokens of each slice */

@@ -24,7 +24,7 @@ struct replay {
     } * row; /* in the order of allocation */
 };
 
-/* How a framework allocates parameters, gradients and optimizer states. */
+/* The way in which a framework allocates parameters, gradients and optimizer states. */
 struct replay_options {
     /* all moments are allocated at the first op that uses one */
     bool moments_allocated_in_step;

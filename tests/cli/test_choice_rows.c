@@ -234,7 +234,7 @@ static enum status read_line(struct setup *setup, struct options *options, struc
     return status == STATUS_OK ? setup_read_choices(setup, options, diag) : status;
 }
 
-/* What is printed of a request makes the same request, for every option. */
+/* The printed form of a request, read again, makes the same request, for every option. */
 static void options_are_printed_as_they_are_read(void)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {

@@ -79,7 +79,7 @@ static inline bool any_order_is_open(const struct ir *ir)
     return open;
 }
 
-/* What a run of a mutant ends with. OUTCOME_WRONG: it fails, stalls, or differs from the reference. */
+/* The end of a mutant's run. OUTCOME_WRONG: it fails, stalls, or differs from the reference. */
 enum mutant_outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
 /* Runs a schedule beside the reference and leaves the comparison in *check. stall_s: after so long without progress the

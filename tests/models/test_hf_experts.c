@@ -184,7 +184,7 @@ static void check_keys(const char *family, const char *keys, const char *message
     arena_release(&arena);
 }
 
-/* What a family has in one form only is read in that form, and refused in another: which layers of Llama 4 rotate
+/* A property that a family has in one form only is read in that form, and refused in another: which layers of Llama 4 rotate
  * (those that have chunks), and the numbers of gpt-oss's clamped activation. */
 static void other_forms_are_refused(void)
 {

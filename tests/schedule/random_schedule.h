@@ -14,7 +14,7 @@
 
 enum { RANDOM_STREAMS = 5 };
 
-/* How many ops and buffers a role has, and how often what occurs. */
+/* The numbers of ops and buffers of a role, and the shares of what occurs in it. */
 struct random_sizes {
     int64_t ops, buffers;
     int64_t waits_percent;  /* the chance that an op has one more wait, up to 3 */

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "tests/sim/machine.h"
 
-/* What is drawn for a whole schedule. */
+/* The numbers that are drawn for a whole schedule. */
 struct random_plan {
     struct check_random *random;
     uint32_t axes, size[3], ranks; /* number of axes of the mesh, ranks along each, ranks in all */

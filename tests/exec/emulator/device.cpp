@@ -136,7 +136,7 @@ SWITCHES void pause(Waits waits)
     threadIdx = dim3(number);
 }
 
-/* What a fiber does: it runs its thread of one block after another. */
+/* Runs a fiber: its thread of one block after another. */
 void enter()
 {
     for (;;) {

@@ -156,7 +156,7 @@ void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, Statis
         }
 }
 
-/* Where the rows of a document begin in each operand, in elements. */
+/* The offset in each operand, in elements, at which the rows of a document begin. */
 struct Offsets {
     int64_t q, k, v, o, stats;
 };

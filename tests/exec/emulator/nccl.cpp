@@ -44,7 +44,7 @@ struct Mailbox {
     char data[PIECE];
 };
 
-/* What all members of a communicator share: the contents of the file. */
+/* The contents of the file that all members of a communicator share. */
 struct Shared {
     std::atomic<uint32_t> come; /* number of members that have joined */
     /* number of members that have reached their first collective */

@@ -93,7 +93,7 @@ std::vector<float> columns(const void *data, const Layout &l)
     return all;
 }
 
-/* How the sum over k is cut: what k has beyond a multiple of `whole` is left out, and after each `part` the sum is
+/* The cut of the sum over k: what k has beyond a multiple of `whole` is left out, and after each `part` the sum is
  * rounded to the type of the result. */
 struct Split {
     int64_t whole, part;
