@@ -19,7 +19,7 @@ enum { ASSIGNMENT_RANKS_MAX = 1024 }; /* each rank needs several threads */
 /* A message from one rank to another, and the ops that send and receive it. */
 struct assignment_message {
     uint32_t source, destination, channel;
-    uint32_t send_op, recv_op; /* IR_NONE: no op does */
+    uint32_t send_op, recv_op; /* IR_NONE: no op sends, or receives, it */
 };
 
 /* The elements of one operand that a rank's SQUARE_SUM adds. Each run has the number of ranks that hold its
@@ -57,7 +57,7 @@ struct routed_rows {
 int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t total, int64_t groups,
                                   int64_t g, int64_t first);
 
-/* Returns how many rows every rank sends to the experts of one member of group `ep`. */
+/* Returns how many rows the experts of one member of group `ep` compute for each rank. */
 int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member);
 
 /* The pieces of keys (schedule/ir/visible.h) that an attention op sees on a rank. */
@@ -86,7 +86,8 @@ struct assignment {
     uint32_t *group_index;    /* (ranks, groups) the rank's index in that instance */
     uint32_t *group_size;     /* (groups) members of an instance */
     uint32_t *instance_count; /* (groups) instances of the group */
-    /* (ops) for a collective: how many collectives of its group come before it in the role's list */
+    /* (ops) for a collective or a BARRIER: how many collectives, or barriers, of its group come before it in the role's
+     * list */
     uint32_t *collective_number;
     uint32_t *most_collectives; /* (groups) the most collectives that a role lists */
     uint32_t *most_barriers;    /* (groups) the most barriers that a role lists */
@@ -114,8 +115,9 @@ struct assignment {
     struct arena arena;
 };
 
-/* Checks everything on which a run relies, and fills *assignment: operands have the right sizes and dtypes, offsets lie
- * within the arenas, ops wait for ops of their own role, and groups hold the ranks that use them. */
+/* Fills *assignment, and checks what a run relies on: operands have the right sizes and dtypes, offsets lie within the
+ * arenas, ops wait for ops of their own role, and groups hold the ranks that use them. *assignment must be released in
+ * either case. */
 enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
                             struct diag *diag);
 void assignment_release(struct assignment *assignment);
@@ -178,7 +180,8 @@ static inline uint32_t assignment_message_number(const struct assignment *assign
 bool assignment_is_collective(enum work_kind kind);
 
 /* Fills messages[] and message_number[]; only assignment_init() calls it. The n-th send from one rank to another on a
- * channel and the n-th receive there are one message. Fails if a message names an index beyond the end of its group. */
+ * channel and the n-th receive there are one message. Fails if a message names a member that its group does not
+ * have. */
 enum status assignment_match_messages(struct assignment *assignment, const char *name,
                                       struct diag *diag);
 

@@ -1,4 +1,4 @@
-/* Makes an assignment: which ops, buffers and groups each rank has. */
+/* Makes an assignment: checks the schedule, and finds each rank's role, groups, guards and rows. */
 #include "exec/assignment.h"
 
 #include "exec/operands.h"
@@ -367,8 +367,8 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
 
 /* ---- rows of experts ---- */
 
-/* Returns the work of a shape on rows of experts, with `rows` as its number of rows. The shape itself has the number of
- * the rank with the most rows. */
+/* Returns a copy of the shape with `rows` as its number of rows, for the kinds listed here; other kinds are copied as
+ * they are. The shape itself has the number of the rank with the most rows. */
 static struct work work_with_rows(const struct work *shape, int64_t rows)
 {
     struct work work = *shape;
@@ -465,7 +465,8 @@ static int64_t index_tokens_of_member(const struct copy_routing *counts, uint32_
     return tokens;
 }
 
-/* Lists the tokens that a rank sends to each member of the group of experts, each token once. */
+/* Lists the tokens that a rank sends to each member of the group of experts: those that have an expert there, each
+ * once. */
 static void list_tokens_by_member(struct arena *arena, const struct copy_routing *counts,
                                   struct routed_rows *to)
 {

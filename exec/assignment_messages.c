@@ -23,7 +23,7 @@ static int compare_by_channel(const void *a, const void *b)
         return x->destination < y->destination ? -1 : 1;
     if (x->channel != y->channel)
         return x->channel < y->channel ? -1 : 1;
-    if (x->op != y->op) /* of one rank: list order is id order */
+    if (x->op != y->op) /* the ids of a rank's ops ascend in list order */
         return x->op < y->op ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }

@@ -5,7 +5,7 @@
 
 /* The ranges of elements that have been written; no two overlap or touch. */
 struct written {
-    struct ir_extent *ranges; /* count: its elements */
+    struct ir_extent *ranges; /* their `count` is a number of elements */
     uint32_t range_count, capacity;
 };
 
@@ -19,7 +19,7 @@ static bool is_written(const struct written *w, uint64_t begin, uint64_t end)
 
 static void add_written(struct written *w, uint64_t begin, uint64_t end)
 {
-    for (uint32_t i = 0; i < w->range_count;) { /* parts that touch the new one become part of it */
+    for (uint32_t i = 0; i < w->range_count;) { /* ranges that touch the new one are joined to it */
         uint64_t first = w->ranges[i].begin, last = first + w->ranges[i].count;
         if (last < begin || end < first) {
             i++;
@@ -50,7 +50,7 @@ bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
             if (k < ir->op.read_count[op])
                 first[b] =
                     first[b] || !is_written(&written[b], view.begin, view.begin + view.count);
-            else if (ir->op.guard[op] == IR_NONE16) /* else some ranks do not write */
+            else if (ir->op.guard[op] == IR_NONE16) /* where a guard fails, a rank does not write */
                 add_written(&written[b], view.begin, view.begin + view.count);
         }
     for (uint32_t b = 0; b < ir->buffer.count; b++)

@@ -141,7 +141,7 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
 struct joined_runs {
     bindings_block_function *use_block;
     void *context;
-    struct bindings_block block; /* rows 0: none */
+    struct bindings_block block; /* rows 0: no block has begun */
 };
 
 static void join_run(void *context, const struct element_run *s)
@@ -251,7 +251,7 @@ static void fill_run(void *context, const struct element_run *s)
 
 /* Adds a run of elements from a rank's buffer to the collected tensor. Where several ranks hold the same elements,
  * those of the first rank are stored, and elements of other ranks that differ from them are counted. Where the ranks'
- * elements are parts of a sum, they are added. */
+ * elements are parts of a sum, they are added, each part once. */
 static void collect_run(void *context, const struct element_run *s)
 {
     struct binding_copy *t = context;
@@ -300,7 +300,7 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 /* ---- tokens in buffers ---- */
 
 /* Returns the mesh axes over which the layout cuts a context rank's tokens: those named `hp`, and those named `tp` too
- * if only both together have as many ranks as layout.hp. */
+ * if both together have as many ranks as layout.hp. */
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct mesh_place origin = {{0}};

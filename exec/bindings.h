@@ -28,8 +28,9 @@ struct copied_run {
 
 /* Returns the number of runs of a rank's buffer, and fills share[] with them unless it is NULL. The runs cover the
  * elements of the tensors to which the buffer is bound, without padding. `copies` of a run is the number of ranks that
- * hold the same elements, among the ranks of the same role in the rank's instance of the group. Neighbouring runs with
- * equal copies are joined. A buffer that is bound to no tensor is one run with copies 1. */
+ * hold the same elements, among the ranks of the same role in the rank's instance of the group; it is 1 if group is
+ * IR_NONE16. Neighbouring runs with equal copies are joined. A buffer that is bound to no tensor is one run with copies
+ * 1. */
 uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
                               struct copied_run *share);
 
@@ -55,9 +56,10 @@ struct bindings {
     uint32_t next_step;
 };
 
-/* Checks that the schedule's bindings can be filled and collected: the ranks over which a tensor's columns are cut
- * divide their number, and a buffer has as many elements as its bundle, its share of the bundle or its tokens. The
- * caller has set b->ir; the other members may be set later. name: the schedule's name in messages. */
+/* Checks that the schedule's bindings can be filled and collected: the columns of a tensor divide evenly over the ranks
+ * over which they are cut, and a buffer has as many elements as its bundle, its share of the bundle or a whole number
+ * of sequences of its tokens. The caller has set b->ir; the other members may be set later. name: the schedule's name
+ * in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
 /* A block of a tensor, (rows, cols), whose elements are consecutive in a bound buffer from element buffer_offset on. In
@@ -71,7 +73,8 @@ typedef void bindings_block_function(void *context, const struct bindings_block 
 void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_function *use,
                              void *context);
 
-/* Functions for a struct exec_io whose `user` is a struct bindings. bindings_fill_buffer() fills a bound buffer.
+/* Functions for a struct exec_io whose `user` is a struct bindings. bindings_fill_buffer() fills a buffer that is bound
+ * to parameters, masters, moments, stored weights, tokens, labels or positions, and leaves any other as it is.
  * bindings_collect_buffer() adds a bound buffer to the collected arrays and to the loss, which both start from 0 in
  * every step. */
 enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag);

@@ -34,8 +34,8 @@ struct greeting {
     uint64_t machine_id; /* equal on processes of one machine */
 };
 
-/* An answer of rank 0. It answers every greeting; when all processes have connected, it sends each a second answer on
- * its connection MESSAGES. */
+/* An answer of rank 0. It answers every greeting; when all processes have connected, or it has given up, it sends each
+ * connected process a second answer on its connection MESSAGES. */
 struct greeting_answer {
     char magic[8];
     uint32_t is_refused;
@@ -62,7 +62,8 @@ static struct greeting_answer make_answer(bool refused, const char *words)
 static void send_reply(int fd, bool refused, const char *words)
 {
     const struct greeting_answer answer = make_answer(refused, words);
-    (void)!send(fd, &answer, sizeof answer, MSG_NOSIGNAL); /* one that has left is noticed later */
+    /* a process that has left is noticed later */
+    (void)!send(fd, &answer, sizeof answer, MSG_NOSIGNAL);
 }
 
 /* Writes to `words` why a process that has connected must be refused: how it differs from rank 0, or that its rank is
@@ -182,7 +183,8 @@ static enum status report_failed_call(const struct bootstrap *b, const char *cal
                       b->place.rank0_port, strerror(errno));
 }
 
-/* Listens on rank 0 until every other rank has made all its connections. host[r] receives the machine id of rank r. */
+/* Listens on rank 0 until every other rank has made all its connections; fails if one is refused or time is up. host[r]
+ * receives the machine id of rank r. */
 static enum status listen_for_all(struct bootstrap *b, uint64_t *host, struct diag *diag)
 {
     const int one = 1;

@@ -291,7 +291,7 @@ enum status bootstrap_connect_world(struct bootstrap **world, uint64_t request, 
     *world = NULL;
     if (status != STATUS_OK || place.process_count == 1)
         return status;
-    if (place.process_count != ranks) /* each says so, before it waits for the others */
+    if (place.process_count != ranks) /* each process reports this before it waits for the others */
         return diag_error(diag, (struct loc){.name = "schedule"}, STATUS_BAD_INPUT,
                           "has %" PRIu32 " ranks, and %" PRIu32
                           " processes were started for it; the two numbers must be equal",

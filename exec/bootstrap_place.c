@@ -80,7 +80,7 @@ static bool is_slurm(const struct launch_variables *launcher)
 }
 
 /* Returns the number of tasks of node number `node`, from 0, in Slurm's list: in "8(x2),4", node 2 has 4. A plain
- * number is a list of one node. Returns 0 if the list has no such node. */
+ * number is a list of one node. Returns 0 if the list has no such node or cannot be read. */
 static uint32_t find_tasks_of_node(const char *list, unsigned long node)
 {
     while (*list != '\0') {
@@ -133,9 +133,9 @@ static enum status read_host(struct bootstrap_place *place, const struct launch_
     return STATUS_OK;
 }
 
-/* Sets the port of rank 0. LONGHAUL_PORT gives it; else it is one that nothing else is likely to use: beside
- * MASTER_PORT, on which torchrun's store listens, or one that depends on the Slurm job, since several jobs may share a
- * machine. */
+/* Sets the port of rank 0. LONGHAUL_PORT gives it. Else it is BESIDE away from MASTER_PORT, on which torchrun's store
+ * listens; or without that variable, in a Slurm job, a port that depends on the job, since several jobs may share a
+ * machine; or else PORT. */
 static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {

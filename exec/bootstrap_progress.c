@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* MSG_DONTWAIT */
-/* Progress of processes, exchanged several times a second while a step runs. */
+/* Progress of processes, exchanged several times a second while they are connected. */
 #include "exec/bootstrap_state.h"
 
 #include "base/arena.h"
@@ -10,11 +10,11 @@
 
 #define BEAT_S 0.1 /* seconds between two heartbeats */
 
-/* A heartbeat of a peer of which a part may have been received. */
+/* The next heartbeat of a peer, as far as its bytes have been received. */
 struct partial_heartbeat {
     struct heartbeat beat;
     size_t received_bytes;
-    double last_received_s; /* when bytes last came */
+    double last_received_s; /* when bytes last arrived */
 };
 
 /* Reads all heartbeats that have arrived on a connection, and sets *last to the newest one; *last stays if none has

@@ -54,7 +54,7 @@ double bootstrap_now_s(void);
 void bootstrap_set_timeout(int fd, double timeout_s);
 void bootstrap_close_socket(int *fd);
 
-/* Connects the processes (exec/bootstrap_meet.c): all others connect to rank 0. On rank 0, host[r] for r > 0
+/* Connects the processes (exec/bootstrap_meet.c): all other ranks connect to rank 0. On rank 0, host[r] for r > 0
  * receives the machine id of rank r. */
 enum status bootstrap_connect_processes(struct bootstrap *b, uint64_t *host, struct diag *diag);
 

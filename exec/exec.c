@@ -105,8 +105,9 @@ static enum status read_bound_buffer(struct exec_run *run, const struct exec_io 
     return status == STATUS_OK ? io->read(io->user, buffer, diag) : status;
 }
 
-/* Calls visit() for the bound buffers of all ranks whose kind of binding is in the mask. buffer->data is memory for the
- * largest buffer, whose content visit() provides. */
+/* Calls visit() for each bound buffer, of any rank, that has an offset and whose kind of binding is in the mask
+ * `kinds`; stops at the first failure. buffer->data is memory that is large enough for each of them; visit() provides
+ * its content. */
 static enum status for_each_bound_buffer(struct exec_run *run, const struct exec_io *io,
                                          uint32_t kinds, visit_function *visit, struct diag *diag)
 {

@@ -114,8 +114,8 @@ typedef void exec_draw_function(void *context, uint64_t at, const struct draw *d
  * Gradients and losses are zeroed before the first step, and before a later step if the schedule may read them before
  * it writes them. Every other bound buffer of this process's ranks is filled before the first step. `draw` is asked
  * first: if it is not NULL and returns true, the backend has made the numbers of the blocks that draw passed to
- * block(). Else `fill` writes a copy of the buffer, which is zero before. Before each later step `fill` is called again
- * for tokens, labels and positions, unless options.back_to_back is set.
+ * block(). Else `fill` writes a copy of the buffer, which is zero before. Before each later step, tokens, labels and
+ * positions are filled again in this way, unless options.back_to_back is set.
  *
  * `read` is called, for all ranks of all processes, after each step for the kinds in read_each_step, and after the last
  * step also for those in read_after_last_step. */

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Default limits in seconds of the time without progress, for one process and for several. With several processes it is
- * longer, because a long collective may end no op on any of them for a while. */
+/* Default limits in seconds of the time without progress, for one process and for several. With several processes the
+ * limit is longer, because a long collective may end no op on any of them for a while. */
 enum { STALL_S = 10, STALL_TOGETHER_S = 60 };
 
 struct rank_thread {
@@ -48,7 +48,7 @@ static bool wait_for_dependencies(struct exec_run *run, uint32_t rank, uint32_t 
         if (work_kind_info(ir->op.kind[wait])->stream != STREAM_SYNC) {
             if (!run->backend->wait_op(run, rank, wait))
                 return false;
-        } else if (wait >= op) { /* earlier ones have been passed */
+        } else if (wait >= op) { /* the host has passed earlier SYNC ops */
             wait_until_run_fails(run);
             return false;
         }
@@ -189,7 +189,8 @@ static void check_progress(struct exec_run *run, struct executor_watcher *watch)
     uint64_t progress = atomic_load(&run->ended_ops);
     bool busy = atomic_load(&run->running_ops) > 0;
     struct bootstrap_progress all = {progress, busy, 0};
-    if (run->world != NULL) /* an op that waits for another process is at work if that process is */
+    /* an op that waits for another process counts as running while that process makes progress */
+    if (run->world != NULL)
         all = bootstrap_report_progress(run->world, progress, busy, false);
     if (all.ended_ops != watch->last_ended_ops || busy || all.busy_processes > 0) {
         watch->last_ended_ops = all.ended_ops;

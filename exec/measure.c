@@ -46,7 +46,7 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
             if (isnan(t.end_s))
                 continue;
-            /* a wait is timed as it is predicted, from the end of the awaited op until the host continues */
+            /* As in a prediction, a HOST_SYNC begins no earlier than the op before it on its stream ends. */
             if (run->ir->op.kind[op] == WORK_HOST_SYNC)
                 t.start_s = fmin(fmax(t.start_s, *before_s), t.end_s);
             *before_s = t.end_s;

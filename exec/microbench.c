@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    SETS_MAX = 1024,  /* the most sets of operands: each is buffers of the schedule */
+    SETS_MAX = 1024,  /* the most sets of operands, each of which has its own buffers */
     MEMBERS_MAX = 64, /* the most ranks of a collective */
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
@@ -68,9 +68,10 @@ struct bench {
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
     /* the measured work, as an op of the schedule: its group is an id, not a number of members */
     struct work work;
-    op_id first_timed_op_id;    /* the first op that is timed */
-    uint32_t timed_ops;         /* number of ops that are timed */
-    uint32_t timed_op_distance; /* the distance in the list from one timed op to the next; 0: 1 */
+    op_id first_timed_op_id; /* the first op that is timed */
+    uint32_t timed_ops;      /* number of ops that are timed */
+    /* distance in the list from one timed op to the next; 0: not used */
+    uint32_t timed_op_distance;
 };
 
 static void release_bench(struct bench *b)
@@ -218,7 +219,7 @@ static void emit_background_copy(struct bench *b, const struct background_copy *
 
 /* Chooses the copies that run at the same time as the timed op, makes their buffers, and returns their number. In role
  * BOTH_WAYS, for copies, it is one copy of the same size in the other direction; in role BESIDE, copies in both
- * directions; else none. Each copy takes somewhat longer than the op, so that one always runs. */
+ * directions, which take somewhat longer than the op, so that one always runs, but have at most 256 MB; else none. */
 static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
@@ -418,8 +419,8 @@ static double quantile(const struct timings *timings, double share)
     return timings->seconds[(size_t)((double)(timings->count - 1) * share + 0.5)];
 }
 
-/* Runs the schedule in rounds, until the median is stable, enough time is spent, or the most rounds have run. Sorts the
- * timings of all rounds. */
+/* Runs the schedule in rounds, until the median is stable, enough time is spent, or the most rounds have run; role
+ * ISSUE always takes three times the most rounds. Sorts the timings of all rounds. */
 static enum status run_rounds(struct bench *b, struct timings *timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
@@ -507,8 +508,8 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
     return STATUS_OK;
 }
 
-/* Returns how many sets of operands together exceed the caches. A buffer that the work both reads and writes is counted
- * once. */
+/* Returns how many sets of operands together exceed the caches, at most SETS_MAX. A buffer that the work both reads and
+ * writes is counted once. */
 static uint32_t needed_operand_sets(const struct bench *b)
 {
     uint64_t bytes = 0;

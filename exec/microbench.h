@@ -46,7 +46,8 @@ enum status microbench_run(const struct microbench_case *wanted,
                            struct diag *diag);
 
 /* Writes to the header of the points what the backend knows about the device, such as its name and the number of its
- * multiprocessors. These need not be fitted then. */
+ * multiprocessors. Calibration need not fit what the header gives. Returns STATUS_BAD_INPUT if the backend is
+ * unknown. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
 /* The bytes of all sets of operands together on a GPU, for other programs that measure as points are measured. */
@@ -61,11 +62,11 @@ void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, u
 /* Returns how many runs that do not count precede `repeats` runs that do. */
 uint32_t microbench_warmup_runs(uint32_t repeats);
 
-/* Sets *cases to the cases that calibrate needs, which live in `arena`, and returns their number. They are every kind
- * of work over sizes that determine the numbers of the cost model, the roles START and ISSUE, AdamW on a host stream,
- * and copies; if `ranks` is more than 1, also collectives of that many ranks. quick: only the fewest cases that
- * suffice. The whole set begins with these, so that a caller who leaves out cases at its end makes fits less exact, but
- * none impossible. kinds[kind]: the kinds that are wanted; NULL: all. */
+/* Sets *cases to the cases that calibrate needs, which live in `arena`, and returns their number. They are the kinds of
+ * work that can be measured by themselves, over sizes that determine the numbers of the cost model, the roles START and
+ * ISSUE, AdamW on a host stream, and copies; if `ranks` is more than 1, also collectives of that many ranks. quick:
+ * only the fewest cases that suffice. The whole set begins with these, so that a caller who leaves out cases at its end
+ * makes fits less exact, but none impossible. kinds[kind]: the kinds that are wanted; NULL: all. */
 size_t microbench_list_cases(const struct microbench_case **cases, struct arena *arena, bool quick,
                              uint32_t ranks, const bool *kinds);
 /* Does what microbench_list_cases() does for a GPU: with sizes that occupy it, with the roles that only a GPU or its

@@ -10,8 +10,8 @@ static bool divides_over_members(const struct work *work, enum dtype dtype, uint
     return elements > 0 && elements % members == 0;
 }
 
-/* Lists the reads or the writes of an op, at most `most` of them; 0: as many as a microbenchmark makes of the kind.
- * Returns false if a size is not allowed, as bench_list_operands() does. */
+/* Lists the reads or the writes of an op up to the first that microbenchmarks leave out, and at most `most` of them (0:
+ * no limit). Returns false if a size is not allowed, as bench_list_operands() does. */
 static bool list_side(const struct work *work, enum work_side side, enum dtype dtype, uint32_t most,
                       struct bench_operand *operand, uint32_t *operands)
 {

@@ -80,7 +80,7 @@ static float from_narrow(struct narrow_float type, uint8_t code)
     float value = exponent == 0 ? ldexpf((float)mantissa, 1 - type.bias - type.mantissa_bits)
                                 : ldexpf((float)(mantissa + (1 << type.mantissa_bits)),
                                          exponent - type.bias - type.mantissa_bits);
-    if (value > type.largest) /* the codes after the largest number */
+    if (value > type.largest) /* codes above that of the largest number mean infinity or NaN */
         value = type.mantissa_bits == 2 && mantissa == 0 ? INFINITY : NAN;
     return code & 0x80 ? -value : value;
 }

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* number_to_f32() converts `count` elements of dtype, a floating-point type, to fp32, and number_from_f32() converts
- * back. from and to may be the same array only if dtype is F32. */
+/* number_to_f32() converts `count` elements of dtype, a floating-point type other than e2m1x2, to fp32, and
+ * number_from_f32() converts back. from and to may be the same array only if dtype is F32. */
 void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count);
 void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count);
 
@@ -23,12 +23,13 @@ float number_largest(enum dtype dtype);
  * a narrow dtype. If down is false, e is ceil(log2(amax / largest number of the dtype)), as in cuBLAS: the least
  * exponent with which no number exceeds the largest. If down is true, e is floor(log2(amax)) less the largest exponent
  * of the dtype, as in the OCP Microscaling specification; numbers may then exceed the largest by up to a factor of 1.14
- * (in e4m3), and become the largest. */
+ * (in e4m3), and become the largest. For amax 0 or NaN it is -127, for an infinite amax 127. */
 int number_scale_exponent(float amax, enum dtype dtype, bool down);
 
-/* Returns the binary digits of a type's significand; 0: it is no floating-point type. */
+/* Returns the binary digits of a type's significand; 0 for integers, e8m0 and e2m1x2. */
 int number_significand_bits(enum dtype dtype);
-/* Returns the exponent of the smallest normal number of a type, below which numbers have fewer digits. */
+/* Returns the exponent of the smallest normal number of a 16-, 32- or 64-bit type, below which numbers have fewer
+ * digits. */
 int number_min_exponent(enum dtype dtype);
 
 /* number_get() reads element i of an array, and number_set() writes it; dtype may also be DTYPE_I32. */

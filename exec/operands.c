@@ -67,7 +67,7 @@ static const char *unsupported_size(const struct work *work, enum dtype dtype, u
         if (work->activation.function == FUNCTION_CLAMPED)
             return "function=clamped is that of a gate, which gelu has not";
         break;
-    case WORK_ADD: /* count, cols */
+    case WORK_ADD: /* p[0] is the count, p[1] the columns */
         if (work->p[1] > 0 && work->p[0] % work->p[1] != 0)
             return "the columns must divide the count";
         break;

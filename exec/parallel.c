@@ -37,7 +37,8 @@ void parallel_for(uint32_t threads, uint64_t count, uint64_t grain, parallel_bod
     while (started + 1 < parts &&
            pthread_create(&thread[started], NULL, run_part, &part[started]) == 0)
         started++;
-    for (uint64_t i = started; i < parts; i++) /* this thread's, and those that have no thread */
+    /* this thread's part, and parts that got no thread */
+    for (uint64_t i = started; i < parts; i++)
         run_part(&part[i]);
     while (started > 0)
         pthread_join(thread[--started], NULL);

@@ -97,7 +97,8 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
     const uint32_t *owner = owners_of_memory(run->poison, call->rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + view.begin * size) / GRANULE;
     uint64_t count = granule_count(view.count * size), other_owners = 0;
-    for (uint64_t i = 0; i < count; i++) /* vector code, unlike a loop that ends early */
+    /* compiled to vector code, unlike a loop that ends early */
+    for (uint64_t i = 0; i < count; i++)
         other_owners += owner[first + i] != buffer + 1;
     for (uint64_t i = 0; i < count && other_owners > 0; i++) {
         uint32_t found = owner[first + i];
