@@ -14,7 +14,7 @@ enum activation_class {
     ACTIVATION_NONE, /* no layer's forward makes the buffer, it is persistent, or it is not on the device */
     /* type 0: other units read or write the buffer too (keys and values), or an op of no layer's forward writes it */
     ACTIVATION_SHARED_BY_UNITS,
-    /* type 1: made in a unit's forward, and read later only in the backward of layers of the same unit */
+    /* type 1: made in a unit's forward; after the forward, only the backward of layers of the same unit reads it */
     ACTIVATION_FOR_OWN_BACKWARD,
     /* type 2, our addition to the paper's types: all other activations of a unit's forward. Most are freed within that
      * forward. The others leave the layers: they are sent to another stage, or are the head's input. */

@@ -69,8 +69,8 @@ static uint8_t module_of_op(const struct discard *d, uint32_t op)
     return module;
 }
 
-/* Sets the module of each buffer that is dropped: the buffers that emission names, except caches, which other units
- * read, and the 8-bit copies of these buffers. Sets function_of_op for the ops of functions. */
+/* Sets the module of each buffer that is dropped: the buffers that emission names and their 8-bit copies, but no
+ * caches, because other units read those. Sets function_of_op for the ops of functions. */
 static void mark_buffers(struct discard *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
@@ -93,8 +93,8 @@ static void mark_buffers(struct discard *d, const struct op_list *list)
     }
 }
 
-/* Sets is_shared of persistent buffers, and of buffers that not only one layer's forward writes. Such buffers are not
- * dropped; a repeated op writes the same buffer again. */
+/* Sets is_shared of the written buffers that are persistent, or that not only one layer's forward writes. Such buffers
+ * are not dropped; a repeated op writes the same buffer again. */
 static void find_shared_buffers(struct discard *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
@@ -171,9 +171,9 @@ static bool is_function(uint8_t module)
 }
 
 /* Repeats the ops of a layer's forward that make the buffers needed in this search (needed_in_search is search_count),
- * and the ops that make the dropped buffers which these read. module: the module of the needed buffers. All its ops are
- * repeated if it is mlp, moe or shared_experts and the profile recomputes whole layers. An op that writes nothing (a
- * wait of the host) is repeated if the op after it is. */
+ * and the ops that make the dropped or shared buffers which these read. module: the module of the needed buffers. All
+ * its ops are repeated if it is mlp, moe or shared_experts and the profile recomputes whole layers. An op that writes
+ * nothing (a wait of the host) is repeated if the op after it is. */
 static void make_again(struct discard *d, const struct op_list *in, uint32_t which, uint8_t module)
 {
     const struct ir *ir = d->ir;
@@ -231,7 +231,8 @@ static void repeat_functions(struct discard *d, const struct op_list *in, uint32
 }
 
 /* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers in place of dropped ones.
- * Repeats the ops that make them if this op is the first that reads them. */
+ * Repeats the ops that make them if this op is the first that reads them. Before the first op of the backward it
+ * repeats mlp or moe (repeat_functions()). */
 static void rewrite_backward(struct discard *d, const struct op_list *in, uint32_t at)
 {
     struct ir *ir = d->ir;

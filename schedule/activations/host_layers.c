@@ -51,8 +51,8 @@ static int compare_segments(const void *a, const void *b)
     return x->buffer.i < y->buffer.i ? -1 : x->buffer.i > y->buffer.i;
 }
 
-/* Finds the first and the last op of each layer's forward, and the tensors that go to the host: those that the backward
- * of the first host_layer_count layers reads first. */
+/* Finds the first and the last op of each layer's forward, and the tensors that go to the host: the activations of at
+ * least LEAST_ELEMENTS elements that the backward of one of the first host_layer_count layers reads first. */
 static void find_host_items(struct host_layers *h, const struct op_list *list)
 {
     const struct ir *ir = h->ir;

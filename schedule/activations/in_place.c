@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if the gradient can be written over the saved tensor: it has a buffer of its own, of the same dtype and size. */
+/* True if the gradient can be written over the saved tensor: the two are different buffers of the same dtype and
+ * size. */
 static bool can_lie_over(const struct ir *ir, buffer_id read, buffer_id write)
 {
     return read.i != write.i && ir->buffer.dtype[read.i] == ir->buffer.dtype[write.i] &&

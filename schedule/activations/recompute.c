@@ -219,7 +219,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
         uint32_t buffer = ir_touched_buffer(ir, op, k);
         struct buffer_mark *mark = &r->mark[buffer];
         bool shared = mark->is_cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
-        /* a cache gets no second buffer, since its repetition writes the same values */
+        /* a cache or a persistent buffer gets no second buffer, since the repetition writes the same values */
         if (mark->repeated_buffer == IR_NONE && !shared)
             mark->repeated_buffer = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
@@ -263,8 +263,9 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     r->segment[which].is_repeated = true;
 }
 
-/* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers. Repeats the layer's
- * forward if the op is the first of the backward. */
+/* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers; with Megatron's selective
+ * recomputation only if the op belongs to attention. Repeats the layer's forward if the op is the first of the
+ * backward. */
 static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t at)
 {
     struct ir *ir = r->ir;

@@ -51,7 +51,7 @@ static bool find_runs(struct repeat_finder *f)
     return have_gaps;
 }
 
-/* True if every op belongs to a run whose layer or unit is the last one before the gap or the first one after it. */
+/* True if every op whose layer or unit is the last one before the gap or the first one after it belongs to a run. */
 static bool covers_list(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;

@@ -3,8 +3,8 @@
  * A list is divided into blocks. If blocks are of layers, a block is the forward or backward of one layer for one unit
  * (a micro-batch or a part of one). If blocks are of units, it is the forward or backward of one unit as a whole. It
  * begins with the first op that carries this label and goes on until the next block begins. In the optimizer, a block
- * is the ops that update one layer. An iteration is a block or a group of consecutive blocks. Iterations that follow
- * each other and are equal can be a run of a short list. */
+ * of layers is consecutive ops that update one layer. An iteration is a block or a group of consecutive blocks.
+ * Iterations that follow each other and are equal can be a run of a short list. */
 #ifndef SCHEDULE_ITERATIONS_H
 #define SCHEDULE_ITERATIONS_H
 

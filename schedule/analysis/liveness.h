@@ -24,9 +24,9 @@ static inline bool liveness_is_separate_persistent(const struct ir *ir, uint32_t
     return liveness_is_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;
 }
 
-/* Replaces all free sets by the smallest correct ones: for each stream the last op that reads or writes the buffer,
- * except ops that always end before another op of the set starts. A buffer that no op uses gets an empty set. Members
- * are in list order. */
+/* Replaces all free sets by the smallest correct ones: for each stream of a role the last op that reads or writes the
+ * buffer, except ops that always end before another op of the set starts. A persistent buffer, and one that no op uses,
+ * gets an empty set. Members are in list order. */
 void liveness_compute_free_sets(struct ir *ir);
 
 #endif

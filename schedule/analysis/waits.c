@@ -23,7 +23,7 @@ struct accesses {
 
 enum {
     MANY = UINT8_MAX,
-    /* supersede_access() checks so many accesses of a list, the newest ones */
+    /* supersede_access() checks the newest LOOKS_MAX accesses of a list */
     LOOKS_MAX = 8
 };
 

@@ -38,8 +38,8 @@ uint32_t waits_add_conflicts_of(struct waits *waits, const struct touch *touch, 
                                 uint8_t stream);
 
 /* Makes the open op of `order` wait for the added ops, and empties the list of them. Returns, in list order, only the
- * waits that are needed: a wait is left out if the open op's clock or another added op implies it. The array belongs to
- * `waits`. */
+ * waits that are needed, and sets *count to their number (0: returns NULL): a wait is left out if the open op's clock
+ * or another added op implies it. The array belongs to `waits`. */
 const op_id *waits_join_needed(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Records touch[count], the elements that op `op` of `stream` reads or writes; later ops may conflict with them. */
