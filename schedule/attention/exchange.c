@@ -224,7 +224,8 @@ static struct view rows_beside(struct view q, int64_t q_width, struct view all, 
 /* Splits qkv[rank_tokens, projection_width] into q, k and v. If the layer has computed them by a product each
  * (project_is_apart()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the rotation
  * that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank]. With one
- * head rank nothing is packed, and results are written to those views of `to` that are not empty. */
+ * head rank nothing is packed, and the op that makes k or v last writes it to `to` where that is not empty; if that op
+ * cannot, exchange_qkv() copies the result. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {

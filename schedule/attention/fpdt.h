@@ -39,7 +39,8 @@ struct fpdt_chunk {
     struct attention_saved device_saved;
     struct view host_norm;       /* in pinned memory; empty: it is on the device */
     struct fpdt_queries queries; /* views that fpdt_store_tensor() has set */
-    /* such views, too; with fpdt.stores_latents the latents and the shared columns of this rank's own tokens */
+    /* views that fpdt_store_tensor() has set; with fpdt.stores_latents they hold the latents and the shared columns of
+     * this rank's own tokens */
     struct fpdt_keys_values keys_values;
     /* the tensors that the forward has already fetched for the backward; empty: none */
     struct fpdt_queries prefetched_queries;
@@ -126,7 +127,7 @@ struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, con
 struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
                             const char *stem);
 
-/* Emit waits of the host, or nothing unless chunks are offloaded and the profile's switch chunk_tile_sync is set.
+/* Emit waits of the host if chunks are offloaded and the profile's switch chunk_tile_sync is set; else nothing.
  * fpdt_sync_stream() waits for everything issued on a stream. fpdt_sync_tile() waits for a tile and the copies from the
  * host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);

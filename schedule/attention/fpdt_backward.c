@@ -75,7 +75,8 @@ static void zero_query_gradients(struct fpdt_gradients *g, struct query_tensors 
 
 /* Emits the tiles of key chunk k, whose keys and values are `pair`, and returns the gradients of chunk k's q, k and v.
  * *set holds the tensors of query chunk k on entry, and of query chunk k + 1 on return. *next becomes the keys and
- * values of chunk k + 1, except with `reload`: then the caller fetches them later. */
+ * values of chunk k + 1, except with `reload`: then the caller fetches them later. After the last chunk, *set and *next
+ * are not valid. */
 static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
                                      const struct fpdt_keys_values *pair, struct query_tensors *set,
                                      struct fpdt_keys_values *next)

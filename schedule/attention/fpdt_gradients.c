@@ -48,7 +48,7 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
     struct qkv grads = {emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
                         emit_compute_tensor(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
                         emit_compute_tensor(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};
-    /* the code that such a profile models makes the gradients with torch.zeros() */
+    /* DeepSpeed's code, which a profile with this switch models, makes the gradients with torch.zeros() */
     if (e->choices->profile->chunk_refetches_queries) {
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);

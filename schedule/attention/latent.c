@@ -258,7 +258,8 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
     return up;
 }
 
-/* Returns the gradient of the normed latents of this rank's rows. d_up: the gradient of what emit_keys() returned. */
+/* Returns the gradient of the normed latents of this rank's rows. Emits the gradient of kv_b, too, unless head ranks
+ * send latents. d_up: the gradient of what emit_keys() returned. */
 static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
                                       const struct latent_rows *rows, const struct latent_widths *w,
                                       const struct latent_saved *s)

@@ -24,8 +24,8 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
 /* True if the layer computes q, k and v by a product each, because selective checkpointing keeps q and v but computes k
  * again. False with latent attention, which has other products, and with products in fewer than 16 bits. */
 bool project_is_apart(const struct emit *e);
-/* Emits the three products of such a layer, and returns q, k and v of x[rows, hidden], which has the rows of all
- * sequences. */
+/* Emits the three products of a layer for which project_is_apart() is true, and returns q, k and v of x[rows, hidden],
+ * which has the rows of all sequences. */
 struct qkv project_apart(struct emit *e, uint32_t layer, struct view x, int64_t rows);
 /* Writes dx = dqkv wqkv, and emits the gradients of wqkv, of its bias and of the adapters of q, k and v. With tensor
  * parallelism x and dx are this rank's own rows, and `rows` is the number of rows of all tensor ranks. */

@@ -7,8 +7,8 @@
 
 #include "schedule/ir/visible.h"
 
-/* The numbers of rows of keys that a rank sends and receives for a sequence, each the most over all ranks: buffers have
- * room for so many. sequence, window: the parameters with these names of the sequence's ops. */
+/* The numbers of rows of keys that a rank sends and receives for a sequence, each the most over all ranks, for which
+ * buffers have room. sequence, window: the parameters with these names of the sequence's ops. */
 struct row_capacity {
     int64_t sent_rows, received_rows;
     int64_t sequence, window;

@@ -321,7 +321,8 @@ struct own_queries {
     struct view q, d_o, statistics; /* statistics: log-sum-exps, and then row sums of d_o times o */
 };
 
-/* Sends queries with the gradients of their outputs as one message, and their statistics as another. */
+/* Sends keys with values as one message, queries with the gradients of their outputs as another, and the statistics of
+ * the queries as a third; leaves out those of which no rank needs any rows. */
 static struct planned_arrivals send_backward(struct emit *e, const struct planned_ring *p,
                                              const struct attention_saved *saved,
                                              const struct own_queries *own)
