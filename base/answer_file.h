@@ -43,9 +43,9 @@ bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer
  * counted once. */
 size_t answer_file_reused_count(const struct answer_file *file);
 
-/* Adds an answer, in memory and as a line of the file. If the line cannot be written, for example because the disk is
- * full, an error says why, the file keeps only the lines before it, and this answer and all later ones are kept in
- * memory only. */
+/* Adds an answer in memory and, if the file is open, as a line of the file. If the line cannot be
+ * written, for example because the disk is full, an error says why, the file keeps only the lines
+ * before it, and this answer and all later ones are kept in memory only. */
 enum status answer_file_add(struct answer_file *file, uint64_t key, const void *answer, size_t size,
                             struct diag *diag);
 

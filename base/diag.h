@@ -67,9 +67,10 @@ const char *diag_first_message(const struct diag *diag, size_t *size);
  * Returns NULL if there is none. */
 const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
 
-/* Returns the candidate that a message about an unknown word suggests: "did you mean 'x'?". It is that of
- * diag_synonym_among() or, if there is none, the one with the least edit distance from `word`. Returns NULL if none is
- * so close that `word` is likely a misspelling of it. */
+/* Returns the candidate that a message about an unknown word suggests: "did you mean 'x'?". It is
+ * that of diag_synonym_among() or, if there is none, the one with the least edit distance from
+ * `word`. Returns NULL if none is so close that `word` is likely a misspelling of it, and for a
+ * word that is empty or longer than 64 bytes. */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
 /* Returns what to give in place of a word that an option does not accept as its value: another option and its value,

@@ -40,7 +40,8 @@ struct file_set {
     int write_errno; /* errno of a failed write to the open file; 0: none */
 };
 
-/* Checks that files->folder is a folder or does not exist. Release *files even after an error. */
+/* Checks that files->folder is a folder or does not exist; a set whose folder is NULL needs no
+ * check. Release *files even after an error. */
 enum status file_set_begin(struct file_set *files, struct diag *diag);
 
 /* Checks, before long work with results for the folder, that the folder can be made or written. It is called between
@@ -81,8 +82,8 @@ struct file_set_contents {
  * is not checked. */
 enum status file_set_check_path(const char *path, struct diag *diag);
 
-/* file_set_write() writes one file, file_set_write_all() several that belong together: if one of them cannot be
- * written, all remain as they were. */
+/* file_set_write() writes one file, file_set_write_all() several. No file is replaced before the
+ * new contents of all of them are on the disk, so a full disk leaves all files as they were. */
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
 enum status file_set_write_all(const struct file_set_contents *file, size_t count,
                                struct diag *diag);

@@ -270,7 +270,8 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
     return STATUS_BAD_INPUT;
 }
 
-/* Points *text at a scalar as it is written in the document. Returns its bytes, limited to what fits in a message. */
+/* Points *text at a scalar as it is written in the document. Returns its length in bytes, but at
+ * most 60, for messages. */
 static int scalar_as_written(struct json_node node, const char **text)
 {
     const uint32_t quote = json_is_string(node) ? 1 : 0, size = node.value->size + 2 * quote;

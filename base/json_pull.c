@@ -40,7 +40,7 @@ static enum status report_fault_at(const struct json_pull *pull, const char *at,
     return STATUS_BAD_INPUT;
 }
 
-/* Reports "expected WHAT" and the text that was found in its place. */
+/* Reports "expected WHAT" and the byte that was found in its place, or that the text has ended. */
 static enum status report_expected(const struct json_pull *pull, const char *what,
                                    struct diag *diag)
 {

@@ -1,7 +1,7 @@
-/* base/json_write.h: writes JSON value by value: two blanks a level, numbers with all their digits, always valid UTF-8.
+/* base/json_write.h: writes JSON value by value: two blanks a level, always valid UTF-8.
  *
- * Every call between json_begin_...() and its end adds one value to the open object or array. key is the value's name;
- * it is NULL in an array and at the top. */
+ * Each call that begins an object or an array, or that puts a value, adds it to the innermost
+ * object or array that is open. key is the value's name; it is NULL in an array and at the top. */
 #ifndef BASE_JSON_WRITE_H
 #define BASE_JSON_WRITE_H
 

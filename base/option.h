@@ -1,6 +1,7 @@
-/* base/option.h: an option of a command as a row of a table: its name, the values that it takes, and its help.
+/* base/option.h: an option of a command as a row of a table: its name, the values that it takes,
+ * and its help.
  *
- * cli/common/options.h reads and prints options by these rows; predict/setup/choices.def has those of choices. */
+ * cli/common/options.h reads and prints options by these rows. */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
 

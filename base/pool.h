@@ -1,8 +1,8 @@
 /* base/pool.h: worker processes that each run one job after another.
  *
- * A worker is forked once, takes jobs by number and answers with bytes. If a worker dies, its job is lost, the death
- * is reported with its reason, and the worker is replaced. Workers end when the pool is released or its process ends,
- * in whatever way. */
+ * A worker is forked once, takes jobs by number and answers with bytes. If a worker dies during a
+ * job, the job is lost, the death is reported with its reason, and the worker is replaced. Workers
+ * end when the pool is released or its process ends, in whatever way. */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
 

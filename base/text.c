@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text of at least so many bytes is long: text_flush_if_long() writes it to its file. */
+/* text_flush_if_long() writes a text of at least this many bytes to its file. */
 static const size_t LONG_TEXT_BYTES = 1 << 18;
 
 void text_release(struct text *text)
@@ -96,7 +96,8 @@ static void append_digits(struct text *text, const char *digit, size_t count, si
     }
 }
 
-/* Appends the number in the form of %.15g, but with the fewest digits that read back as the same double. */
+/* Appends the number in the form of %.15g, but with the fewest digits that read back as the same
+ * double, which may be 16 or 17. */
 void text_put_double(struct text *text, double value)
 {
     /* Whole numbers of up to 15 digits are common and print faster as integers. */

@@ -32,12 +32,14 @@ enum unit_kind {
 enum status units_parse(const char *text, size_t size, enum unit_kind kind, double *value,
                         struct loc at, struct diag *diag);
 
-/* Parses a count of tokens: "131072", "128K", "128k", "1M", "1.5M". At least 1. */
+/* Parses a count of tokens: "131072", "128K", "128k", "1M", "1.5M", "1G". It must be whole, at
+ * least 1, and less than 2^53. */
 enum status units_parse_tokens(const char *text, size_t size, int64_t *value, struct loc at,
                                struct diag *diag);
 
-/* units_put() appends a value with three significant digits and a fitting unit: "1.02 TB", "12.3 ms". It uses powers of
- * 1000 for bytes; units_put_gib() uses powers of 1024, up to GiB. units_put_tokens() appends multiples of 1024 as
+/* units_put() appends a value with a fitting unit and three significant digits, or all digits
+ * before the point if these are more: "1.02 TB", "12.3 ms". It uses powers of 1000 for bytes;
+ * units_put_gib() uses powers of 1024, up to GiB. units_put_tokens() appends multiples of 1024 as
  * "512K" or "1M", other counts as digits. */
 void units_put(struct text *out, enum unit_kind kind, double value);
 void units_put_gib(struct text *out, double bytes);

@@ -7,7 +7,8 @@
 static double kernel_busy_s(const struct waterfall *w)
 {
     double busy = 0;
-    /* the causes before CAUSE_ALL_TO_ALL are those of kernels */
+    /* the causes before CAUSE_ALL_TO_ALL are those of kernels, and of an optimizer step on the
+     * host */
     for (int cause = 0; cause < CAUSE_ALL_TO_ALL; cause++)
         busy += w->cause_s[cause];
     return busy;

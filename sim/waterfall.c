@@ -317,8 +317,8 @@ struct running_kernels {
     wide share_s[IR_STREAMS_MAX];
 };
 
-/* Divides the time from from_s on among the running kernels, up to until_s or the end of the last of them; returns
- * which of the two dates came first. */
+/* Divides the time from from_s on among the running kernels, until until_s or until all of them
+ * have ended. Returns the date that it has reached: from_s if no kernel runs. */
 static double run_kernels_until(struct waterfall_maker *m, struct running_kernels *r, double from_s,
                                 double until_s)
 {

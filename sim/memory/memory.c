@@ -53,10 +53,11 @@ static void add_gap_growth(const struct memory_gap *gap, uint64_t live[MEMORY_CO
         }
 }
 
-/* Raises peak[] to the most live bytes in each memory, of one rank or summed over the ranks of a node. The changes are
- * sorted by time. gap[gap_count]: the periods that a short list leaves out, in the order of their change_row. After a
- * gap, live bytes and dates include those that the left-out copies add. Only the start of a buffer can raise the live
- * bytes, so only then they are compared with the peak. */
+/* Raises peak[] to the most live bytes in each memory, of one rank or summed over the ranks of a
+ * node. The changes are sorted by time. gap[gap_count]: the periods that a short list leaves out,
+ * in the order of their change_row. After a gap, live bytes and dates include those that the
+ * left-out copies add. Live bytes are compared with the peak only when a buffer starts, since its
+ * end cannot raise them. */
 static void find_peaks(const struct memory_changes *c, const struct live_buffers *live_buffers,
                        const struct memory_gap *gap, uint32_t gap_count,
                        struct sim_peak peak[MEMORY_COUNT])

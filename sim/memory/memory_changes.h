@@ -67,9 +67,10 @@ void memory_changes_of_class(struct memory_changes *changes, const struct ir *ir
 /* Returns the tolerance in seconds: two dates that differ by no more are one date, apart only by rounding. */
 double memory_changes_tolerance_s(const struct sim_result *result);
 
-/* Sorts the changes by time; at equal dates buffers that end come first. Dates that differ only by rounding are made
- * equal, since otherwise rounding would decide whether bytes are returned before others are taken. It is fast if the
- * rows consist of a few sorted runs. */
+/* Sorts the changes by time; at equal dates, buffers that are live from the start of the step come
+ * first, then those that end. Dates that differ only by rounding are made equal, since otherwise
+ * rounding would decide whether bytes are returned before others are taken. It is fast if the rows
+ * consist of a few sorted runs. */
 void memory_changes_sort(struct memory_changes *changes, const struct sim_result *result);
 
 #endif
