@@ -415,7 +415,8 @@ static double add_scatter(const struct collective_call *f)
     return members_latency_s(f->platform, m);
 }
 
-/* Adds the messages of a shift around a ring that start when all members have arrived; returns their latency. */
+/* Adds the messages of a shift around a ring, all of which start once all members have arrived.
+ * Returns the highest latency of a message. */
 static double add_shift(const struct collective_call *f)
 {
     const struct members *m = f->members;

@@ -88,7 +88,8 @@ void flow_open(struct flow_table *flows, double bytes);
 /* Ends the flow opened last, and drops it if it has no bytes or no link. */
 void flow_close(struct flow_table *flows);
 
-/* Adds a link of the platform to the open flow; does nothing when the capacity is infinite or 0. */
+/* Adds a link of the platform, of owner a and part b, to the open flow. Does nothing if the
+ * capacity is infinite or 0, or if the flow has the link already. */
 void route_add_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
                     uint32_t a, uint32_t b, double bytes_per_s);
 

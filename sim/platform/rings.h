@@ -46,7 +46,8 @@ double members_latency_s(const struct platform *p, const struct members *m);
 void rings_add_flows(struct platform *p, struct flow_table *flows, const struct members *m,
                      double bytes);
 
-/* Returns the seconds that the rings of rings_add_flows() take when nothing else uses the ports. */
+/* Returns the seconds that the rings of rings_add_flows() take when nothing else uses their ports.
+ * Links between leaf switches are not counted. */
 double rings_transfer_s(const struct platform *p, const struct members *m, double bytes);
 
 /* Returns the number of multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's

@@ -25,7 +25,8 @@ void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t plac
                 (long long)work_payload_bytes(ir_work(ir, receive)));
 }
 
-/* Sets *op to the first op in which a rank waits for an event that has not begun. Returns false if there is none. */
+/* Sets *op to the first op in which a rank waits for other ranks: the rank has arrived at it, and
+ * an event of the op has not ended. Returns false if there is none. */
 static bool find_waiting_op(const struct scheduler *s, uint32_t rank_index, uint32_t *op)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
@@ -67,8 +68,8 @@ static bool find_missing_side(const struct scheduler *s, uint32_t rank_index, ui
     return false;
 }
 
-/* Appends the chain of ranks that wait for each other, from rank_index on: HOPS_MAX ranks at most, or until the first
- * rank comes up again. */
+/* Appends the chain of ranks that wait for each other, from rank_index on: HOPS_MAX ranks at most,
+ * until the first rank comes up again or a rank waits for no other. */
 static void explain_wait_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                                struct text *why)
 {

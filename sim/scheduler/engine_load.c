@@ -24,9 +24,9 @@ static const char module_name[] = "longhaul_simgrid.so";
 static const struct engine_calls *_Atomic calls;
 static void *module;
 
-/* Appends the path of the module, the first that exists of: the program's folder in a build, the place where it is
- * installed, and the folder where it was built. The last is for programs that are elsewhere, such as tests and those of
- * users of the library. */
+/* Appends the path of the module: in the program's folder, as in a build, or where it is installed,
+ * if the file exists there; else in the folder where it was built. The last is for programs that
+ * are elsewhere, such as tests and those of users of the library. */
 static void append_module_path(struct text *path)
 {
     static const char *const places[] = {"", "../lib/longhaul/"};

@@ -6,8 +6,9 @@
 
 /* ---- the ops that depend on each op of a role ---- */
 
-/* Returns the op before this one on its stream, in the order of issue. For HOST_SYNC, which is on no stream, it is the
- * last op of the stream for which it waits; for BARRIER it is IR_NONE. */
+/* Returns the op before this one on its stream, in the order of issue; IR_NONE if it is the first,
+ * and for BARRIER. For HOST_SYNC, which is on no stream, it is the last op of the stream for which
+ * it waits. */
 static uint32_t find_stream_predecessor(const struct ir *ir, uint32_t id, uint32_t row,
                                         uint32_t *last)
 {

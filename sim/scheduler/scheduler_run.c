@@ -265,8 +265,8 @@ static void handle_engine_done(void *context, int64_t tag)
     start_ready_ops(s);
 }
 
-/* Ends or starts the event of the earliest queued row. An event whose flows share links with other flows needs the
- * engine, so a timer of the engine starts it at its date. */
+/* Ends or starts the event of the earliest queued row. If uncontended_start_flows() does not take
+ * the event's flows, a timer of the engine starts them at their date. */
 static void handle_queued_event(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
@@ -277,7 +277,8 @@ static void handle_queued_event(struct scheduler *s, struct queued_event next)
         engine_set_timer(next.date_s, (int64_t)(2 * next.event_index));
 }
 
-/* Handles the earliest event that comes by until_s and does not need the engine. Returns false if there is none. */
+/* Ends the earliest kernel or handles the earliest queued event, whichever comes first, if that is
+ * by until_s. Returns false if neither is, or after an error. */
 static bool handle_before_advance(void *context, double until_s)
 {
     struct scheduler *s = context;

@@ -383,7 +383,8 @@ static bool find_periods(struct steady *x)
     return true;
 }
 
-/* True if every op of the whole list starts when the last of its dependencies has ended. */
+/* True if every op of the whole list starts when the last of its dependencies has ended. Sets
+ * *step_s to the latest end of the ops that were checked. */
 static bool all_starts_are_right(const struct steady *x, double *step_s)
 {
     bool right = true;

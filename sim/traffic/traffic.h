@@ -68,7 +68,8 @@ struct interference_share {
     bool holds_sms_from_start;
 };
 
-/* Flows [flow_begin, flow_begin + flow_count) of the flow table; none: only the latency. */
+/* A transfer takes its latency, and then the time of flows [flow_begin, flow_begin + flow_count) of
+ * the flow table; there may be none. */
 struct transfer {
     double latency_s;
     uint32_t channel;
@@ -133,11 +134,12 @@ struct traffic {
     size_t comm_capacity, channel_capacity, participant_capacity;
 };
 
-/* Binds a schedule to a cluster and fills *traffic. Fails with one message if there are more ranks than GPUs, if an op
- * waits for a later one, or if communication cannot happen: members of a group issue different collectives, or a send
- * or receive names a rank that does not exist. name: the schedule's name in messages. uniform: the array of
- * uniform_mark_guards() (sim/uniform/uniform.h), which stays the caller's. Unless options->exact is set, only one
- * replica of the ranks is planned (sim/traffic/replicas.h). Release *traffic in either case. */
+/* Binds a schedule to a cluster and fills *traffic. Fails with one message if there are more ranks
+ * than GPUs, if an op waits for a later one or for too many ops, or if communication cannot happen:
+ * members of a group issue different collectives, or a send or receive names a rank that does not
+ * exist. name: the schedule's name in messages. uniform: the array of uniform_mark_guards()
+ * (sim/uniform/uniform.h), which stays the caller's. Unless options->exact is set, only one replica
+ * of the ranks is planned (sim/traffic/replicas.h). Release *traffic in either case. */
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
                          const uint32_t *uniform, const struct sim_options *options,

@@ -65,9 +65,9 @@ bool traffic_is_compute_bound(const struct work *work)
            as.kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* True if the kernel takes longer while messages run on its rank, because they occupy multiprocessors and move bytes
- * through the device's memory. False if the cluster lacks the number of multiprocessors of the device, or of those that
- * messages occupy. */
+/* True if the op is a kernel that takes longer while messages run on its rank, because they occupy
+ * multiprocessors and move bytes through the device's memory. False if the cluster has no number of
+ * multiprocessors for the device, or none for its messages and its collectives. */
 static bool is_slowed(const struct op_reader *reader, uint32_t op)
 {
     const struct device *device = &reader->traffic->cluster->device;
