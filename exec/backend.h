@@ -55,7 +55,7 @@ struct call {
     struct operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 
-/* Runs one op. context is the backend's own. */
+/* Runs one op, or enqueues it on a device. Returns false if the run has failed. context is the backend's own. */
 typedef bool backend_kernel(void *context, struct call *call);
 
 /* The state of an op, for the message about a stall. */

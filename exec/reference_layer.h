@@ -37,7 +37,7 @@ struct reference_experts {
 
 /* Values of a layer's forward that its backward needs. */
 struct reference_values {
-    double *input, *normed1;        /* (s, hidden): the layer's input */
+    double *input, *normed1;        /* (s, hidden): the layer's input and its norm */
     double *q_plain, *k_plain;      /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
     double *q, *k, *v;              /* as attention reads them */
     double *attention_output, *lse; /* (s, heads, vdim), (s, heads) */
@@ -73,8 +73,8 @@ double *reference_zeros(struct arena *arena, size_t rows, size_t cols);
 /* Returns a + b. */
 double *reference_sum(struct arena *arena, const double *a, const double *b, size_t count);
 
-/* Moves each element of x by a random amount, as storing it with fewer digits would (struct reference_rounding), and
- * returns x. */
+/* Moves each element of x other than 0 by a random amount, as storing it with fewer digits would (struct
+ * reference_rounding), and returns x. Moves none if significand_bits is 0. */
 double *reference_round_stored(struct reference_storage *storage, double *x, size_t count);
 
 /* Returns the output of the experts for x, (s, hidden), and fills *v with the values that the backward needs. expert:

@@ -126,7 +126,7 @@ void reference_linear_backward(const struct reference_affine *p, double *dx, con
 {
     const size_t n = p->outputs, k = p->inputs;
     const struct reference_eight_bit_products *narrow = p->eight_bit_products;
-    if (narrow != NULL) { /* the first sums over outputs, the second over rows */
+    if (narrow != NULL) { /* the first product sums over outputs, the second over rows */
         double *of[] = {
             reference_round_to_narrow(dy, rows, n, narrow->gradient_dtype, narrow->scaling, false),
             reference_round_to_narrow(p->weight, n, k, narrow->weight_dtype, narrow->weight_scaling,
@@ -240,7 +240,7 @@ static void dot_with_columns(double *row, const double *a, const double *bt, siz
 }
 
 /* Sets to minus infinity the scores of the keys 0 .. i that query i does not see: with block-sparse attention, those of
- * earlier chunks that are not kept; keys before its window; and keys before its document. */
+ * earlier chunks that are not kept; keys before its window or its chunk; and keys before its document. */
 static void mask_row(const struct reference_heads *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk_tokens > 0 && j < i / shape->chunk_tokens * shape->chunk_tokens;
@@ -316,7 +316,7 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
                 const size_t at = i * q_row + head * dim, out = i * o_row + head * vdim;
                 const double delta = dot_product(&dout[out], &o[out], vdim);
                 const double log_sum = lse[i * shape->heads + head];
-                if (shape->sinks != NULL) /* dS of a key whose value is 0 */
+                if (shape->sinks != NULL) /* a sink is like a key whose value is 0 */
                     shape->d_sinks[head] -= exp(shape->sinks[head] - log_sum) * delta;
                 dot_with_columns(row, &q[at], kt, dim, s, i + 1);
                 mask_row(shape, row, i);

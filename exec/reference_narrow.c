@@ -14,8 +14,8 @@ struct strided_shape {
 };
 
 /* Returns the inverse of a block's scale, by which the block's numbers are multiplied before they are rounded. amax:
- * their largest magnitude. Like the kernels, it takes an amax below 1e-12 as 1e-12, so that a block of zeros has a
- * scale. */
+ * their largest magnitude. Unless the scale is a power of two (MX), an amax below 1e-12 counts as 1e-12, as in the
+ * kernels, so that a block of zeros has a scale. */
 static float factor_of_block(float amax, enum dtype dtype, enum scaling scaling)
 {
     if (scaling == SCALING_MX)

@@ -100,7 +100,8 @@ static void set_routed_counts(struct call *call)
     work_operands(work, WORK_WRITES, 1, want);
     for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k].element_count = want[k].count;
-    if (work_permutes(work)) { /* work_operands() takes a `to` of 0, no row, for even routing */
+    /* `to` may be 0 here, which means no row; work_operands() would take it for even routing */
+    if (work_permutes(work)) {
         const bool writes = work->kind == WORK_PERMUTE || work->kind == WORK_PERMUTE_WEIGHTS;
         struct operand *copies = writes                                  ? &call->write[0]
                                  : work->kind == WORK_UNPERMUTE_BACKWARD ? &call->read[1]

@@ -52,7 +52,7 @@ struct exec_run {
 /* Returns the seconds of the monotonic clock. */
 double run_now_s(void);
 /* Stops the run and, if this is its first failure, records the message: "rank R: op N (kind, stream S, layer L) ...".
- * If rank or op is IR_NONE, the message lacks that part. Any thread may call it. */
+ * If op is IR_NONE, the message lacks the op; if rank is IR_NONE, it lacks both. Any thread may call it. */
 void run_record_failure(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Records a failure of the machine, not of the schedule or its kernels: the run ends with STATUS_SYSTEM. */

@@ -14,8 +14,8 @@
 static struct visible_keys visible_keys_of_row(const struct attention_piece *piece, int64_t i)
 {
     int64_t kv = piece->key_count, offset = piece->offset;
-    /* With an offset this low the row sees no key. It is raised to the lowest one for which that holds, so that the
-     * sums below do not overflow. */
+    /* With an offset this low no row sees a key. It is raised to a bound with which none does either, so that the sums
+     * below do not overflow. */
     if (offset < -kv - piece->query_count)
         offset = -kv - piece->query_count;
     /* With an offset this high the row sees all keys or, with a window, none. It is lowered for the same reason. */

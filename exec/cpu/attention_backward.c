@@ -1,7 +1,7 @@
 /* The gradient of attention, tile by tile. Scores S are computed again, and P = exp(S - lse). With delta, the row sums
- * of dO o O, the gradient of the scores is dS = P o (dO V^T - delta) / sqrt(dim). If the work has the parameter
- * `delta`, an operand holds delta in place of O. The lse and O are those of the whole row, so a block of keys yields
- * exactly its own part of the gradient (FlashAttention-2). */
+ * of dO o O (o: element by element), the gradient of the scores is dS = P o (dO V^T - delta) / sqrt(dim). If the work
+ * has the parameter `delta`, an operand holds delta in place of O. The lse and O are those of the whole row, so a block
+ * of keys yields exactly its own part of the gradient (FlashAttention-2). */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"
@@ -39,7 +39,7 @@ static void tile_probabilities(const struct backward_head *h, int64_t first, int
         to = to < from ? from : to > width ? width : to;
         float *p = h->p + i * ATTENTION_KEY_TILE, *ds = h->ds + i * ATTENTION_KEY_TILE;
         float lse = h->lse[(first + i) * h->heads], delta = h->delta[first + i];
-        if (isinf(lse)) /* no key at all */
+        if (isinf(lse)) /* the row sees no key */
             from = to = width;
         for (int64_t j = 0; j < from; j++)
             p[j] = ds[j] = 0;
@@ -90,7 +90,7 @@ static void backward_tile(const struct backward_head *h, int64_t first, int64_t 
 static void compute_delta(const struct backward_head *h, float *delta)
 {
     for (int64_t i = 0; i < h->work->attention.q; i++) {
-        if (h->work->attention.delta) { /* h->o: (q, heads) */
+        if (h->work->attention.delta) { /* h->o holds delta, (q, heads) */
             delta[i] = h->o[i * h->heads];
             continue;
         }

@@ -13,8 +13,9 @@ enum { PAGE = 4096, LINE = 64 };
 /* ---- OpenBLAS without threads of its own ---- */
 
 /* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS, which OpenBLAS calls when it is loaded, before
- * main(). It would then start a thread for each core, which spins for 25 ms. Products run on the calling thread, so
- * this function makes OpenBLAS start none. A BLAS that does not call it is set to one thread when a run opens. */
+ * main(). With the library's own reader, OpenBLAS would start a thread for each core, which spins for 25 ms. Products
+ * run on the calling thread, so this function makes OpenBLAS start none. A BLAS that does not call it is set to one
+ * thread when a run opens. */
 int openblas_num_threads_env(void);
 int openblas_num_threads_env(void)
 {
@@ -119,7 +120,7 @@ static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
 }
 
 /* Sleeps on `wake` until the ops that `until` names have ended. Meanwhile *need shows for what the thread waits.
- * Returns false if the run has failed or closes. */
+ * Returns false if the run fails or closes before that. */
 static bool sleep_until_ended(const struct exec_run *run, struct cpu_rank *rank,
                               struct awaited_end *need, pthread_cond_t *wake,
                               struct awaited_end until)
@@ -237,7 +238,8 @@ static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, stru
             rank->memory[m] = NULL;
             return report_no_memory(run, "an arena", bytes, diag);
         }
-        memset(rank->memory[m], 0, bytes); /* pages are there before the first step */
+        /* so that the system provides the pages before the first step */
+        memset(rank->memory[m], 0, bytes);
     }
     return STATUS_OK;
 }

@@ -303,8 +303,8 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
                               rank];
 }
 
-/* Fetches rows of an EXCHANGE from each other member: the rows that this member needs of it or, with exchange.back,
- * what it has made of the rows that this member had sent. The rest of the result becomes zero. */
+/* Fetches rows of an EXCHANGE from each member, itself included: the rows that this member needs of it or, with
+ * exchange.back, what it has made of the rows that this member had sent. The rest of the result becomes zero. */
 static void fetch_needed_rows(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
@@ -456,8 +456,8 @@ static void compute_member_result(const struct comm_member *m)
     }
 }
 
-/* Returns the fewest bytes that a member of `size` must send to others, whatever the algorithm. Its emulated link is
- * busy with as many. */
+/* Returns the fewest bytes that a member of a group of `size` must send to others, whatever the algorithm. The member's
+ * emulated link is busy with as many bytes. */
 static double least_sent_bytes(const struct work *work, uint32_t size)
 {
     double bytes = (double)work_payload_bytes(work), others = (double)size - 1;

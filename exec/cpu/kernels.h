@@ -1,9 +1,9 @@
 /* exec/cpu/kernels.h: the arithmetic of every kind of work on one processor, in fp32.
  *
- * Kernels take operands as fp32 (index operands as i32); cpu_compute_call() converts other dtypes before and after.
- * Products go through CBLAS on the calling thread; most sums over many terms are kept in fp64. Copies use memmove:
- * operands of a broken schedule may overlap, which is wrong but defined. docs/ir.md, "Kinds", says what each kind
- * computes. */
+ * Kernels take operands as fp32 (index operands as i32); cpu_compute_call() converts those in bf16, fp16 and fp64
+ * before and after, unless the kernel takes any dtype. Products go through CBLAS on the calling thread; most sums over
+ * many terms are kept in fp64. Copies use memmove: operands of a broken schedule may overlap, which is wrong but
+ * defined. docs/ir.md, "Kinds", says what each kind computes. */
 #ifndef EXEC_CPU_KERNELS_H
 #define EXEC_CPU_KERNELS_H
 

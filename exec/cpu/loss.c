@@ -13,7 +13,7 @@ const char *cpu_embedding(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[0].data;
-    const float *table = call->read[1].data; /* (vocab, cols): rows first .. first + vocab */
+    const float *table = call->read[1].data; /* (vocab, cols): rows first .. first + vocab - 1 */
     const int64_t first = work->embedding.first + call->part_index * work->embedding.vocab;
     for (int64_t i = 0; i < work->embedding.rows; i++) {
         float *y = (float *)call->write[0].data + i * cols;

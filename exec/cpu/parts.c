@@ -9,8 +9,8 @@
 /* BLOCK: the elements that are converted together. GRAIN: the fewest elements for a thread. */
 enum { BLOCK = 2048, GRAIN = 16 * BLOCK };
 
-/* Returns the address of element i of an operand. An operand with a single element, such as a sum, returns it for every
- * i. */
+/* Returns the address of element i of an operand or, if the operand has a single element (a sum), the address of
+ * that. */
 static void *element_address(const struct operand *operand, uint64_t i)
 {
     return (char *)operand->data +

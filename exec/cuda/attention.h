@@ -41,8 +41,8 @@ struct attention_documents {
  * exec_options.attention allows can compute it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 const struct attention_documents *documents, struct diag *diag);
-/* Builds all plans of cuDNN, with as many threads as there are processors. If cuDNN refuses one, tiles are planned for
- * its ops or, if the caller asks for cuDNN, the call fails. */
+/* Builds all plans of cuDNN, with at most as many threads as there are processors. If cuDNN refuses one, tiles are
+ * planned for its ops or, if the caller asks for cuDNN, the call fails. */
 enum status attentions_build(struct attentions *attentions, struct diag *diag);
 /* Call after attentions_build(). Returns why some attention is computed by tiles; NULL: none is, or the caller asked
  * for tiles. */
