@@ -72,11 +72,12 @@ const char *check_temp_dir(void);
  * nightly tests check whole. CHECK_DAY of the environment replaces it. It is printed at the end if a case failed. */
 uint64_t check_day(void);
 
-/* True if case i of a list is in the sample of the day: one of `days`, or of four times as many under the address
- * sanitizer, which makes runs some five times slower and is there for memory faults rather than numbers. `count` is how
- * many cases the list has, SIZE_MAX if that is not known: `days` are at most as many, so that every day has a case.
- * check_run() fails if a list turns out to have fewer cases than days. With CHECK_ALL in the environment, as at night,
- * every case is in the sample. */
+/* True if case i of a list is in the sample of the day: one case of `days`, or of four times as
+ * many under the address sanitizer, which makes runs some five times slower and is there for memory
+ * faults rather than numbers. `count` is how many cases the list has, or SIZE_MAX if that is not
+ * known. If `days` is larger than `count`, it counts as `count`, so that every day has a case.
+ * check_run() fails if a list turns out to have fewer cases than days. With CHECK_ALL in the
+ * environment, as at night, every case is in the sample. */
 bool check_today(size_t i, size_t count, size_t days);
 
 /* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;

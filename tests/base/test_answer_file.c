@@ -67,7 +67,8 @@ static void answers_come_back(void)
         expect_answer(&f, 10, time == 0 ? "5" : "later");
         expect_answer(&f, 1998, "999");
         expect_answer(&f, 1998, "999");
-        /* an answer of this process is none of an earlier one, and finding one twice reuses one */
+        /* counted are the answers that were in the file when it was opened, each once however often
+         * it is found */
         CHECK_INT("reused", (int64_t)answer_file_reused_count(&f),
                   time == 0   ? 0
                   : time == 1 ? 1

@@ -75,7 +75,9 @@ static void capacities_double_from_sixteen(void)
     free(row);
 }
 
-/* The block grows and shrinks between a page of the heap, blocks in large pages and mappings of its own. */
+/* The sizes grow and shrink over three kinds of blocks: small ones, those of at least 128 KiB,
+ * which share huge pages of the heap, and those of at least 32 MiB, which have mappings of their
+ * own. */
 static void heap_blocks_of_all_sizes_keep_what_they_hold(void)
 {
     static const size_t sizes[] = {4000,     131072, 3000000, 33554432, 70000000,

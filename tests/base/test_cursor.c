@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Writes every word with its line and column, one line of output per line of text. */
+/* Writes every word as line:column:word, and a '|' at the end of each line of the text. */
 static void put_words(struct text *out, const char *data)
 {
     struct cursor cursor = cursor_make("t", data, strlen(data));

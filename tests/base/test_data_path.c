@@ -1,12 +1,14 @@
-/* tests/base/test_data_path.c: a data file is looked for in the folder of the environment, then in the source tree; the
- * message for a missing one names the folders. */
+/* tests/base/test_data_path.c: a data file is looked for only in the folder that LONGHAUL_DATA
+ * names; without the variable, in the source tree. The message for a missing one names the
+ * folders. */
 #include "base/data_path.h"
 #include "tests/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* tests/install.cmake tests what an installed and moved tree finds. */
+/* Without LONGHAUL_DATA, an installed tree finds its own data first: tests/install.cmake tests
+ * that. */
 static void the_environment_comes_before_the_source_tree(void)
 {
     struct text path = {0};

@@ -116,7 +116,8 @@ static void a_folder_is_made_and_its_files_are_replaced(void)
     diag_release(&diag);
 }
 
-/* A file that describes what a set replaces goes with it: before, and only if the set is complete. */
+/* file_set_remove() marks a file for deletion. file_set_end() deletes it, if it is there; a set
+ * that is released without file_set_end() leaves it. */
 static void a_file_is_removed_with_what_it_describes(void)
 {
     struct diag diag = {0};
@@ -152,7 +153,7 @@ static void what_is_not_ended_leaves_nothing(void)
     diag_release(&diag);
 }
 
-/* The set has more files than a process may have open at once. */
+/* The set has more files than the 1024 that a process may have open by default. */
 static void many_files_appear_together_too(void)
 {
     enum { MANY = 1100 };
@@ -417,7 +418,8 @@ static void a_folder_that_another_process_made_is_taken_over(void)
     diag_release(&diag);
 }
 
-/* Processes write the same folder again and again; whoever was last, all files are of one of them. */
+/* Several processes write the same folder at the same time. Afterwards all its files come from one
+ * of them. */
 static void files_of_two_processes_do_not_mix(void)
 {
     enum { WRITERS = 4, ROUNDS = 40 };

@@ -293,7 +293,7 @@ static void a_sparse_giant_is_refused(void)
     diag_release(&diag);
 }
 
-/* Reads a file or device within a limit of 1 MiB. */
+/* Checks that a file or device is refused with this message if at most 1 MiB may be read. */
 static void check_limited(const char *path, const char *message)
 {
     struct diag diag = {0};

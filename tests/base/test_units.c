@@ -85,7 +85,7 @@ static void a_wrong_quantity_names_the_right_units(void)
     diag_release(&diag);
 }
 
-/* If two units differ only in the case of a letter, that case must be right. */
+/* A unit must have the right case. Only units of bytes may be written in lower case, too. */
 static void case_tells_bits_from_bytes_and_milli_from_mega(void)
 {
     static const struct {

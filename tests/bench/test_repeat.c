@@ -21,14 +21,16 @@ static void equal_values_hold_after_five_rounds(void)
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0, 0);
 }
 
-/* Values of 1 and 1.1 s alternate: the interval reaches from 1 to 1.1 about a median of 1 to 1.1. */
+/* Values of 1 and 1.1 s alternate: the interval of the median reaches from 1 to 1.1, so it is never
+ * narrow enough to end early. */
 static void values_that_differ_go_on_to_the_last_round(void)
 {
     struct repeat repeat = {0};
     size_t rounds = 0;
     for (; repeat_needs_more(&repeat); rounds++)
         repeat_add(&repeat, rounds % 2 ? 1.1 : 1);
-    /* 20 rounds reach 20 s: 10 of 1 s and 10 of 1.1 s make 21 s, 19 rounds only 19.9 s */
+    /* no round begins once the rounds took 20 s: 19 rounds take 19.9 s, 20 rounds (10 of 1 s, 10 of
+     * 1.1 s) take 21 s */
     CHECK_INT("rounds", (int64_t)rounds, 20);
     CHECK_CLOSE("median", repeat_median_s(&repeat), 1.05, 1e-12);
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0.05 / 1.05, 1e-12);
@@ -39,7 +41,8 @@ static void values_that_differ_go_on_to_the_last_round(void)
     CHECK_INT("short rounds", (int64_t)rounds, REPEAT_MAX);
 }
 
-/* The interval of 16 values leaves out floor((16 - 1.96 x 4) / 2) = 4 at either end. */
+/* The interval of the median of 16 values leaves out floor((16 - 1.96 x 4) / 2) = 4 at either
+ * end. */
 static void outliers_do_not_count(void)
 {
     struct repeat repeat = {0};
