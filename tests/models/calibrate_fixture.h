@@ -62,7 +62,7 @@ static inline void fixture_add_true(struct calibrate_fixture *f, int impl, struc
                 cost_burst_s(&f->truth, used, &work)); /* in a short run */
 }
 
-/* Adds points of products: of 4 x 5 sizes that computation limits, and of 5 that memory limits. */
+/* Adds points of products: 4 x 5 sizes, and 5 products of few rows, which memory limits. */
 static inline void fixture_add_products(struct calibrate_fixture *f)
 {
     static const int64_t m[] = {256, 1024, 4096, 16384};

@@ -122,7 +122,8 @@ static void the_numbers_that_made_the_points_come_back(void)
             ROW(cpu, stream_fraction),
             ROW(cpu, start_s),
         };
-        /* Four standard errors, and the share of the errors of numbers that were fitted before. */
+        /* The tolerance is four standard errors, and twice the noise for errors of the numbers that
+         * were fitted before. */
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             double error = 0;
             for (size_t k = 0; k < f.result.number_count; k++)
@@ -380,7 +381,8 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     fixture_release(&f);
 }
 
-/* Even points with times that no device has are fitted to a file that can be read. */
+/* Points with times that no device has are fitted, or refused in part. In both cases the file that
+ * is written can be read. */
 static void numbers_stay_in_their_range(void)
 {
     struct calibrate_fixture f;
@@ -482,7 +484,8 @@ static void launches_tell_a_kernel_from_an_op(void)
     fixture_release(&f);
 }
 
-/* A product in a step takes what the power limit leaves, so a rate is found from it that a short run would have. */
+/* Products in steps are slowed by the power limit. From their points the fit finds the higher rate
+ * of a short run, with which the same steps are predicted. */
 static void points_of_steps_are_at_the_clock_of_steps(void)
 {
     struct calibrate_fixture f;

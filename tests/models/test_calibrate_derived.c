@@ -1,8 +1,10 @@
 /* tests/models/test_calibrate_derived.c: numbers of a calibration that follow from points without a fit. */
 #include "tests/models/calibrate_fixture.h"
 
-/* Powers of a product of 4096^3 computed by hand, under a limit of 400 W. At the rate of large products, 200 TFLOP/s,
- * they are larger by as much as this product's short run does not reach that rate. */
+/* The power that a product of 4096^3 would draw without a limit of 400 W: the limit times the
+ * square of `slower`. The calibrated number is the power at the rate of large products, 200
+ * TFLOP/s, which this product does not reach in a short run, so it is larger by the ratio of the
+ * two rates. */
 static const struct {
     const char *label;
     double slower; /* the product after seconds of them, over the short run */

@@ -100,7 +100,8 @@ static void links_of_one_gpu_come_back(void)
     fixture_release(&f);
 }
 
-/* Copies to a device are undisturbed at their fastest; copies from it have arbitrary times. */
+/* Copies to a device are undisturbed at their fastest; the times of copies from it do not depend on
+ * their sizes as those of a link do. */
 static void links_that_others_disturb_fall_as_fits_do(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {

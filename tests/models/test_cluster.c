@@ -179,7 +179,9 @@ static void ranks_fill_node_after_node(void)
     cluster_fixture_release(&f);
 }
 
-/* Equal parts of domains that are larger than half of one, whatever the size was before; else whole domains. */
+/* A domain of gb200 has 18 nodes. A job of more nodes uses the same number of nodes, more than half
+ * of 18, in every domain if its nodes divide so, and else whole domains. The size before does not
+ * matter. */
 static void a_job_takes_equal_parts_of_domains(void)
 {
     static const struct {

@@ -117,7 +117,8 @@ static void a_board_without_a_switch(void)
     }
 }
 
-/* The achievable rate scales with the nominal one, unless it is given too. */
+/* Bandwidths that follow from a nominal one scale with it, unless the line gives them, too. The
+ * NICs of GPUs follow the number of NICs. */
 static void rates_that_are_not_given_are_scaled(void)
 {
     static const struct {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- hand-worked: 4 multiprocessors of 1 Gflop/s, 1 GB/s of memory, round shares of it ---- */
+/* ---- hand-worked: multiprocessors of 1 Gflop/s, 1 GB/s of memory, round shares of it ---- */
 
 static const char one_core[] = TOY_HEAD TOY_DEVICE("1", "\"0 s\"")
     TOY_MATMUL("\"1 GFLOP/s\"", "1", "\"0 s\"") TOY_REST("\"0 B\"");
@@ -79,7 +79,9 @@ static void full_tiles_of_attention_go_in_waves(void)
             "backward",
             seconds(&f.cost, attention(WORK_ATTENTION_BACKWARD, 100, 50, 1, 1, 100, MASK_FULL)),
             2 * (1e-3 + 1e-3) + 0.14e-3, 1e-12);
-        /* 10 blocks, 3 waves; dQ of two heads; dK, dV of 2 heads summed into 1: 2 * 100 * 150 * 2 */
+        /* 10 blocks in 3 waves; the small kernels move dQ of two heads, and sum dK and dV of 2
+         * heads into 1: for each of the two they read 2 x 50 rows and write 50, of 100 elements of
+         * 2 bytes */
         CHECK_CLOSE(
             "backward, grouped heads",
             seconds(&f.cost, attention(WORK_ATTENTION_BACKWARD, 100, 50, 2, 1, 100, MASK_FULL)),
@@ -96,7 +98,8 @@ static void unequal_heads_have_the_rate_of_their_mean(void)
             f.cost.attention[impl][ATTENTION_FORWARD_PASS].flop_per_s[1] = 2e9;
         struct work work = attention(WORK_ATTENTION, 50, 100, 1, 1, 200, MASK_FULL);
         work.attention.vdim = 100;
-        /* 4 Gflop/s at dim 100 and 2 at 200 are 3 at 150: a block is 2 (200 + 100) * 10 * 100 flops, in 0.8 ms */
+        /* The rate is that of the mean dim, 150: 3 Gflop/s, between 4 at dim 100 and 2 at dim 200.
+         * A block of 2 (200 + 100) * 10 * 100 flops on one of 4 multiprocessors takes 0.8 ms. */
         CHECK_CLOSE("dim 200, vdim 100", seconds(&f.cost, work), 2 * (0.8e-3 + 1e-3), 1e-12);
         work.attention.dim = 60; /* below all listed head dims, and the row is that of vdim */
         work.attention.vdim = 120;
@@ -178,7 +181,8 @@ static void chains_take_their_own_bytes_and_kernels(void)
     fixture_release(&f);
 }
 
-/* 10^4 elements: 24 bytes that stream at 1 GB/s, and two passes at 10^8 elements a second. */
+/* 10^4 elements: 24 bytes of each stream at 1 GB/s, and two passes over them go at 10^8 elements a
+ * second. */
 static void slow_kernels_of_a_chain_go_by_their_elements(void)
 {
     struct cost_fixture f;
@@ -201,8 +205,9 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
     fixture_release(&f);
 }
 
-/* A limit of 500 W, products that would draw 2000 W, and kernels that memory limits, which draw 250 W. With 1.8 seconds
- * of these for each second of products 2000 share^2 - 250 x 1.8 share = 500, which 0.625 solves. */
+/* A limit of 500 W, products that would draw 2000 W, and kernels that memory limits, which draw 250
+ * W. With 1.8 seconds of these for each second of products, the share of their rate that products
+ * keep solves 2000 share^2 - (500 - 250) x 1.8 share = 500: it is 0.625. */
 static void the_power_limit_holds_for_the_mean(void)
 {
     struct cost_fixture f;
@@ -342,8 +347,9 @@ static void chains_gather_and_scatter(void)
     fixture_release(&f);
 }
 
-/* Recorded operators cost as much as our own work of the same sizes; those of no such size cost their bytes, by
- * class. */
+/* Recorded operators cost as much as our own work of the same sizes. Those of which only bytes are
+ * known cost as much as a kernel that streams these bytes, or longer if they handle elements one by
+ * one. */
 static void opaque_work_costs_what_it_is_recorded_as(void)
 {
     struct work causal = attention(WORK_ATTENTION, 512, 768, 8, 4, 128, MASK_CAUSAL);

@@ -51,8 +51,9 @@ static void casts_take_what_was_measured(void)
     fixture_release(&f);
 }
 
-/* The kernels of the forward and of the gradient of the input reach 65 % of the peak in a step, and the one of the
- * weight's gradient 52 %, which the formula does not know. */
+/* torchao's kernels of the forward and of the gradient of the input reach 65 % of the rate that the
+ * power limit leaves of the peak, its kernel of the weight's gradient 52 %. The model has one rate
+ * for all three, so the tolerances differ. */
 static void products_take_what_was_measured(void)
 {
     struct cost_fixture f;
@@ -70,8 +71,9 @@ static void products_take_what_was_measured(void)
     fixture_release(&f);
 }
 
-/* Returns how many times faster forward and backward of a linear are in MXFP8 than in bf16, casts included: inputs and
- * gradients twice, weights twice. */
+/* Returns how many times faster forward and backward of a linear are in MXFP8 than in bf16. In
+ * MXFP8 the input, the weight and the gradient of the output are each cast twice, which is
+ * included. */
 static double gain(const struct device_cost *cost, int64_t m, int64_t n, int64_t k)
 {
     const enum scaling both[] = {SCALING_NONE, SCALING_MX};
@@ -103,7 +105,8 @@ static void casts_eat_the_gain_where_they_were_seen_to(void)
             double got = gain(&f.cost, linears[i].m, linears[i].n, linears[i].k);
             CHECK(linears[i].label, got > linears[i].low - 0.08 && got < linears[i].high + 0.08);
         }
-        /* an expert's linear of DeepSeek-V3 16B on few rows: torchtitan (pull request 2086) saw its steps at 0.95 */
+        /* a linear of an expert of DeepSeek-V3 16B with few rows: torchtitan (pull request 2086)
+         * saw this model's steps at 0.95 of the speed of bf16 */
         CHECK("DeepSeek-V3 16B", gain(&f.cost, 4096, 1408, 2048) < 1);
     }
     fixture_release(&f);
@@ -164,8 +167,8 @@ static void attention_in_8_bits_takes_what_was_measured(void)
  * experts, and a shared one. */
 enum { LAYER_ROWS = 131072, LAYER_EXPERTS = 8 };
 
-/* Returns the seconds of a linear of experts, forward and backward; each operand is cast twice. groups 0: the shared
- * one. */
+/* Returns the seconds of a linear of experts, forward and backward. With scaled operands each of
+ * them is cast twice. groups: the number of experts; 0: the linear is of the shared expert. */
 static double linear_s(const struct device_cost *cost, int64_t n, int64_t k, int64_t groups,
                        enum scaling scaling)
 {
@@ -202,7 +205,7 @@ static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum
          .permute = {.rows = LAYER_ROWS, .cols = h, .copies = 1, .weights = 1}},
         {.kind = WORK_ADD, .elements = {LAYER_ROWS * h, 0}},
     };
-    /* of the additions half are the loss, which takes about two, forward and backward */
+    /* how often each is done; two of the four additions stand for the loss, forward and backward */
     const int times[] = {2, 2, 2, 2, 4};
     double sum = 0;
     for (int shared = 0; shared < 2; shared++)
@@ -215,10 +218,11 @@ static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum
     return sum;
 }
 
-/* torchao measured 1.431 and 1.148 (275.3 ms in bf16 against 192.4, and 92.0 against 80.2). Both are predicted too
- * high, because torchao rearranges scales for its kernels (484 us a linear), reaches 52 % of the peak in gradients of
- * weights, and computes what is beside the products in more passes. What the casts leave of the factor of the products
- * comes out in the order that was measured. */
+/* torchao measured gains of 1.431 and 1.148 (275.3 ms in bf16 against 192.4, and 92.0 against
+ * 80.2). Both are predicted too high, because torchao rearranges scales for its kernels (484 us a
+ * linear), reaches 52 % of the peak in gradients of weights, and computes what is beside the
+ * products in more passes. That narrow experts gain less, as casts are a larger share of their
+ * time, is predicted. */
 static void layers_of_experts_gain_what_casts_leave(void)
 {
     static const struct {

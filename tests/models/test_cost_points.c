@@ -120,7 +120,8 @@ static void attention_has_points_by_implementation_and_mask(void)
     fixture_release(&f);
 }
 
-/* Changes of one attribute of a work; each returns false if the work has it already. */
+/* Each function changes one attribute of a work. It returns false if the attribute is none of the
+ * kind of work; the work is then not to be used. */
 static bool other_accumulation(struct work *work)
 {
     work->matmul.accumulate = !work->matmul.accumulate;
@@ -194,9 +195,10 @@ static bool has_point(const struct device_cost *cost, const struct work *work)
     return false;
 }
 
-/* A shape that differs from a measured one in one attribute takes the measured time, times what the formula charges for
- * the attribute. That holds for each of the 540 points of a B200, at the clock of steps, unless the changed shape, or
- * more than one with these sides, was measured too. */
+/* A shape that differs from a measured one in one attribute takes the measured time, times what the
+ * formula charges for the attribute. That is checked for each of the 540 points of a B200, at the
+ * clock of steps, and each attribute that its kind of work has, unless the changed shape was
+ * measured, too. */
 static void a_twin_takes_what_the_formula_charges(void)
 {
     struct cost_fixture f;

@@ -146,8 +146,9 @@ static void cudnn_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* Rates of cuDNN 9.22 in TFLOP/s, two sequences, GQA 64/8, dim 128 (NVIDIA/cudnn-frontend at 3929da2). Of 32K tokens
- * runs are so long that the power limit shows; those are compared under it. */
+/* Rates of cuDNN 9.22 in TFLOP/s, two sequences, GQA 64/8, dim 128 (NVIDIA/cudnn-frontend at
+ * 3929da2). Runs of 32K tokens are so long that the power limit shows; those are compared under
+ * it. */
 static const struct {
     const char *device;
     struct {
@@ -198,8 +199,9 @@ static void cudnn_on_blackwell_is_reproduced(void)
     }
 }
 
-/* Milliseconds of cuDNN 9.22's other kernels in the same tables: heads of 192 and 128 (dsv3, 128 heads, two sequences),
- * and forward heads of 256 (qwen35, 32 and 2 heads, one sequence, causal). */
+/* Milliseconds of cuDNN 9.22's other kernels in the same tables: heads with 192 columns of Q and K
+ * and 128 of V (dsv3, 128 heads, two sequences), and the forward with 256 columns (qwen35, 32 and 2
+ * heads, one sequence, causal). */
 static const struct {
     const char *device;
     struct {

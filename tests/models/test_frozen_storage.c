@@ -26,7 +26,8 @@ static const struct {
      12},
     {"257 scales in two groups", FROZEN_STORAGE_NF4_DOUBLE, 257, 64, 8224, 272},
     {"a scale for a row", FROZEN_STORAGE_INT8, 3, 5, 15, 12},
-    /* 0.5 + 4 / 64 bytes a weight; 0.5 + 1 / 64 + 4 / (64 * 256) */
+    /* nf4 takes 0.5 + 4 / 64 bytes a weight; doubly quantised, 0.5 + 1 / 64 + 4 / (64 * 256), and 4
+     * bytes for the offset */
     {"a product of Llama 3 8B", FROZEN_STORAGE_NF4, 14336, 4096, 29360128, 3670016},
     {"the same, doubly quantised", FROZEN_STORAGE_NF4_DOUBLE, 14336, 4096, 29360128, 931844},
 };
@@ -52,13 +53,13 @@ static enum frozen_storage storage_of_name(const char *name)
     return storage;
 }
 
-/* The weights of tests/scripts/stored_weights.py. */
+/* Returns the i-th weight of the matrices that tests/scripts/stored_weights.py stores. */
 static double weight(int64_t i)
 {
     return ldexp((double)((7919 * i) % 2003 - 1001) / 1024, -(int)(i / 64 % 5));
 }
 
-/* Compares the digest of data with the recorded one; `what` names the data in a failure. */
+/* Checks that data has the recorded digest; `what` names the data in a failure. */
 static void digest_is(const char *label, const char *what, const char *theirs, const void *data,
                       size_t size)
 {

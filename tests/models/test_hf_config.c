@@ -93,7 +93,8 @@ static void public_models_have_the_published_parameters(void)
     }
 }
 
-/* The text models of files with parts that are not modelled. Cohere 2 has one norm in a layer, its proxy two. */
+/* Files with parts that are not modelled are refused. Their dense proxies have the published
+ * parameters of the text model; that of Cohere 2 has a second norm in each layer. */
 static void proxies_have_the_published_parameters(void)
 {
     static const struct {
@@ -123,9 +124,9 @@ static void proxies_have_the_published_parameters(void)
     }
 }
 
-/* The dense proxies of mixtures of experts keep what a dense model can have of them: the width of all experts of a token
- * as ffn, windows, norms and biases, by the classes of Transformers 4.57. `note` is a part of the message, NULL: there is
- * none. */
+/* The dense proxies of mixtures of experts keep what a dense model can have of them: the width of
+ * all experts of a token as ffn, windows, norms and biases, by the classes of Transformers 4.57.
+ * `note` is a part of the message, NULL: there is none. */
 static void proxies_keep_what_a_dense_model_can_have(void)
 {
 #define LLAMA4(TEXT)                                                                               \
@@ -386,7 +387,8 @@ static void small_configs_are_read(void)
     }
 }
 
-/* A file "config.json" does not name its model. */
+/* A file "config.json" is named by its "_name_or_path", else by its folder, else by its type.
+ * Another file is named by its path. */
 static void a_config_names_its_model(void)
 {
     static const char *const start =

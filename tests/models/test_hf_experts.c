@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parameters that sizes give exactly, all and those that a token passes, and flops of a training step per token at 4K
- * tokens. Where the publisher's count is exact too, it is this one: Qwen3, DeepSeek-V3, GLM-4.5-Air. The model card of
- * gpt-oss has 116.8 and 20.9 billion, of which 5.1 and 3.6 billion are active without the input embedding (579,133,440
- * here). Those of Llama 4 are the tensors of Transformers' Llama4ForCausalLM. Flops: 6 times the active parameters
- * without the input embedding, plus 3 s heads (dims of q and v) layers; Megatron-Bridge's performance tables imply
- * 23.02, 148.0, 249.7, 204.5 and 32.6 GFLOP a token. */
+/* Parameters that sizes give exactly, all and those that a token passes, and flops of a training
+ * step per token at 4K tokens. The publishers' counts of Qwen3, DeepSeek-V3 and GLM-4.5-Air are
+ * exact, and equal to these. The model card of gpt-oss has 116.8 and 20.9 billion, of which 5.1 and
+ * 3.6 billion are active without the input embedding (579,133,440 here). Those of Llama 4 are the
+ * tensors of Transformers' Llama4ForCausalLM. Flops: 6 times the active parameters without the
+ * input embedding, plus 3 s heads (dim of q + dim of v) layers; Megatron-Bridge's performance
+ * tables imply 23.02, 148.0, 249.7, 204.5 and 32.6 GFLOP a token. */
 static const struct {
     const char *name;
     int64_t parameters, active;
@@ -114,7 +115,7 @@ static void a_config_is_its_preset(void)
     }
 }
 
-/* The keys that files name differently, and what they leave out. */
+/* Each family has names of its own for the keys, and defaults for keys that its files leave out. */
 static void families_are_read_by_their_keys(void)
 {
 #define SIZES                                                                                      \
@@ -167,7 +168,8 @@ static void families_are_read_by_their_keys(void)
     }
 }
 
-/* A file of the family with SIZES and `keys` is read, or refused with a message that contains `message`. */
+/* Checks that a file of the family with SIZES and `keys` is read (message NULL), or refused with a
+ * message that contains `message`. */
 static void check_keys(const char *family, const char *keys, const char *message)
 {
     struct text text = {0};
@@ -184,8 +186,8 @@ static void check_keys(const char *family, const char *keys, const char *message
     arena_release(&arena);
 }
 
-/* A property that a family has in one form only is read in that form, and refused in another: which layers of Llama 4 rotate
- * (those that have chunks), and the numbers of gpt-oss's clamped activation. */
+/* Some properties are modelled in one form only, and refused in another: Llama 4's layers with
+ * chunks rotate, and gpt-oss's clamped activation has the published numbers. */
 static void other_forms_are_refused(void)
 {
 #define LLAMA4_KEYS                                                                                \

@@ -1,4 +1,5 @@
-/* tests/models/test_interval.c: intervals by what was measured, computed by hand. */
+/* tests/models/test_interval.c: intervals of predictions that follow from measured runs equal those
+ * computed by hand. */
 #include "models/interval.h"
 #include "tests/check.h"
 
@@ -10,8 +11,9 @@
     "source,laboratory,run,set,device,framework,attention,context,activations,optimizer,nodes,tp," \
     "pp,gpus,seq_len,sequences,parameters,layer_s,time,memory,first\n"
 
-/* Laboratory A runs profile x on a100 with tensor parallelism and with rings, B profile y on h100; C is off by a factor
- * of two and measures nothing. */
+/* Laboratory A runs profile x on a100 with tensor parallelism and with rings, B profile y on h100.
+ * C's runs are off by a factor of two: the model does not explain them, so they measure no
+ * feature. */
 static const char rows[] =
     HEAD "A,A,1,,a100,x,fa2,none,full,device,one,2,1,8,4096,8,1000000,1,0.1,0.1,\n"
          "A,A,2,,a100,x,fa2,ring,full,device,one,1,1,8,4096,8,1000000,1,-0.1,,\n"
@@ -36,7 +38,7 @@ static struct evidence evidence_make(void)
     return e;
 }
 
-/* The run of row 1, which changes make another one. */
+/* Returns a run like row 1. The tests change it into other runs. */
 static struct residual run_make(void)
 {
     return (struct residual){.source = "",
@@ -153,7 +155,7 @@ static void a_laboratory_is_left_out(void)
     struct evidence e = evidence_make();
     const struct residual run = run_make();
     const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, "A");
-    /* profile, tensor parallelism and fa2 on a100 are A's alone */
+    /* only A measured the profile, tensor parallelism and fa2 on a100 */
     CHECK_CLOSE("without A", t.deviation * t.deviation,
                 .05 * .05 + .1 * .1 + .12 * .12 + .07 * .07 + .2e-3 * .2e-3, 1e-9);
     CHECK("no row is left of the device", !t.device_is_measured);
@@ -191,8 +193,9 @@ static void of_memory(void)
     evidence_release(&e);
 }
 
-/* One own run of the same features, 20 % slower than predicted. K = v / 2 + v / 2, C = v / 2: a = 1 / 2, so the middle
- * moves by half of log 1.2 and the variance falls by a quarter. */
+/* One own run of the same features is 20 % slower than predicted. With the variance v of the error
+ * of such a run, half of which own runs share, its weight is (v / 2) / v = 1 / 2. So the middle
+ * moves by half of log 1.2, and the variance falls by (v / 2) / 2, a quarter. */
 static void own_runs_shift_and_narrow(void)
 {
     struct evidence e = evidence_make();

@@ -71,11 +71,11 @@ static const struct {
     /* 6 (2 x 120 + 40) x 8 tokens; attention 3 x 2 layers x 4 x 32 pairs x 4 columns */
     {"longhaul", MFU_LONGHAUL, true, 6 * 280 * 8 + 3 * 2 * 4 * 32 * 4},
     {"megatron", MFU_MEGATRON, true, 6 * 280 * 8 + 3 * 2 * 4 * 64 * 4},
-    /* 8 x 16 + 144 a layer, whatever the groups are */
+    /* a layer has 8 x 16 + 144 flops a token in the forward, whatever the number of K/V heads */
     {"loongtrain", MFU_LOONGTRAIN, true, 3 * (2 * (128 + 144) + 80) * 8 + 3072},
     /* norms count: 6 (240 + 2 x 8 + 4 + 40) */
     {"torchtitan", MFU_TORCHTITAN, true, 6 * 300 * 8 + 12 * 2 * 4 * 64},
-    /* g = 2: 2 // 2 = 1 matrix for K and V, so 2 x 3 x 16 + 144 */
+    /* with 2 query heads for a K/V head, K and V count as 2 // 2 = 1 matrix: 2 x 3 x 16 + 144 */
     {"deepspeed", MFU_DEEPSPEED, false, 3 * (2 * (96 + 144) + 80) * 8 + 6144},
     {"deepspeed, recompute", MFU_DEEPSPEED, true, 4 * (2 * (96 + 144) + 80) * 8 + 4 * 2048},
     {"fpdt", MFU_FPDT, false, 3 * (2 * (96 + 144) + 80) * 8 + 3072},

@@ -1,4 +1,4 @@
-/* tests/models/test_spread.c: numbers of a machine moved by their spreads. */
+/* tests/models/test_spread.c: numbers of a machine are moved by their spreads. */
 #include "models/spread.h"
 
 #include "tests/check.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A device and a cluster that have some numbers of their own machine. */
+/* A device and a cluster, some of whose numbers were measured on one machine. */
 struct machine {
     struct arena arena;
     struct device_cost cost;
@@ -78,7 +78,8 @@ static void others_move_by_a_factor(void)
     arena_release(&m.arena);
 }
 
-/* Every measured shape of a preset moves with its part. */
+/* If products are made twice as slow, the measured times of a preset's products double, and those
+ * of other kernels stay. */
 static void measured_shapes_move(void)
 {
     struct machine m = {0};

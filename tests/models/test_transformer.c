@@ -169,7 +169,7 @@ static void flops_of_windows_are_those_of_visible_pairs(void)
     CHECK_INT("windowed layers", transformer_count_windowed_layers(&half), 2);
     CHECK_CLOSE("every second layer", transformer_visible_attention_flops(&half, 10), 4.0 * 41 * 64,
                 1e-12);
-    /* chunks of 3, 3 and 2 tokens, in one of two layers */
+    /* in half of the layers, chunks of 3, 3 and 2 tokens */
     struct transformer chunked = half;
     chunked.attention_window = 3;
     chunked.window_chunks = true;
@@ -179,7 +179,8 @@ static void flops_of_windows_are_those_of_visible_pairs(void)
 
 static void flops_of_sparse_attention_are_those_of_kept_keys(void)
 {
-    /* chunks of 4 whose first token others see: 8, 8 + 4 x 1, and of 2 tokens 2 + 2 x 2 x 1 */
+    /* Chunks of 4, 4 and 2 tokens, each of which sees one token of every chunk before it, too: 8, 8
+     * + 4 x 1 and 2 + 2 x 2 x 1 pairs. */
     struct transformer sparse = one_layer;
     sparse.attention_chunk = 4;
     sparse.attention_kept = 1;
@@ -455,7 +456,8 @@ static void a_preset_equals_the_config_it_is_from(void)
     }
 }
 
-/* Presets of families whose files have parts that are left out: the same fields as their dense proxies. */
+/* Each preset has the fields of the dense proxy that is read from a file of its family, but for the
+ * two that are set below. */
 static void presets_equal_the_proxies_of_public_configs(void)
 {
     static const struct {

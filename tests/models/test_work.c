@@ -166,9 +166,10 @@ static void pairs_of_known_masks(void)
 
 /* Works whose flops and bytes of memory are counted by hand, from operands and their sizes. A work is
  *
- *     {kind, dtype in, dtype out, reads, writes, {{parameters, in the order of the kind's row in models/work_kinds.def}}}
+ *     {kind, dtype in, dtype out, reads, writes, {{parameters}}}
  *
- * where 0 reads and 0 writes mean as few operands as the kind allows. A comment stands above rows that need one. */
+ * with the parameters in the order of the kind's row in models/work_kinds.def. 0 reads and 0 writes
+ * mean as few operands as the kind allows. A comment stands above rows that need one. */
 static const struct {
     const char *label;
     struct work work;
@@ -255,7 +256,7 @@ static const struct {
     {"cross_entropy_finish", {WORK_CROSS_ENTROPY_FINISH, BF, F4, 0, 0, {{2, 10, 2}}}, 0, 44},
     {"add bf16 to f32", {WORK_ADD, BF, F4, 0, 0, {{8}}}, 0, 80},
     {"cast", {WORK_CAST, F4, BF, 0, 0, {{8}}}, 0, 48},
-    /* 512 x 256 of bf16: 2 bytes read and 1 written of each, and its scales */
+    /* 512 x 256 of bf16: 2 bytes of each element are read and 1 is written, and its scales */
     {"quantise", {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_TENSOR}}}, 0, 393220},
     {"after a pass for the scale",
      {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_TENSOR, 0, 0, 1}}},
@@ -354,7 +355,8 @@ static void payloads_and_groups(void)
     CHECK_INT("matmul's group", work_comm_group(&matmul), -1);
 }
 
-/* cuDNN 9.19's own plans, as it reports them: 32 MiB per 1K tokens with 32 and 8 heads, and delta. */
+/* cuDNN 9.19 reports the workspace of its own plans on sm 90: 32 MiB per 1K tokens with 32 and 8
+ * heads, and delta. */
 static void hidden_memory_of_attention(void)
 {
     struct work work = {.kind = WORK_ATTENTION_BACKWARD,

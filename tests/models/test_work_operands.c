@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Returns a work of the kind whose k-th optional parameter is bit k of `set`; the others are 2. Scales of attention are
- * those of MXFP8, with which it has the most operands. */
+/* Returns a work of the kind whose k-th optional parameter is bit k of `set`. The other parameters
+ * are 2, or 0 if their values have names. If attention has scales, they are those of MXFP8, with
+ * which it has the most operands. */
 static struct work some(enum work_kind kind, uint32_t set)
 {
     uint32_t optional = 0;
