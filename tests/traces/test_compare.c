@@ -43,8 +43,8 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
     return compare_own(&f->comparison, &f->predicted, &f->measured, "m.csv", &f->diag);
 }
 
-/* Rows of traces, here and below, have the values of COLUMNS. Two matmuls are predicted as 1 s and 3 s and take 2 s each; attention is predicted exactly; both traces have
- * a copy. */
+/* Rows of traces, here and below, have the values of COLUMNS. Two matmuls are predicted as 1 s and
+ * 3 s and take 2 s each; attention is predicted exactly; both traces have a copy. */
 #define PREDICTED                                                                                  \
     "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"                                          \
     "0,compute,1,attention,forward,attention,0,-1,-1,1,5,0,0\n"                                    \
@@ -56,8 +56,8 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
     "0,compute,2,matmul,backward,linear,0,-1,-1,16,18,0,0\n"                                       \
     "0,h2d,3,h2d,backward,offload,0,-1,-1,16,17,0,0\n"
 
-/* Checks the i-th group of the comparison by kind, stream, phase or rank. off_s: the sum of the absolute errors of its
- * ops. */
+/* Checks the i-th group of the comparison by kind, stream, phase or rank. Groups without a name are
+ * checked for their seconds only. off_s: the sum of the absolute errors of the group's ops. */
 static void check_group(const struct comparison *c, enum compare_by by, size_t i, const char *name,
                         double predicted_s, double measured_s, double off_s)
 {
@@ -361,7 +361,8 @@ static void products_in_parts_find_the_whole(void)
     }
 }
 
-/* With grouped keys, dW and dX of q (4), k (1) and v (1) match those of the fused projection (6). */
+/* With grouped keys, dW and dX of q (4 Gflop), k (1) and v (1) match dW and dX of the fused
+ * projection (6). */
 static void a_pair_matches_the_backward_products_of_its_parts(void)
 {
     static const struct {

@@ -11,8 +11,8 @@
 
 #define COLUMNS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
 
-/* Rows of traces, here and below, have the values of COLUMNS. Two ranks of products, attention, a message that no kernel
- * hides, and a copy that one does. */
+/* Rows of traces, here and below, have the values of COLUMNS. Each of two ranks has products,
+ * attention, a message that no kernel hides, and a copy that one does. */
 #define RANK(r)                                                                                    \
     r ",compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n" r                                       \
       ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \
@@ -157,7 +157,7 @@ static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
     fixture_release(&f);
 }
 
-/* All kernels take 1.25 times as long, on both ranks. */
+/* Products and attention take 1.25 times as long, on both ranks; copies and messages do not. */
 #define CLOCK(r)                                                                                   \
     r ",compute,0,matmul,forward,linear,0,-1,-1,0,5,0,0\n" r                                       \
       ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \

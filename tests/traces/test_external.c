@@ -21,7 +21,7 @@
 #define ROW                                                                                        \
     "a-1,A," FACTS "2.5," TGS("1638.4") "memory_allocated_gib,10.50,yes,--model 'a b.json' --seq " \
                                         "2K,"
-/* A figure: its columns are those below. */
+/* The line of column names of a table of figures. */
 #define FIGURES                                                                                    \
     "id,source,place,framework,gpu,gpus,seq_len,metric,value,unit,group,against,counts,args,"      \
     "note\n"
@@ -110,7 +110,8 @@ static void figures_have_metrics_and_units(void)
     }
 }
 
-/* Groups are pairs of a key and a value; the one of another key, or of a longer one, is another group. */
+/* A group is a key with a value. Rows with another value or without the key are in another group; a
+ * key that only begins with the name ("windows") is another key. */
 static void rows_are_in_groups(void)
 {
     static const char text[] =
@@ -316,7 +317,8 @@ static int64_t lines_of(const char *file)
     return lines;
 }
 
-/* The printed figure and the seconds of each published step describe the same measurement. */
+/* The printed figure of each published step, unless it is in TFLOP/s, gives the seconds of the row.
+ * Every line but the first is a row. */
 static void the_published_rows_agree_with_themselves(void)
 {
     static const struct {

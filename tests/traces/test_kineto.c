@@ -1,7 +1,8 @@
-/* tests/traces/test_kineto.c: recordings of PyTorch's profiler are read as rows of a trace, with their phases, kernel
- * classes and runtime calls; hostile text gets one message. A recording is a list of events, which macros write: OP is an
- * operator of the host, NOTE an annotation around others, CALL a call of CUDA's runtime, KERNEL a kernel, which has the
- * correlation of its call. Times are microseconds. */
+/* tests/traces/test_kineto.c: recordings of PyTorch's profiler are read as rows of a trace, with
+ * their phases, kernel classes and runtime calls; hostile text gets one message. A recording is a
+ * list of events, which macros write: OP is an operator of the host, NOTE an annotation around
+ * others, CALL a call of CUDA's runtime, KERNEL a kernel, which has the correlation of its call.
+ * Times are microseconds. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/kernel_class.h"
@@ -99,8 +100,8 @@ static void rows_outside_the_profilers_steps_are_left_out(void)
     "{'ph':'X','cat':'" category "','name':'" name "','pid':0,'tid':" #stream ",'ts':" #ts         \
     ",'dur':" #dur ",'args':{'device':0,'stream':" #stream args "}}"
 
-/* A hand-written recording in the form of Kineto's output_json.cpp. If it has kernels, operators only say what
- * launched them. */
+/* A hand-written recording in the form of Kineto's output_json.cpp. Since it has kernels, the trace
+ * has rows of kernels and copies only; operators give them their class, phase and shape. */
 static void kernels_take_class_phase_and_shape_from_their_operator(void)
 {
     check_rows(
@@ -131,7 +132,8 @@ static void kernels_take_class_phase_and_shape_from_their_operator(void)
     ",'dur':" #dur ",'args':{'External id':" #correlation ",'device':0,'stream':" #stream          \
     ",'correlation':" #correlation "}}"
 
-/* Recordings of 2022 repeat the correlation as the kernel's "External id"; 5 is that of another operator here. */
+/* Recordings of 2022 repeat the correlation as the kernel's "External id"; here 5 is also the id of
+ * another operator. */
 static void the_call_names_the_operator_of_a_kernel(void)
 {
     check_rows("a product whose kernel has the id of another operator",
@@ -143,8 +145,10 @@ static void the_call_names_the_operator_of_a_kernel(void)
                "0 gpu0.7 some_gemm matmul forward step=0 18.000-27.000 flops=1024 bytes=0\n");
 }
 
-/* Writes what was found of the host's calls: a line for each step, by kind of call "CALLS of OPERATORS: time in calls after
- * time between them", in microseconds; and a last line of the whole recording. */
+/* Writes what was found of the host's calls, one line for each step. For each kind of call that the
+ * step has, it says "CALLS of OPERATORS: time in calls after time between them"; then follow held
+ * calls, pauses and idle starts. A last line is of the whole recording. Times are in
+ * microseconds. */
 static void put_calls(struct text *out, const struct kineto_issue *issue)
 {
     static const char *const names[CALL_COUNT] = {"launch", "collective", "copy", "wait"};
@@ -238,7 +242,8 @@ static void calls_of_the_runtime_are_summed(void)
                 "queued 0 in 0.0, graphs 0\n");
 }
 
-/* Launches 1,100 kernels, 2 us apart. The first takes long, so the last ones wait for it. */
+/* Launches 1,100 kernels, 2 us apart. The second starts after 5 ms only, so that the queue fills
+ * and the last launches wait. */
 static void launches_into_a_full_queue_are_held(void)
 {
     struct text recording = {0};

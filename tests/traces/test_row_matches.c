@@ -58,7 +58,7 @@ static void recorded_time_is_matched_or_stray(void)
     }
 }
 
-/* Each predicted row is in at most one match per step. */
+/* Each predicted row is in exactly one match of each step. */
 static void a_predicted_row_is_in_one_match_of_a_step(void)
 {
     struct fixture f;

@@ -144,7 +144,7 @@ static void what_is_wrong_gets_one_message(void)
     }
 }
 
-/* Their numbers are a part of names, whose length is bounded. */
+/* Ranges of numbers of groups are limited, because names of bounded length contain the numbers. */
 static void too_many_groups_are_refused(void)
 {
     struct step_recording r = {0};
@@ -163,7 +163,7 @@ static void too_many_groups_are_refused(void)
     step_recording_release(&r);
 }
 
-/* Every text that a good one begins with is damaged, and has a message. */
+/* Every text that a good one begins with, but the whole, is refused with one message. */
 static void what_is_cut_short_is_refused(void)
 {
     const char *text = check_json(WHOLE);
