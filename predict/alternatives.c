@@ -15,12 +15,13 @@
 /* If a request does not fit in memory, at most this many options are added to it, one in each round. */
 enum { ROUNDS = 4 };
 
-/* Limits of one round of trials: together its predictions have at most OPS_MAX ops (a processor builds and simulates
- * half a million to three million ops a second). At least TRIES_MIN requests are predicted, however many ops they
- * have. */
+/* The limit of one round of trials: it predicts as many requests of the size of the given one as have OPS_MAX ops
+ * together (a processor builds and simulates half a million to three million ops a second), or TRIES_MIN if these are
+ * fewer. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
-/* An option is worth naming only if the step with it takes less than this share of the step without it. */
+/* An option, or a pair of options, is named as faster only if the step with it takes less than this share of the step
+ * without it. */
 #define WORTH 0.995
 
 /* The member of a request that an option sets. */
@@ -69,8 +70,8 @@ static bool has_latents_to_send(const struct choices *c)
     return derived_sends_latents(&sends);
 }
 
-/* True if the choices already have the value that the option would set, or a larger number of chunks, or if the model
- * has nothing to which the option applies. */
+/* True if the choices already have the value that the option would set, or a larger number of chunks, or if the option
+ * is of latents and the step sends none. */
 static bool has_value_already(const struct choices *c, const struct alternative_option *option)
 {
     switch (option->field) {
@@ -435,7 +436,8 @@ static size_t list_pairs(struct suggestion_trials *trials, const struct choices 
     return count;
 }
 
-/* True if trial number i fits and, if it is of two options, is faster by WORTH than each of them that fits by itself. */
+/* True if trial number i fits and, if it is of two options, takes less than the share WORTH of the step with each of
+ * them that fits by itself. */
 static bool is_suggestion(const struct suggestion_trials *trials,
                           const struct suggestion_trial *trial, size_t i)
 {

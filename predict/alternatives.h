@@ -1,10 +1,11 @@
 /* predict/alternatives.h: finds the next option worth trying. It predicts requests that differ from a given request in
  * one or a few options.
  *
- * If the given request fits in memory, each option of a short table is tried by itself, and the option with the fastest
- * step that fits is chosen. If it does not fit, options are added one after the other, at most four, until it fits: in
- * each round the option that lowers the missing memory most. A round predicts only a limited number of options, so that
- * large schedules do not take long: those with the lowest bounds (predict/bounds.h), and at least two.
+ * If the given request fits in memory, the options of a short table are tried one by one, and the option with the
+ * fastest step that fits is chosen, if it saves more than 0.5 % of the step. If it does not fit, options are added one
+ * after the other, at most four, until it fits: in each round the option that lowers the missing memory most. Options
+ * that would change nothing are left out. A round predicts only a limited number of options, those with the lowest
+ * bounds (predict/bounds.h), so that large schedules do not take long.
  *
  * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options and
  * prints nothing. */
@@ -30,13 +31,14 @@ struct alternative {
     double ideal_step_s;
 };
 
-/* Fills *best with the option that speeds the step up most or, if the request does not fit, with the options that
- * together make it fit (see the top of this file). `base` is the prediction of the given request. It must have been
- * simulated, and must not be that of a schedule file. */
+/* Fills *best with the option that speeds the step up most or, if the request does not fit, with the options that lower
+ * its missing memory most, until it fits (see the top of this file); best->verdict says whether it then fits.
+ * best->options is "" if no option helps. `base` is the prediction of the given request. It must have been simulated,
+ * and must not be that of a schedule file. */
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 
-/* One option, or two together, with which a request fits that does not fit without it. */
+/* One option, or two together, with which the memory of a request suffices (alternatives_rank_suggestions()). */
 struct suggestion {
     char options[96];
     /* the bytes that the framework's allocator would hold after it gave back its cache */
@@ -53,10 +55,10 @@ uint64_t alternatives_allocator_bytes(const struct prediction *prediction);
 
 /* Finds all suggestions for a request, and sorts them by the seconds of a step, the fastest first. With a suggestion,
  * the allocator of a GPU holds at most most_bytes, as alternatives_allocator_bytes() counts them, and host memory
- * suffices. The options are those that alternatives_find_best() tries, without those that choose attention kernels. Two
- * options together are a suggestion only if they are more than 0.5 % faster than each of the two that is a suggestion
- * by itself. suggestion[] must have room for SUGGESTIONS_MAX. Sets *tried to the number of options and pairs of options
- * that were tried. */
+ * suffices. The options are those that alternatives_find_best() tries, without those that choose attention kernels. If
+ * one of two options is a suggestion by itself, both together are one only if their step takes less than 99.5 % of its
+ * step. suggestion[] must have room for SUGGESTIONS_MAX. Sets *tried to the number of options and pairs of options that
+ * were tried. */
 enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t *count,
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag);

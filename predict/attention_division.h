@@ -23,8 +23,8 @@ struct attention_division {
     double step_over_even_step;
 };
 
-/* Fills *division. Returns false, and leaves *division all-zero, if no context ranks divide packed or dealt sequences.
- * Only layers without a window count; if all layers have a window, all count. */
+/* Fills *division. Returns false, and leaves *division all-zero, if no context ranks divide packed or dealt sequences,
+ * or if the schedule came from a file. Only layers without a window count; if all layers have a window, all count. */
 bool attention_division(struct attention_division *division, const struct prediction *p);
 
 #endif

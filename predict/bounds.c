@@ -216,7 +216,7 @@ struct sequence_bytes {
 };
 
 /* Returns the share of the `bytes` of subsequence i that is offloaded to the host. It is 0 for the last subsequence if
- * its backward follows at once. */
+ * its backward follows at once, and for all subsequences with activations other than `ratio`. */
 static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
 {
     uint32_t n = c->subsequences;
@@ -263,7 +263,7 @@ static bool has_subsequence_bytes(const struct choices *c)
     return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
 }
 
-/* Returns the bytes of the inputs of `layers` layers for one micro-batch. */
+/* Returns the bytes that one rank has of the inputs of `layers` layers for one micro-batch. */
 static double input_bytes(const struct choices *c, double layers)
 {
     double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;

@@ -6,9 +6,9 @@
 #include "predict/setup/setup.h"
 
 /* Returns a lower bound of the step in seconds. In a pipeline with one chunk per stage, it is the computation of the
- * busiest stage at the highest rates, plus the time until the first unit reaches that stage, plus the time after the
- * unit's gradients have left it. In other pipelines it is the computation of all stages, divided by the number of
- * ranks. The lengths of subsequences in `choices` must be set. */
+ * busiest stage at the highest rates, plus the time of the stages before it for the forward of the first unit and the
+ * backward of the last unit. In other pipelines it is the computation of all stages, divided by the number of ranks.
+ * The lengths of subsequences in `choices` must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
 /* The seconds of one layer, forward and backward of one micro-batch, on the ranks of one sequence. kernels_s: a rank's
@@ -19,14 +19,14 @@ struct bound_layer {
 };
 
 /* Does what bound_step_s() does, with the time of a layer (predict/plan/layer_time.h) in place of the least that its
- * flops take. All layers must be alike. The head counts only if the host is well ahead of the device; otherwise its
- * kernels may run while layers are issued. */
+ * flops take. All layers must be alike. The head counts only if the host issues a layer in less than half of the
+ * layer's time; otherwise its kernels may run while layers are issued. */
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *choices,
                                const struct bound_layer *layer);
 
-/* bound_state_bytes() returns the bytes of a GPU's part of the parameters, and of its process's context.
- * bound_optimizer_bytes() returns those of its part of the optimizer's states; 0 if these are on the host, or if only
- * adapters are trained, for which no bound is known. */
+/* bound_state_bytes() returns the bytes of a GPU's part of the parameters (0 if these are in host memory), and of its
+ * process's context. bound_optimizer_bytes() returns those of its part of the optimizer's states; 0 if these are on the
+ * host, or if only adapters are trained, for which no bound is known. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 

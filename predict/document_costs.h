@@ -25,7 +25,7 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
 /* Returns costs like those of document_costs_by_place(), but as if all ranks had equally many visible pairs: each op
  * takes the mean of its seconds over the ranks that run it. Ops that different ranks run in the same step of a ring
  * share one mean (in a zigzag ring some ranks attend with half of their queries, others to half of the keys). Returns
- * NULL if every rank takes the mean time already. */
+ * NULL if every rank takes the mean time already. seconds: as document_costs_by_place() returned them, not NULL. */
 double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
 
 /* The rank whose attention delays the others most often. In each micro-batch the rank whose attention takes longest is

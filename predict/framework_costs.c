@@ -18,8 +18,8 @@ static const struct {
     [ROUTER_SIGMOID] = {51, 42},
 };
 
-/* Returns whether ops of the schedule send the weights of copies, and in the backward their gradients: if it permutes
- * weights. */
+/* True if the schedule permutes the router's weights of token copies: then its ops also send these weights, and in the
+ * backward their gradients. */
 static bool ops_send_weights(const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->shape_count; i++)
@@ -96,7 +96,7 @@ static const struct {
 } bias_forward = {.bytes = 28, .all = 2, .each = 2},
   bias_backward = {.bytes = 40, .all = 3, .each = 6};
 
-/* True if the work is a grouped product that makes the results of experts. */
+/* True if the work is a grouped product that makes the results of experts and adds a bias to them. */
 static bool makes_expert_results(const struct transformer *m, const struct work *work)
 {
     return work->kind == WORK_MATMUL && work->matmul.groups > 0 &&
@@ -171,7 +171,7 @@ static void add_clamp_operators(const struct prediction *p, const struct device_
     }
 }
 
-/* Sets the seconds of RoPE whose cosines and sines have a factor to those of its operators. */
+/* Sets the seconds of RoPE to those of its operators, for a model whose cosines and sines have a factor. */
 static void set_rope_operators(const struct prediction *p, const struct device_cost *cost,
                                double *work_s, double *issue_s)
 {
@@ -211,8 +211,9 @@ static void clear_weight_permutations(const struct prediction *p, double *work_s
     }
 }
 
-/* True if a layer with experts does this work to send rows to its experts, to multiply there, or to return the results.
- * Activations are of a kind that other layers have, too: mark_shapes() finds those of experts. */
+/* True if a layer with experts does work of this kind to send rows to its experts, to multiply there, or to return the
+ * results; an all-to-all of attention counts, too. Activations are of a kind that other layers have, too: mark_shapes()
+ * finds those of experts. */
 static bool is_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

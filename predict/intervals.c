@@ -32,10 +32,11 @@ static double machine_half_width(const struct spreads *spreads, double published
     return hypot(NORMAL_90 * sqrt(squares), others);
 }
 
-/* Raises the fast end of a step's interval to the time that the model's flops take at the device's peak. Recomputation
- * does not count, since implementations differ in it, nor do copies that experts drop, since nothing computes them.
- * Products in 8 or 4 bits have a higher peak; their share of the model's flops is taken to be their share of the
- * executed flops. */
+/* If the fast end of a step's interval is faster than the model's flops at the device's peak, raises it to the time
+ * that these take, but not above the predicted time. For a schedule from a file the executed flops count in place of
+ * the model's. Recomputation does not count, since implementations differ in it, nor do copies that experts drop, since
+ * nothing computes them. Products in 8 or 4 bits have a higher peak; their share of the model's flops is taken to be
+ * their share of the executed flops. */
 static void raise_low_end_to_peak(struct interval *time, const struct prediction *p)
 {
     const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;
@@ -147,7 +148,8 @@ static void put_unmeasured_parts(struct text *out, const struct spreads *spreads
                         100 * spreads->share_of_unmeasured[part]);
 }
 
-/* Appends the largest error among those of the estimates that the step depends on. */
+/* Appends a clause on the largest error among those of the estimates that the step depends on; nothing if there is
+ * none. */
 static void put_largest_estimate_error(struct text *out, const struct spreads *spreads)
 {
     double most = 0;
@@ -178,7 +180,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
     }
 }
 
-/* Appends a clause on the user's own runs that moved the interval. */
+/* Appends a clause on the user's own runs that moved the interval; nothing if none did. */
 static void put_own_runs_clause(struct text *out, const struct interval *interval)
 {
     if (interval->own_run_count > 0)

@@ -47,11 +47,12 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
  * ...; memory ...". */
 void intervals_put_both(struct text *out, const struct intervals *intervals);
 
-/* Appends the evidence for an interval: the features of intervals_put_unmeasured(), or, if there are none, that all that
- * the step consists of was measured. A clause on the user's own runs follows and, for the time, one on the largest error
- * of estimates. If numbers of the machine were measured, the text for the time begins with these: "65 % of the step goes
- * with figures that were measured on this machine, whose spreads move it by this much: products 16 %; not measured are
- * links within a node (35 % of it)". If nearly all of the step goes with measured numbers, nothing else follows. */
+/* Appends the evidence for an interval: the features of intervals_put_unmeasured(), or, if there are none, that all
+ * that the step consists of was measured. Two clauses may follow: one on the user's own runs, if any moved the
+ * interval, and, for the time, one on the largest error of estimates, if the step depends on any. If numbers of the
+ * machine were measured, the text for the time begins with these: "65 % of the step goes with figures that were
+ * measured on this machine, whose spreads move it by this much: products 16 %; not measured are links within a node (35
+ * % of it)". If nearly all of the step goes with measured numbers, nothing else follows. */
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of);
 

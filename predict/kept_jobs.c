@@ -29,8 +29,8 @@ static bool is_all_zero(const char *bytes, size_t size)
     return true;
 }
 
-/* Keeps a new result, unless an interrupt may have ended its job early. If the disk is full, the search goes on without
- * keeping results. */
+/* Keeps a new result, unless an interrupt may have ended its job early. If the result cannot be written,
+ * kept->write_error gets an error, and the other jobs go on. */
 static void keep_result(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
     if (!is_all_zero(result, size) && interrupt_signal() == 0)

@@ -13,9 +13,10 @@ struct kept_jobs {
     struct diag *write_error; /* gets an error when results can no longer be written */
 };
 
-/* Does what workers_run() does, but takes results that are known from the file. key[count]: for each job, a digest of
- * what its result depends on besides kept->question_digest. A result that is all zero is not kept, since its job was
- * not done. If results hold pointers, the caller must replace them, since pointers of another process mean nothing. */
+/* Does what workers_run() does, but takes from the file the results that it has, and adds the others to it. key[count]:
+ * for each job, a digest of what its result depends on besides kept->question_digest. A result that is all zero is not
+ * kept, since its job was not done. If results hold pointers, the caller must replace them, since pointers of another
+ * process mean nothing. */
 enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, size_t count,
                           size_t result_size, workers_job_fn *function, void *context,
                           void *results, struct progress *progress, struct diag *diag);

@@ -18,7 +18,8 @@ struct link_class {
     const char *source;
 };
 
-/* Lists the classes of links that ops of the schedule use on this cluster. Returns their number. */
+/* Lists the classes of links that ops of the schedule use on this cluster. Returns their number; 0 on ideal
+ * hardware. */
 size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
                     const struct cluster *cluster);
 

@@ -75,8 +75,9 @@ static double predicted_row_s(const struct trace *predicted, uint32_t row)
 }
 
 /* Sets, for each kind of work, the least factor on its predicted times with which no op moves its bytes faster than the
- * GPU's memory can by its data sheet. It ignores that an L2 cache may hold the operands of a small op. It is called
- * only for GPUs, since on processors caches hold the operands of most ops. */
+ * GPU's memory can by its data sheet. Only ops in gaps between blocks count; the factor of a kind without any is 0. The
+ * factor ignores that an L2 cache may hold the operands of a small op. The function is called only for GPUs, since on
+ * processors caches hold the operands of most ops. */
 static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
                                const struct prediction *p, double least[WORK_KIND_COUNT])
 {
@@ -159,7 +160,7 @@ static void split_block_time(struct observed *o, const struct row_matches *m,
         }
 }
 
-/* Returns the median gap between consecutive rows of a stream; 0: there is no gap below GAP_MOST_S. */
+/* Returns the median of those gaps between consecutive rows of a stream that are below GAP_MOST_S; 0: there is none. */
 static double median_gap_s(const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -186,7 +187,7 @@ static void note_unmatched_rows(struct observed *o, const struct row_matches *m)
                     1e3 * m->strays[i].seconds / (double)m->step_count);
 }
 
-/* Returns the median gap between kernels that were queued; 0: it is not known. */
+/* Returns the median of those gaps between queued kernels that are below GAP_MOST_S; 0: there is none. */
 static double median_queued_gap_s(const struct kineto_issue *issue)
 {
     double *gap_s = heap_alloc(issue->queued_gap_count + 1, sizeof *gap_s);
@@ -337,8 +338,8 @@ static bool is_message(const struct work *work)
            work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
-/* Fills *point for the shape of an op, except for its times. Returns false if no number of a device or cluster file
- * depends on the shape. */
+/* Fills *point for the shape of an op, except for its times. Returns false if the shape gets no point:
+ * synchronisations, sends, receives, and kinds of work that the profile runs as chains of kernels. */
 static bool fill_point_of_shape(struct point *point, const struct prediction *p, uint32_t op,
                                 const struct cost_chain *chain)
 {

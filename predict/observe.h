@@ -55,7 +55,7 @@ struct observed {
      * row was found */
     double predicted_ops_s, matched_ops_s;
     struct text longest_unmatched_rows; /* the longest rows that belong to no op, as text */
-    bool is_recorded_on_cpu; /* the recording was made on processors by another program */
+    bool is_recorded_on_cpu;            /* a recording of another program was made on processors */
 };
 
 void observed_release(struct observed *observed);
@@ -67,13 +67,13 @@ enum status observed_add_recording(struct observed *observed, const struct predi
                                    const struct kineto_issue *issue, const char *name,
                                    struct diag *diag);
 
-/* Appends a point for each measured shape of the schedule on which a number of a device or cluster file depends, and
- * one for the start of an op. name: the name of the points in messages. Lists in *notes the kinds of work that get no
- * points because the profile runs them as chains of kernels. */
+/* Appends a point for each measured shape of the schedule, and one for the start of an op. Synchronisations, sends and
+ * receives get none, nor does a shape whose measured times are 0. name: the name of the points in messages. Lists in
+ * *notes the kinds of work that get no points because the profile runs them as chains of kernels. */
 void observed_add_points(const struct observed *observed, const struct prediction *prediction,
                          const char *name, struct points *points, struct text *notes);
 
-/* The median, the lowest and the highest span of the recorded steps. */
+/* The median, the lowest and the highest span of the recorded steps; all 0 if no step was recorded. */
 struct observed_spread {
     double median_s, low_s, high_s;
 };

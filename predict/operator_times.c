@@ -37,7 +37,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
 }
 
 /* Cuts rank 0's step into pieces at the ends of the host's synchronisations. Returns the seconds of all pieces in which
- * an exchange runs or, with `fetches`, in which a fetch of the phase runs. */
+ * an exchange runs or, with `fetches`, in which a fetch of the phase runs. Ops after the last synchronisation do not
+ * count. */
 static double exchange_s_between_syncs(const struct prediction *p, const struct sim_result *sim,
                                        bool fetches, enum phase phase)
 {

@@ -7,7 +7,8 @@
 
 struct operator_times {
     /* seconds of the part over all ranks: to the end of its last op, from the start of its first op or from the end of
-     * the ops that make its inputs. With SCOPE_EXCHANGE it is exchange_s, with SCOPE_FETCH the sum of both fetches */
+     * the ops that make its inputs. With SCOPE_LAYERS and SCOPE_LAYERS_FORWARD it is the whole simulated step, with
+     * SCOPE_EXCHANGE exchange_s, with SCOPE_FETCH the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
     /* seconds in which an all-to-all, or a kernel of packing_s, runs. Without an all-to-all it is 0. With SCOPE_EXCHANGE
@@ -39,7 +40,8 @@ static inline double operator_times_kernel_s(const struct operator_times *times)
     return times->compute_s + (times->has_all_to_all ? 0 : times->packing_s);
 }
 
-/* Simulates the prediction once more without kernels and sets communication_s. */
+/* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_FETCH, or if the
+ * part does not communicate, it need not. */
 enum status operator_times_find_communication(struct operator_times *times,
                                               const struct prediction *prediction,
                                               struct diag *diag);

@@ -9,8 +9,8 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* Adds the runs of a file. A file without a measured run is an error, as is a record of a version that did not write
- * the features of its run. */
+/* Adds the runs of a file. A file without a measured run is an error, as is a measured record without the features of
+ * its run: one of an older version, of a recorded step or of a schedule file. */
 enum status own_runs_load(struct residuals *own, const char *path, struct diag *diag);
 
 #endif

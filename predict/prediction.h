@@ -2,9 +2,8 @@
  *
  * Memory follows from the schedule, and is cheap; times take a simulation. A prediction has three figures of a device's
  * memory: the live bytes at their peak, the arena into which buffers were planned, and `reserved`, which a framework's
- * allocator would take. The verdict uses `reserved` with a framework's profile and for recorded steps; with the
- * profile `ideal`, and for schedules from files, it uses `arena` plus the process' context. docs/commands.md says
- * more. */
+ * allocator would take. The verdict uses `reserved` for recorded steps, and with every profile but `ideal`; with that
+ * profile, and for schedules from files, it uses `arena` plus the process' context. docs/commands.md says more. */
 #ifndef PREDICT_PREDICTION_H
 #define PREDICT_PREDICTION_H
 
@@ -97,7 +96,7 @@ struct prediction {
         double narrow_s, wide_s, casts_s;
         uint8_t dtype; /* enum dtype, of the schedule */
     } products;
-    /* with packed documents: the rank whose attention takes longest */
+    /* with packed documents: the rank whose attention takes longest in most micro-batches */
     struct document_lateness lateness;
     /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
      * mean; else 0 */
@@ -116,7 +115,8 @@ struct prediction {
     uint32_t extrapolated_shapes; /* the number of shapes with extrapolated costs */
     double extrapolated_share;    /* their share of the compute time of rank 0 */
     bool exceeds_compared_ranks;  /* the step has more ranks than compared_ranks */
-    /* the most ranks on which a step of the strategy was compared with a measured one; 0: none was */
+    /* if exceeds_compared_ranks is set: the most ranks on which a step of the strategy was compared with a measured
+     * one; 0: none was */
     int64_t compared_ranks;
     struct spreads spreads; /* empty until a caller that shows intervals calls spreads_find() */
 };
@@ -128,7 +128,8 @@ bool prediction_is_recorded(const struct prediction *prediction);
 /* True if some op of the schedule is attention. A recorded step may have none. */
 bool prediction_has_attention(const struct prediction *prediction);
 
-/* Resolves the question's request, builds the schedule and judges its memory. note may be NULL. */
+/* Resolves the question's request, builds the schedule and judges its memory, unless the question leaves that out
+ * (step_only, rate_to_exceed). note may be NULL. */
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
@@ -143,7 +144,8 @@ enum status prediction_memory_of_file(struct prediction *answer,
                                       const struct prediction_question *question,
                                       const char *const *files, size_t count, struct diag *diag);
 
-/* Simulates the schedule that prediction_memory() built. */
+/* Simulates the schedule that prediction_memory() or prediction_memory_of_file() built. If that is a short list that
+ * does not represent the whole list, it builds and simulates a longer one. */
 enum status prediction_time(struct prediction *answer, struct diag *diag);
 
 /* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */

@@ -147,7 +147,8 @@ static void replay_allocator(struct prediction *p)
  * one gets a note. */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
-/* Returns the share of copies of tokens that experts drop, as the mean over layers with experts. */
+/* Returns the share of copies of tokens that experts drop, as the mean over layers with experts; 0 if experts have no
+ * capacity. */
 static double dropped_share(const struct ir *ir, const struct choices *c)
 {
     struct routing routing = ir->routing;
@@ -186,7 +187,8 @@ static void note_experts(struct diag *note, const struct ir *ir, const struct ch
             : "docs/accuracy/experts.md compares such predictions with measured steps");
 }
 
-/* Builds the schedule of the resolved request. judged: the memory of the schedule is judged too. */
+/* Builds the schedule of the resolved request. judged: the memory of the schedule is judged too, unless the step is too
+ * slow. */
 static enum status build_schedule(struct prediction *p, bool judged, struct diag *diag)
 {
     ir_release(&p->ir);
@@ -263,8 +265,8 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     return status;
 }
 
-/* Sets the profile for a schedule from a file: the one that the user names, or NULL. The file does not say with which
- * profile it was made. A profile changes only times. */
+/* Sets the profile for a schedule from a file to the one that the user names. If `name` is NULL, it stays unset. The
+ * file does not say with which profile it was made. A profile changes only times. */
 static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
 {
     size_t count;

@@ -96,8 +96,8 @@ static void add_tensor_list_host_s(const struct prediction *p, struct shape_cost
     }
 }
 
-/* Adds to issue_s of products the time that the framework takes on the host in addition to PyTorch's own call, for its
- * modules and the dispatch of DTensors. */
+/* Adds to issue_s of products the host's time for the dispatch of DTensors, if tensor parallelism uses them and kernels
+ * are not compiled. */
 static void add_framework_product_issue_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct profile *profile = p->profile;
@@ -124,7 +124,7 @@ static bool is_tensor_work(const struct work *work)
 /* Returns the seconds of memory-bound kernels for each second of products and attention on a rank, all at the highest
  * clock. These kernels let the device draw more power in products; the least ratio of all roles is returned, so that no
  * role is assumed to draw more power than the device has. Returns 0 if there is packed attention, whose time depends on
- * the rank. */
+ * the rank, or if no role has products or attention. */
 static double memory_bound_ratio(const struct prediction *p, const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;

@@ -1,7 +1,7 @@
 /* predict/two_layers.h: which tensors a layer saves for its backward, found by building a schedule of two layers.
  *
- * The result has the tensors of the first layer. Another layer follows it, as every layer but the last, so it saves
- * what they save. */
+ * The result has the tensors of the first layer. Another layer follows it, as one follows every layer of a model but
+ * the last, so it saves what those layers save. */
 #ifndef PREDICT_TWO_LAYERS_H
 #define PREDICT_TWO_LAYERS_H
 

@@ -18,7 +18,7 @@ struct verdict {
     /* by the interval of memory: the lower of the probabilities of device and host, whose errors are assumed to be the
      * same. 0 or 1, as `fits` says, unless is_by_reserved is set */
     double fits_probability;
-    /* the memory that does not suffice, or of which the larger share is needed */
+    /* the memory of which the larger share is needed; of equal shares the device's */
     enum prediction_limit limiting_memory;
     uint64_t needed_bytes[LIMIT_COUNT];
     uint64_t available_bytes[LIMIT_COUNT]; /* UINT64_MAX: infinite */
@@ -32,7 +32,8 @@ struct verdict {
     uint64_t nccl_bytes;
 };
 
-/* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories. */
+/* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories, or "(5.0 GiB too much)", or "of
+ * infinite memory". */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
 /* The words for a probability: "Fits" from VERDICT_SURE on, "Probably fits" from 0.5, "Probably does not fit" from 1 -
  * VERDICT_SURE, else "Does not fit". */
@@ -52,8 +53,9 @@ void verdict_put_odds(struct text *out, double probability);
 
 /* True if the step fits, and the device seems nearly full only because its allocator has a cache. */
 bool verdict_is_full_by_cache(const struct verdict *verdict);
-/* If it is not sure whether the step fits, appends the odds. If it is sure, and the device seems nearly full only
- * because its allocator has a cache, appends how many bytes are cache. Appends nothing otherwise. */
+/* If it is not sure whether the step fits, appends the odds. If it is sure, and the limiting memory is the device's,
+ * which seems nearly full only because its allocator has a cache, appends how many bytes are cache. Appends nothing
+ * otherwise. */
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
 /* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. 0: the memory is infinite. */
 double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);

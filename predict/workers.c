@@ -27,7 +27,8 @@ static void do_job_in_child(void *context, uint64_t job, struct text *answer)
     free(result);
 }
 
-/* Stores the result of a job, or reports that it has none. The other jobs go on in either case. */
+/* Stores the result of the job that ended, or reports that its child process died. The other jobs go on in either case.
+ * Does nothing if no job ended. */
 static enum status store_job_result(struct workers_run_state *w, const struct pool_event *event,
                                     struct diag *diag)
 {

@@ -1,8 +1,8 @@
 /* predict/documents/packed_sets.h: the packed batches on which the configurations of a search are compared.
  *
  * Configurations whose steps have the same sizes share a packed set. In each of its batches, one data-parallel rank has
- * the most pairs. The typical batch of a packed set is the batch in which that number is the median (of an even number
- * of batches, the lower of the two in the middle): its step is about the median of all steps. */
+ * the most pairs. The typical batch of a packed set is the batch in which the number of that rank's pairs is the median
+ * (of an even number of batches, the lower of the two in the middle): its step is about the median of all steps. */
 #ifndef PREDICT_DOCUMENTS_PACKED_SETS_H
 #define PREDICT_DOCUMENTS_PACKED_SETS_H
 
