@@ -63,7 +63,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Returns whether the command that starts the training reads a here-document as its DeepSpeed configuration. */
+/* Whether the command that starts the training reads a here-document as its DeepSpeed configuration. */
 enum document_naming {
     NAMED_OTHER, /* no: it names another file, or is Megatron-LM's, which reads no such configuration */
     NAMED_NONE, /* maybe: it names no file, or the document goes to no known file */
@@ -79,9 +79,9 @@ static enum document_naming naming_of_document(const struct launch *launch,
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }
 
-/* Reads a document that begins as JSON does. Sets *taken to whether it is the DeepSpeed configuration; then fields are
- * set from it, and a wrong value is an error. Faulty JSON, or JSON without a key of DeepSpeed, is an error only if the
- * command names the document's file. */
+/* Reads a document that begins as JSON does, unless the command names another file. Sets *taken to whether it is the
+ * DeepSpeed configuration; then fields are set from it, and a wrong value is an error. Faulty JSON, or JSON without a
+ * key of DeepSpeed, is an error only if the command names the document's file. */
 static enum status read_document(struct launch *launch, const char *name,
                                  const struct shell_document *document, bool *taken,
                                  struct diag *diag)

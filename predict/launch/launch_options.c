@@ -39,7 +39,7 @@ static void set_sequence_length(struct launch *launch)
 }
 
 /* For a table file's framework of Megatron's family whose files give the accumulation in place of the global batch:
- * sets the global batch to micro-batch x accumulation x data-parallel ranks. */
+ * sets the global batch to micro-batch x accumulation x data-parallel ranks, if the number of GPUs is known. */
 static void set_global_batch(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
@@ -232,7 +232,7 @@ static void add_attention_products_option(struct launch *launch)
 }
 
 /* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits: here they
- * agree on all scales once a step. Torchtitan does so only if the file says it (LAUNCH_SCALES_ONCE). */
+ * agree on all scales once a step. Torchtitan's ranks do the latter only if the file says so (LAUNCH_SCALES_ONCE). */
 static void remark_scales_of_gathers(struct launch *launch)
 {
     static const char text[] =
@@ -346,10 +346,10 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
     }
 }
 
-/* Appends what the mark with which `mark` begins stands for in a remark's text. {2P}, with any number before the P,
- * stands for the bytes of the parameters at so many bytes each, " (15.0 GiB)". {share} stands for the share of a GPU's
- * memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known. Returns
- * the text after the mark; NULL if there is no such mark. */
+/* Appends what the mark at the beginning of the string `mark` stands for in a remark's text. {2P}, with any number
+ * before the P, stands for the bytes of the parameters at so many bytes each, " (15.0 GiB)". {share} stands for the
+ * share of a GPU's memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not
+ * known. Returns the text after the mark; NULL if there is no such mark. */
 static const char *put_mark_value(struct text *out, const char *mark,
                                   const struct launch_remark *remark, double parameters,
                                   double gpu_bytes)

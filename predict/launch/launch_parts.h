@@ -27,7 +27,8 @@ void launch_imply_text(struct launch *launch, enum launch_field field, const cha
 
 /* ---- remarks and options ---- */
 
-/* Adds a remark whose texts live as long as the launch. launch_add_remark_printf() copies its texts. */
+/* Adds a remark, whose texts are not copied and must live as long as the launch. launch_add_remark_printf() copies
+ * them. */
 void launch_add_remark(struct launch *launch, struct launch_remark remark);
 void launch_add_remark_printf(struct launch *launch, enum launch_remark_kind kind, const char *name,
                               struct loc at, const char *format, ...)
@@ -76,7 +77,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
  * separate, or if `usual` is NULL and the value switches the setting off ("false", "none", "0"). */
 bool launch_is_predicted_value(const char *usual, const char *value);
 /* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if
- * the text is of another kind. */
+ * the text is of another kind, or if it is NULL and the kind needs one. */
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
@@ -111,7 +112,8 @@ struct launch_degrees {
     int64_t tp, pp, cp, hp;
     bool has_fpdt; /* sequences are computed in chunks (FPDT) */
 };
-/* Adds the options of the degrees that are above 1, and the strategy that has them. */
+/* Adds the options of the degrees that are above 1 (with FPDT also a head-parallel degree of 1), and the strategy that
+ * has them. */
 void launch_add_degree_options(struct launch *launch, struct launch_degrees degrees);
 /* Adds a remark if the arguments name a configuration of DeepSpeed that was not read. */
 void launch_remark_unread_config(struct launch *launch);

@@ -128,7 +128,8 @@ static void print_json(struct text *out, const struct launch *launch,
 
 enum { ITEMS_MAX = 128 };
 
-/* Settings in the order in which they are written. Each field and each setting is written once. */
+/* Settings in the order in which they are written. Each setting is written once; several settings may express one
+ * field. */
 struct printed_settings {
     struct {
         const char *name, *value; /* value NULL: a flag */

@@ -62,7 +62,7 @@ static bool has_key(struct json_node root, const char *key)
     return json_find(root, key).value != NULL;
 }
 
-/* Reads a JSON file; a model's config.json becomes the option "model". */
+/* Reads a JSON file. A model's config.json, or a model file of ours, becomes the option "model". */
 static enum status read_json(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag)
 {
@@ -485,8 +485,8 @@ static bool is_read(const struct launch_format *format)
 
 /* Sets fields from the settings of a script. format: that of the program that the script starts; NULL: no format lists
  * the program, and the names of the settings tell the format. If that finds no format that is read, it is the format of
- * a settings file that the script names. If the script names files, but none with the format of a program, the
- * launchers' table alone is used; if it names none, the function fails. */
+ * a settings file that the script names. If the script names files, but none with the format of a program, only the
+ * launchers' table is used; if it names none, the function fails. */
 static enum status set_fields_of_script(struct launch *launch, const char *name,
                                         struct settings *settings,
                                         const struct shell_script *script,

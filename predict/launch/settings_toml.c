@@ -217,8 +217,8 @@ static const char *skip_digits(const char *word)
     return word;
 }
 
-/* True if the word is a decimal number of TOML: it has no zero before other digits, and digits on both sides of a
- * point. */
+/* True if the word is a decimal number of TOML, which has no zero before other digits, and digits on both sides of a
+ * point; or if it is inf or nan. */
 static bool is_decimal(const char *word)
 {
     word += *word == '+' || *word == '-';
@@ -313,7 +313,8 @@ static enum status read_array(struct toml_reader *t, struct text *out, bool nest
     return status;
 }
 
-/* Reads a value; nested: it is within an array. An inline table adds settings of its own, and nothing to `out`. */
+/* Reads a value; nested: it is within an array. An inline table adds settings of its own, and nothing to `out`; within
+ * an array it is refused. */
 static enum status read_value(struct toml_reader *t, struct text *out, bool nested)
 {
     enum status status;

@@ -80,7 +80,8 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
 }
 
 /* Makes the assignment A=value or, with `append`, A+=value. name[0..size): A; the value stands from `text` to `end`. If
- * it is not known whether the assignment is made, and it would change A, the value becomes open. */
+ * it is not known whether the assignment is made, and it would change A, the new value, or only the part that it adds
+ * to the value of A, becomes open. */
 static enum status assign_variable(struct shell_reader *s, const char *name, size_t size,
                                    bool append, const char *text, const char *end, uint32_t line)
 {

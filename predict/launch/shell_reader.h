@@ -65,7 +65,9 @@ enum shell_answer shell_command_answer(const struct shell_words *words);
  * name. Any other redirection, such as "2> file", is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
-/* Reads the pending here-documents, whose lines begin at s->next_char, into the script's list. */
+/* Reads the pending here-documents, whose lines begin at s->next_char. Each goes into the variable that its command
+ * sets, if it surely sets one, else into the script's list. If the commands at this point do not run, they are
+ * dropped. */
 enum status shell_read_documents(struct shell_reader *s);
 
 #endif
