@@ -115,8 +115,8 @@ static int put_differences(struct text *out, const struct flavor *f, const struc
     return count;
 }
 
-/* Returns the flavor of torchtitan 0.2 that differs from the model m in the fewest fields, and sets *differences to
- * these fields. */
+/* Returns the flavor that differs from the model m in the fewest fields, and sets *differences to these fields. Flavors
+ * of llama2, which only torchtitan 0.0.2 has, do not count. */
 static const struct flavor *find_flavor(const struct transformer *m, struct text *differences)
 {
     const struct flavor *nearest = NULL;

@@ -511,7 +511,8 @@ static void add_recompute_options(struct launch *l)
 }
 
 /* Sets how ranks share weights if LAUNCH_ACCELERATE_CONFIG names one of TRL's own configuration files ("zero2",
- * "fsdp2"; trl/accelerate_configs), and no file gives that. Another name becomes a remark. */
+ * "fsdp2"; trl/accelerate_configs), and no file gives that. Another name becomes a remark, unless it is multi_gpu or
+ * single_gpu, which share no weights. */
 static void set_fields_of_accelerate_config(struct launch *l)
 {
     if (!launch_has_field(l, LAUNCH_ACCELERATE_CONFIG))

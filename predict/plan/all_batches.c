@@ -134,8 +134,8 @@ static size_t count_batches_won(const struct compared_row *c, const struct compa
     return won;
 }
 
-/* Begins the comparison with the rows that are within DOCUMENTS_MARGIN of the best one, on their first COMPARED_FIRST
- * batches. The steps of their typical batches are known from the search. */
+/* Begins the comparison with the rows that are within DOCUMENTS_MARGIN of the best one, at most COMPARED_ROWS, on their
+ * first COMPARED_FIRST batches. The steps of their typical batches are known from the search. */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);

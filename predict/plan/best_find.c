@@ -70,8 +70,8 @@ static bool length_fits(const struct candidate_round *round, const struct reques
 }
 
 /* Searches for the longest sequence that fits with the repair that the request has, and is longer than `known` tokens.
- * Updates *r. The first length above `known` is tried first, since with most repairs it does not fit; then the search
- * ends. */
+ * Updates *r. If `known` is above 0, the first length above it is tried first, since with most repairs it does not fit;
+ * then the search ends. */
 static void search_longer_with_repair(const struct candidate_round *round, struct request *request,
                                       int64_t known, struct longest_reached *r)
 {
@@ -274,7 +274,7 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
     best->goal = goal;
     best->gpu_count = (size_t)setup->cluster.gpus;
     open.length = goal == GOAL_LONGEST;
-    /* bounds are of a length that all degrees divide or, if the model has fewer learned positions, of all of these */
+    /* bounds are for a length that all degrees divide, but for no more tokens than the model has learned positions */
     if (goal == GOAL_LONGEST) {
         int64_t seq = longest_divisible_length(setup->cluster.gpus),
                 most = setup->model.max_positions;
