@@ -325,7 +325,8 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         choices->tp > 1;
     const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
     set_chains(chains, fuses_chains(choices), kept, sum_ranks, chain);
-    /* The chain of the loss does not depend on whether the chains of layers are fused. */
+    /* A chosen loss has the same chain whether or not the chains of layers are fused. Only the loss of a divided
+     * vocabulary (LOSS_PARALLEL) is compiled together with the layers. */
     bool chosen = profile == NULL || choices->loss != profile->loss;
     const enum chains of_loss = chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN;
     set_chains(of_loss, false, kept, sum_ranks, eager);

@@ -78,7 +78,7 @@ enum rotation {
     ROTATE_P2P, /* a message to the next rank in every step */
     /* As P2P, but by an all-to-all in which only one peer gets data. It starts only when the last rank is ready. */
     ROTATE_ALL_TO_ALL,
-    ROTATE_ALL_GATHER, /* all at once, after the first tile */
+    ROTATE_ALL_GATHER, /* one all-gather, which runs during the first tile or before it */
     /* One exchange brings each rank only the rows that it needs (schedule/ir/needed.h), while it computes the tile of
      * its own keys. */
     ROTATE_NEEDED_ROWS,
@@ -140,8 +140,8 @@ enum weights_choice {
     CHOICE_WEIGHTS_COUNT
 };
 
-/* The numbers in which whole weight gradients are summed over micro-batches and reduced over ranks. PROFILE: those of
- * the profile's code. 16BIT: the 16 bits in which the step computes. */
+/* The dtype in which whole weight gradients are summed over micro-batches and reduced over ranks. PROFILE: that of the
+ * profile's code. 16BIT: the 16-bit dtype in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
 /* The time at which ranks that share the optimizer's states but not the parameters (ZeRO-1, ZeRO-2) gather the updated
@@ -154,8 +154,8 @@ enum param_gather { PARAM_GATHER_END, PARAM_GATHER_OVERLAP, PARAM_GATHER_COUNT }
  * --fp8-param-gather). */
 enum primary_weights { PRIMARY_WEIGHTS_16BIT, PRIMARY_WEIGHTS_QUANTISED, PRIMARY_WEIGHTS_COUNT };
 
-/* The numbers in which the core of attention multiplies. FP8: in the 8 bits and with the scales of --products, in the
- * layers that multiply in 8 bits (TransformerEngine's fp8_dpa, Megatron-LM's --fp8-dot-product-attention). */
+/* The precision in which the core of attention multiplies. FP8: 8 bits, with the scales of --products, in the layers
+ * that multiply in 8 bits (TransformerEngine's fp8_dpa, Megatron-LM's --fp8-dot-product-attention). */
 enum attention_products {
     ATTENTION_PRODUCTS_BF16,
     ATTENTION_PRODUCTS_FP8,
@@ -421,8 +421,8 @@ struct choices {
     uint8_t tensor_plan; /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint8_t grad_sync;   /* enum grad_sync, not GRAD_SYNC_PROFILE */
     uint8_t reshard;     /* enum reshard, not RESHARD_PROFILE */
-    /* number of ranks of a stage that share one copy of its weights: dp x cp x hp, or fewer with HSDP. With ZeRO-1 it
-     * is the number of ranks that share one copy of the optimizer states */
+    /* number of ranks that share one copy of a stage's weights: dp x cp x hp, times pp with HELPERS_REPLICATE, or fewer
+     * with HSDP. With ZeRO-1 it is the number of ranks that share one copy of the optimizer states */
     uint32_t shard;
 
     /* ---- rings ---- */
@@ -457,9 +457,9 @@ struct choices {
     /* the routing of copies to experts (schedule/ir/routing.h); NULL: each expert gets equally many. The caller's
      * memory. */
     const struct routing *routing;
-    /* True if routing is even, but the schedule still lists the numbers of copies of experts. It does so in three
-     * cases: a rank's copies do not divide evenly over the experts; experts have a capacity; the exchange is not one
-     * all-to-all. */
+    /* True if routing is even, but the schedule still lists the numbers of copies of experts. It does so if experts
+     * have a capacity, if the exchange is not one all-to-all, or if experts are spread over ranks and a rank's copies
+     * do not divide evenly over them, or might not, since the lengths of subsequences are not known yet. */
     bool routing_has_remainders;
     /* number of pieces into which a rank's tokens are cut, in the loss and in the feed-forward part */
     uint32_t loss_chunks, ffn_chunks;

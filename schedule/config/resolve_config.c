@@ -273,7 +273,7 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
 }
 
 /* Sets *chunks to the number of pieces into which `rows` rows are cut: at most the number `asked`, since no piece may
- * be empty; 1 if `asked` is 0 or less. */
+ * be empty; 1 if `asked` is 0 or less. Refuses more pieces than rows, or than 65535. */
 static enum status resolve_piece_count(uint32_t *chunks, int64_t asked, int64_t rows,
                                        const char *option, struct diag *diag)
 {

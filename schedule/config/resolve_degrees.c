@@ -112,8 +112,8 @@ struct degree_split {
     int64_t cp, hp;
 };
 
-/* Fills split[] with the possible divisions of `ranks` into context and head ranks, those with most head ranks first,
- * and returns their number. */
+/* Fills split[] with the possible divisions of `ranks` into context and head ranks, those with most head ranks first
+ * and at most SPLITS_MAX, and returns their number. */
 static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
                        struct degree_split split[SPLITS_MAX])
 {
@@ -127,7 +127,8 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
     return count;
 }
 
-/* Appends the possible divisions, for example "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
+/* Appends the possible divisions, for example "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2", or nothing
+ * if there is none. */
 static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
                        int64_t ranks)
 {
@@ -147,9 +148,9 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
 }
 
 /* On entry *s has the degrees that the user gave; 0 or less: not given. Replaces it by a possible division of `ranks`
- * into context and head ranks that has them. Returns false, and leaves *s unchanged, if there is none. It takes the division with most head ranks. If the user
- * gave neither degree, it takes the one with most head ranks that fit in a node, so that their all-to-alls stay there
- * (LoongTrain, section 4.4); if none fits, the one with fewest. */
+ * into context and head ranks that has them. Returns false, and leaves *s unchanged, if there is none. It takes the
+ * division with most head ranks. If the user gave neither degree, it takes the one with most head ranks that fit in a
+ * node, so that their all-to-alls stay there (LoongTrain, section 4.4); if none fits, the one with fewest. */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct degree_split *s)
 {

@@ -16,11 +16,11 @@ void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
  * must not be a multiple of `unit`. */
 void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 
-/* Reports "OPTION: error: WHAT" to diag. */
+/* Reports "OPTION: error: WHAT" to diag, and returns STATUS_BAD_INPUT. */
 enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
-/* Reports "OPTION: error: WHAT; WOULD would do" to diag, and releases `would`. If `would` is empty,
- * WOULD is "no value near it". If diag is NULL, nothing is reported. */
+/* Reports "OPTION: error: WHAT; WOULD would do" to diag, releases `would`, and returns STATUS_BAD_INPUT. If `would` is
+ * empty, WOULD is "no value near it". If diag is NULL, nothing is reported. */
 enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
                                 const char *what, ...) __attribute__((format(printf, 4, 5)));
 

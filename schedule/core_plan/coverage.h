@@ -30,7 +30,7 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
 struct coverage_fewest {
     double all_ranks, fullest_rank;
 };
-/* Returns this bound. pairs: the visible pairs of all ranks together. window: 0: there is none.
+/* Returns the bound struct coverage_fewest. pairs: the visible pairs of all ranks together. window: 0: there is none.
  *
  * Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last of them at place
  * p(i), counted from 1. The query at that place sees p(i) keys, so the rank receives at least p(i) - a(i). If ranks are
