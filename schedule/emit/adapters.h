@@ -19,8 +19,8 @@
 void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
                       struct view x, struct view y, int64_t rows, struct adapters_saved *saved);
 
-/* Emits the gradients of the weights of these adapters, and adds to dx[rows, inputs] the gradients of x through them.
- * dx already has the gradient through the layers' own weights. */
+/* Emits the gradients of the weights of the adapters that adapters_forward() used for the same targets, and adds to
+ * dx[rows, inputs] the gradients of x through them. dx already has the gradient through the layers' own weights. */
 void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
                        struct view dy, struct view x, struct view dx, int64_t rows,
                        const struct adapters_saved *saved);

@@ -169,7 +169,8 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
     return weight_slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
 }
 
-/* Returns a bit mask of the weights of a part that a bundle holds; 0: this stage does not have the part. */
+/* Returns a bit mask of the weights of a part that a bundle holds; 0: it holds none of them, or this stage does not
+ * have the part. */
 static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint32_t bundle)
 {
     const struct model_part *p = &e->weights.part[part];

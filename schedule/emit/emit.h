@@ -165,8 +165,8 @@ struct attention_saved {
     struct view latents;
 };
 
-/* The keys, values and their gradients of one layer, which all subsequences of a sequence share. k and v have room for
- * the whole sequence. */
+/* The keys, values and their gradients of one sequence in one layer, which all subsequences share. k and v have room
+ * for the whole sequence. */
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
@@ -721,7 +721,7 @@ void emit_narrow_release(struct emit *e);
  * `op` wait for op `until`. */
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
-/* Adds a buffer to e->kept_buffers or to e->caches. */
+/* Adds a buffer to a list, such as e->kept_buffers or e->caches. */
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides
  * which products these are (every second one: kept_products_of()). Does nothing with other choices. */

@@ -91,7 +91,8 @@ static bool keeps_weight_copies(const struct emit *e)
     return weights_stay_whole(e) && !e->choices->profile->backward_quantises_again;
 }
 
-/* Returns whether the backward computes parts of the forward again. */
+/* Returns whether the choice of activations makes the backward compute linear layers of the forward again. With
+ * CHOICE_ACTIVATIONS_SELECTIVE_CORE it computes only attention's core again. */
 static bool recomputes_layers(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -114,7 +115,7 @@ static void forget_weight_copies(struct emit *e, struct view w)
             .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }
 
-/* True if the backward reads the copy of an input that the forward made; else it quantises the input again. It does so
+/* True if the backward reads the copy of an input that the forward made; else the backward quantises the input again:
  * with torchao, which saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args), and if
  * the input is recomputed. */
 static bool saves_input_copies(const struct emit *e)

@@ -34,8 +34,8 @@ struct id_probe {
     uint32_t hash, slot;
 };
 
-/* Returns the hash of a sequence of words from `hash`, that of all words but the last, and the last word. Both halves
- * of the result depend on all words. */
+/* Returns the hash of a sequence of words. hash: the hash of all words but the last; word: the last one. Both halves of
+ * the result depend on all words. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);

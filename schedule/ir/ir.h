@@ -363,13 +363,13 @@ static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
     return ir->buffer.free_count[buffer] <= 1 ? own : ir->free_op + own->i;
 }
 
-/* Makes room for so many further rows of each table. It is for passes that write columns themselves. */
+/* Makes room for these numbers of further rows of each table. It is for passes that write columns themselves. */
 void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits);
 
 /* Adds a copy of row `from` of `in` to `out`, which must have room for it, and returns the row of the copy. The copy
  * has no free set, no offset and no number yet; the caller sets the number. */
 uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in, uint32_t from);
-/* Copies so many `rows` of `in`, from row `from` on, to row `to` of `out` and those after it, for which `out` must have
+/* Copies `rows` rows of `in`, from row `from` on, to row `to` of `out` and those after it, for which `out` must have
  * room. The counts of both tables do not change. */
 void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,
                  uint32_t rows);

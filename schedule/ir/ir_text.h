@@ -28,7 +28,8 @@ enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t s
 void ir_print(struct text *out, const struct ir *ir);
 void ir_print_loops(struct text *out, const struct ir *ir);
 
-/* Do what ir_parse() and ir_print() do, from and to a file; "-" is standard input or output. */
+/* Do what ir_parse() and ir_print() or, with version IR_TEXT_LOOPS, ir_print_loops() do, from and to a file; "-" is
+ * standard input or output. */
 enum status ir_load(struct ir *ir, const char *path, struct diag *diag);
 enum status ir_save(const struct ir *ir, const char *path, int version, struct diag *diag);
 
