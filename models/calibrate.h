@@ -99,9 +99,11 @@ struct calibration {
 
 void calibration_release(struct calibration *calibration);
 
-/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no family has points. Each refusal
- * is reported, and its message says whether other programs disturbed the points. *calibration then still has the
- * families that could be fitted. base and points must live as long as *calibration. */
+/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no family has
+ * points. Each refusal is reported, and its message says whether other programs disturbed the
+ * points. *calibration then still has the families that could be fitted. Points of several devices,
+ * a header line out of range, or an ideal base are STATUS_BAD_INPUT. base and points must live as
+ * long as *calibration. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);

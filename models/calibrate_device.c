@@ -113,9 +113,10 @@ static void note_fallback(struct calibration *c, const char *name, bool keeps_ba
         (struct calibrate_fallback){name, keeps_base_numbers, disturbed};
 }
 
-/* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, their fastest
- * times are fitted; if these lie too far as well, the family's numbers stay as in the base. In both cases it returns
- * STATUS_OK. If the fit is refused for another reason, it returns that status without a message. */
+/* Fits a family whose points other programs may have disturbed. If the fit is refused because such
+ * points lie too far from it, their fastest times are fitted; if that is refused as well, the
+ * family's numbers stay as in the base. In both cases it returns STATUS_OK. If the first fit fails
+ * for another reason, it returns that status without a message. */
 static enum status fit_despite_noise(const struct calibrate_problem *family,
                                      calibrate_family_function *function)
 {
@@ -224,12 +225,14 @@ static void list_unmeasured_families(struct calibration *c)
     }
 }
 
-/* Sets cost->memory_s_per_tensor_s (m below): for each second of products and attention at the highest clock, the
- * seconds of memory-bound kernels (cost_power_limited_share()). Recorded seconds of products and attention are at the
- * step's lower clock. Let q be the recorded seconds of memory-bound kernels per recorded second of products and
- * attention, share the step's clock over the highest one, P the watts that products and attention would draw at the
- * highest clock, M the watts of memory-bound kernels, and L the power limit. With m = q / share, the equation P share^2
- * - (L - M) m share = L becomes P share^2 = L + (L - M) q. */
+/* Sets cost->memory_s_per_tensor_s (m below): for each second of products and attention at the
+ * highest clock, the seconds of memory-bound kernels (cost_power_limited_share()). Leaves it as it
+ * is if the base has no power limit, or if no products and no attention were recorded in steps.
+ * Recorded seconds of products and attention are at the step's lower clock. Let q be the recorded
+ * seconds of memory-bound kernels per recorded second of products and attention, share the step's
+ * clock over the highest one, P the watts that products and attention would draw at the highest
+ * clock, M the watts of memory-bound kernels, and L the power limit. With m = q / share, the
+ * equation P share^2 - (L - M) m share = L becomes P share^2 = L + (L - M) q. */
 static void set_memory_s_per_tensor_s(struct device_cost *cost, const struct points *points)
 {
     double tensor_s = 0, memory_s = 0, limit = cost->device_power;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* fit_param.scale of parameters that may be 0, in seconds and in bytes: a smaller change hardly changes a prediction.
- * */
+/* fit_param.scale of parameters that may be 0, in seconds and in bytes: a smaller change hardly
+ * changes a prediction. */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
 /* The highest values that the reader of device files accepts (models/cost_params.def, models/cost_load_attention.c). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
@@ -128,9 +128,10 @@ static enum work_kind representative_kind(const struct calibrate_problem *proble
     return WORK_KIND_COUNT;
 }
 
-/* Makes the bandwidth share of each class with points a parameter; its points are those of representative_kind(). With
- * `kinds`, every other kind with points gets a share of its own; without, it has the share of its class. The ramp is a
- * parameter, too, unless only rates are fitted. */
+/* Makes the bandwidth share of each class with points a parameter. With `kinds`, the share of a
+ * class is that of representative_kind(), and every other kind with points gets a share of its own;
+ * without, all kinds of a class have the share of the class. The ramp is a parameter, too, unless
+ * only rates are fitted. */
 static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
 {
     struct device_cost *cost = &problem->calibration->cost;
@@ -269,12 +270,14 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
     return NULL;
 }
 
-/* Derives device.tensor_power, the watts that products would draw at the highest clock, from one product that was timed
- * twice: in a run of some 60 ms, before the power limit lowers the clock (burst_s), and after seconds of repeats, at
- * the limit. It is `slower` times as long then. Power grows with the square of the rate, so the product would draw
- * limit * slower^2 at the highest clock. The number is for tensor cores that are busy all the time, as at the fitted
- * rate; burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is derived from
- * products in fp32 or fp64, or if the base has no power limit. */
+/* Derives device.tensor_power, the watts that products would draw at the highest clock, from one
+ * product that was timed twice: in a run of some 60 ms, before the power limit lowers the clock
+ * (burst_s), and after seconds of repeats, at the limit, where it takes `slower` times as long.
+ * Power grows with the square of the rate, so the product would draw limit * slower^2 at the
+ * highest clock. The number is for tensor cores that are busy all the time, as at the fitted rate;
+ * burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is
+ * derived from products in fp32 or fp64, if the base has no power limit, or if more than POWER_MOST
+ * watts would follow. */
 static void derive_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;

@@ -38,7 +38,8 @@ struct link_traffic {
     double steps, busiest_link_bytes;
 };
 
-/* reduce_scatter_as_all_reduce: as in struct calibrate_options. */
+/* Returns the traffic of a copy, or of a communication of ranks with GPUs of their own.
+ * reduce_scatter_as_all_reduce: as in struct calibrate_options. */
 static struct link_traffic link_traffic_of(const struct work *work,
                                            bool reduce_scatter_as_all_reduce)
 {
@@ -77,7 +78,7 @@ static struct link_traffic loopback_traffic_of(const struct work *work)
         return (struct link_traffic){1, (n + 1) / 2 * bytes};
     case WORK_ALL_REDUCE:
         return (struct link_traffic){n, ((n + 1) / 2 + n - 1) * bytes};
-    case WORK_REDUCE: /* only the root copies and sums */
+    case WORK_REDUCE: /* only the root sums */
         return (struct link_traffic){1, (n + 1) / 2 * bytes};
     case WORK_BROADCAST:
         return (struct link_traffic){1, (n - 1) * bytes};

@@ -70,9 +70,11 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 /* Appends the table of the fits. */
 void link_calibration_print_report(const struct link_calibration *links, struct text *out);
 
-/* Appends a cluster file that has the fitted numbers and takes all others from its base. base: the name that the file
- * gives its base; cluster: that base, loaded. A bandwidth within a node can be written only if the fabric is a switch.
- * Returns STATUS_NO if none of the fitted numbers has a field in a cluster file. */
+/* Appends a cluster file that has the fitted numbers and takes all others from its base. device:
+ * the file of the device's costs; NULL: those of the base. base: the name that the file gives its
+ * base; cluster: that base, loaded. The numbers of messages within a node are written only if the
+ * fabric is a switch, those of a network only if the base has NICs. Returns STATUS_NO if the file
+ * would have neither a fitted number nor a device. */
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
                                            const char *device, const char *base,
                                            const struct cluster *cluster, struct text *out,

@@ -103,10 +103,11 @@ static void open_objects_of_path(struct device_file_writer *w, const char *path,
     close_objects_to(w, depth);
 }
 
-/* The spread of a number is the larger of two values: its relative standard error, and the leave-one-out error of the
- * family's fit (the root mean square error if the former is not known). If both are below CALIBRATE_SPREAD_LEAST, as
- * for a number that a single point determined, the spread comes from the repeats of points: p90 - p10 of a normal
- * distribution is 2.56 standard deviations, so it is log(p90 / p10) / 2.56. The result lies between
+/* The spread of a number is the larger of two values: its relative standard error, and the
+ * leave-one-out error of the family's fit (the fit's root mean square error if no point could be
+ * left out). If both are below CALIBRATE_SPREAD_LEAST, as for a number that a single point
+ * determined, the spread comes from the repeats of points: p90 - p10 of a normal distribution is
+ * 2.56 standard deviations, so it is log(p90 / p10) / 2.56. The result lies between
  * CALIBRATE_SPREAD_LEAST and CALIBRATE_SPREAD_MOST. */
 double calibration_number_spread(const struct calibration *c, const struct calibrate_number *number)
 {

@@ -236,12 +236,14 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
 enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
                            int64_t gpus, struct diag *diag);
 
-/* Reports every impossible or contradictory value of a cluster, each with the line that has it. */
+/* Refuses a cluster with impossible or contradictory values, and reports each of them with its
+ * line. Rules between fields are checked only if every field is within its own limits. */
 enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 
-/* Reduces the cluster to its first GPU, which `ranks` ranks share. Each rank gets an equal part of the GPU's memory.
- * The ranks share its multiprocessors, its memory bandwidth and its PCIe lanes. Their messages are copies within its
- * memory; numbers of these copies that the cluster lacks (struct loopback) are taken from `copies`. */
+/* Reduces the cluster to its first GPU, which `ranks` ranks share. Each rank gets an equal part of
+ * the GPU's memory. The ranks share its multiprocessors, its memory bandwidth and its PCIe lanes.
+ * Their messages are copies within its memory; numbers of these copies that the cluster lacks
+ * (struct loopback) are taken from `copies`. An ideal cluster is refused. */
 enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int64_t ranks,
                               struct loopback copies, struct diag *diag);
 
@@ -268,7 +270,8 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
 enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
                             struct diag *diag);
 
-/* Appends the cluster as text: every number with its source and the line it stands on. */
+/* Appends the cluster as text: every number of its file with its source and, if known, the line on
+ * which it stands. */
 void cluster_print(struct text *out, const struct cluster *cluster);
 
 #endif

@@ -90,9 +90,10 @@ struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster
 void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
                               const struct cluster_field *field, struct loc at);
 
-/* Adapts the numbers that a cluster took over from *base to those in which it differs: the bandwidth that software
- * reaches is scaled with the nominal one, and if the number of NICs differs, NICs are spread evenly over the GPUs.
- * given[i] is true if the file or its board (or the one-line form) sets field i; such a field does not change. The
+/* Adapts the numbers that a cluster took over from *base to those in which it differs: the
+ * bandwidth that software reaches is scaled with the nominal one (but not in a fabric of another
+ * kind), and if the number of NICs differs, NICs are spread evenly over the GPUs. given[i] is true
+ * if the file or its board (or the one-line form) sets field i; such a field does not change. The
  * source of an adapted number names the change. */
 void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
                    const bool given[CLUSTER_FIELD_COUNT]);

@@ -109,7 +109,8 @@ const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                       uint32_t op);
 
-/* Returns the flops that all ranks execute in the step, by their own guards, in even rings too. */
+/* Returns the flops that all ranks execute in the step. In even rings, too, each rank's own guards
+ * decide what it executes, except for attention over documents: there sim_rank_runs_op() does. */
 double sim_flops(const struct ir *ir, const struct sim_result *result);
 /* Returns the flops of the step, where products in 8 or 4 bits count as the bf16 flops that take as long at the
  * device's peaks. */

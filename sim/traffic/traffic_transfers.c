@@ -101,8 +101,8 @@ static double add_collective_flows(struct traffic *traffic, uint32_t channel,
     return members->member_count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
 }
 
-/* Adds the flows of a message, or of a copy or kernel of one rank; returns the latency in seconds. variant: the number
- * of the variant in the channel's comm class. */
+/* Adds the flows of a message, or of a copy, of host work or of a kernel of one rank; returns the
+ * latency in seconds. variant: the number of the variant in the channel's comm class. */
 static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint32_t variant)
 {
     const struct channel *c = &traffic->channel[channel];

@@ -47,7 +47,8 @@ static bool is_paired(const struct ir *ir, const struct guard_ops *guarded, uint
     return false;
 }
 
-/* Returns the number of ranks that the groups of marked guards distinguish. */
+/* Returns the number of ranks that the groups of marked guards distinguish: the product of the
+ * sizes of these groups; 1 if no guard is marked. */
 static uint64_t distinguished_ranks(const struct ir *ir, const uint32_t *uniform)
 {
     bool *seen = heap_zalloc(ir->group_count + 1u, sizeof *seen);
