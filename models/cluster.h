@@ -218,7 +218,8 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
  * no such device. */
 const char *cluster_line_preset(const char *device);
 
-/* True if a path ("nic.bandwidth") names a number that may follow a cluster's name. */
+/* True if a path ("nic.bandwidth"), or "nics" or "board", names an option that may follow a
+ * cluster's name. */
 bool cluster_line_may_set(const char *path);
 
 /* Reads the one-line form, or a name with numbers after it. The result has passed cluster_check(). */

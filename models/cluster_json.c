@@ -167,8 +167,8 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
-/* Returns the path of the file `other`, as the text of the cluster file names it: relative to the folder of that file,
- * or absolute. */
+/* Returns the path of a file that the cluster file names as `other`. A relative path is relative to
+ * the folder of the cluster file, which `node` gives. */
 static const char *path_in_same_folder(struct arena *arena, struct json_node node,
                                        const char *other)
 {

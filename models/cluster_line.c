@@ -197,8 +197,8 @@ static void set_table(struct cluster_line *line, const char *path, const int64_t
                             (size_t)count, from_line, cursor_loc(&line->cursor));
 }
 
-/* Removes from the node all GPUs but the first `gpus`, and the NICs that serve none of these. The host keeps its size.
- * */
+/* Removes from the node all GPUs but the first `gpus`, and the NICs that serve none of these. The
+ * host keeps its size. */
 static void keep_first_gpus(struct cluster_line *line, int64_t gpus)
 {
     struct cluster *c = line->cluster;
@@ -301,8 +301,9 @@ static enum status unknown_option(struct cluster_line *line, const char *name, s
                       name);
 }
 
-/* Refuses to set device.peak_bf16 or device.memory_bandwidth. No time would change, since kernel times come from the
- * device's cost file. The ideal device has no such file, so its numbers may be set. */
+/* Refuses to set device.peak_bf16 or device.memory_bandwidth. No time would change, since kernel
+ * times come from the device's cost file. The ideal device is an exception: its numbers may be
+ * set. */
 static enum status check_changes_times(struct cluster_line *line, const char *name, struct loc at)
 {
     if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||

@@ -168,10 +168,13 @@ enum status cost_parse(struct device_cost *cost, struct arena *arena, const char
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 
-/* True if the device multiplies operands that have scales of this kind. */
+/* True if the device multiplies operands that have scales of this kind, and for SCALING_NONE. True
+ * for an ideal device. */
 bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling);
 
-/* Returns 1 + the implementation of attention, if the device has costs of only one; else 0. */
+/* Returns 1 + the implementation of attention, if the device has costs of only one in 16 bits;
+ * implementations in 8 bits do not count. Returns 0 for none, for several, and for an ideal
+ * device. */
 int cost_single_attention_impl(const struct device_cost *cost);
 
 /* Fails unless the device has costs for an implementation of attention at a head dim, forward and backward. The message
@@ -185,10 +188,11 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
 enum status cost_check_scaling(const struct device_cost *cost, enum scaling scaling,
                                const char *what, struct loc at, struct diag *diag);
 
-/* Returns the share of its highest rate that work sustains in a step, if it would draw `watts` at that rate; 1 if watts
- * is 0. Power goes with the square of the rate, and the limit holds for the mean power of a step. So the share, at most
- * 1, solves watts share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit (docs/costs.md, "What the power
- * limit leaves"). */
+/* Returns the share of its highest rate that work sustains in a step, if it would draw `watts` at
+ * that rate; 1 if watts is 0 or the device has no power limit. Power goes with the square of the
+ * rate, and the limit holds for the mean power of a step. So the share, at most 1, solves watts
+ * share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit (docs/costs.md, "What the
+ * power limit leaves"). */
 double cost_power_limited_share(const struct device_cost *cost, double watts);
 
 /* Return the MHz at which products, or attention, run in a step: device.clock_mhz, reduced by the power limit; 0:
@@ -227,8 +231,9 @@ double cost_elementwise_s(const struct device_cost *cost, double kernels, double
  * the seconds from the end of the awaited op until the thread continues. The factor of a profile is not in them. */
 double cost_host_issue_s(const struct device_cost *cost, const struct work *work);
 
-/* Returns the seconds of an op on a host stream (AdamW, fills, adds) while no other op uses the host's memory. The op
- * moves its bytes at the rate cpu_stream_fraction * host_memory_bytes_per_s. */
+/* Returns the seconds of an op on a host stream (AdamW, fills, adds) while no other op uses the
+ * host's memory: cpu_start_s, and its bytes at the rate cpu_stream_fraction *
+ * host_memory_bytes_per_s. An ideal device takes 0 seconds. */
 double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
                         const struct work *work);
 
@@ -239,14 +244,16 @@ double cost_host_work_bytes(const struct work *work);
 /* Returns flops / peak: the seconds of the work at a peak rate, which cost_work_s() returns for an ideal device. */
 double cost_ideal_s(double peak_flop_per_s, const struct work *work);
 
-/* Returns the calibration on which cost_work_s() of this work is based; NULL if the work takes 0 seconds. */
+/* Returns the calibration of the formula that gives the time of this work; NULL if none does, as
+ * for communication, copies and SYNC kinds. */
 const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    const struct work *work);
 
-/* True if the time of the work is extrapolated: one of its sizes lies outside the calibrated range, or the numbers of
- * its family are estimates (is_calibrated is false). Then a clause that says why is appended to `reason`: "matmul k =
- * 64 is under the calibrated 512..32768". reason may be NULL. */
+/* True if the time of the work is extrapolated: one of its sizes lies outside the calibrated range,
+ * or the numbers of its family are estimates (is_calibrated is false). Then a clause that says why
+ * is appended to `reason`: "matmul k = 64 is under the calibrated 512..32768". reason may be NULL.
+ * False for an ideal device, and for a recorded operator whose time was measured. */
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 

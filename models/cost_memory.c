@@ -106,7 +106,7 @@ static double merge_bytes(const struct device_cost *cost, enum attention_impl im
     return rows * ((double)work->merge.dim * cost->merge_bytes_per_element[impl] + 3 * f32);
 }
 
-/* Returns the number of elements by which a chain's bytes are counted; 0: the kind has no chain. */
+/* Returns the number of elements by which a chain's bytes are counted; 0: the work has no chain. */
 static double chain_elements(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
@@ -199,10 +199,10 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
     return bytes;
 }
 
-/* Returns the seconds of a chain of kernels on so many elements. Gathered and scattered bytes move at the rates of the
- * classes gather and scatter. Slow kernels take as long as their elements take at memory_element_rate, but at least as
- * long as their bytes take; if that rate is not known, they count as the others. All other bytes move at the rate of
- * the class stream. */
+/* Returns the seconds of a chain of kernels on `elements` elements. Gathered and scattered bytes
+ * move at the rates of the classes gather and scatter. Slow kernels take as long as their elements
+ * take at memory_element_rate, but at least as long as their bytes take; if that rate is not known,
+ * they count as the others. All other bytes move at the rate of the class stream. */
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {
