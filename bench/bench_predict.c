@@ -88,7 +88,7 @@ static void print_row(const struct chain_row *row, const struct repeat *repeat,
     printf("  %s%s\n", row->command, last->ended_in_time ? "" : "   (does not end in 60 s)");
 }
 
-/* Measures a row and prints the result. Returns 0, or 2 if the command cannot be run. */
+/* Measures a row and prints the result. Returns 0, or 2 after a message if the command cannot be run or fails. */
 static int measure_and_print(const struct chain_row *row)
 {
     struct repeat repeat = {0};

@@ -151,7 +151,8 @@ static void build_ulysses(struct builder *b, uint32_t layers)
     }
 }
 
-/* Emits for each layer `sp` ring steps: a shift, a tile of attention and a merge. */
+/* Emits for each layer `sp` ring steps between 6 and 8 other kernels. A step is a shift (the last step has none), a
+ * tile of attention and a merge. */
 static void build_ring(struct builder *b, uint32_t layers, uint32_t sp)
 {
     for (uint32_t l = 0; l < layers; l++) {
@@ -172,7 +173,8 @@ static void build_ring(struct builder *b, uint32_t layers, uint32_t sp)
     }
 }
 
-/* Emits for each layer and chunk three all-to-alls, and for each tile a copy of a key-value chunk from the host. */
+/* Emits for each layer and chunk four all-to-alls and a copy to the host, and for each tile a copy of a key-value chunk
+ * from the host. */
 static void build_fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
 {
     for (uint32_t l = 0; l < layers; l++)
@@ -243,7 +245,8 @@ struct flow_replay {
     size_t next_start; /* the first of starts[] whose flows are not started yet */
 };
 
-/* Starts all flows whose date has come, and asks the engine to call it again at the date of the next flow. */
+/* Starts all flows whose date has come, and asks the engine to call it again, with tag 0, at the date of the next flow.
+ * Does nothing for other tags, with which the engine reports flows that have ended. */
 static void start_due_flows(void *context, int64_t tag)
 {
     struct flow_replay *r = context;
@@ -409,7 +412,7 @@ static int measure_and_print(const char *name, struct builder *b)
                100 * repeat_spread(&f.folded_s), f.exact_s.round_count);
     else
         fputs(diag.text, stderr);
-    fflush(stdout); /* children would print it again */
+    fflush(stdout); /* a child would print the buffered text again */
     free((double *)costs.work_s);
     free((double *)costs.issue_s);
     diag_release(&diag);

@@ -46,8 +46,8 @@ struct direct_plan {
     struct fused *fused;
 };
 
-/* Returns a new buffer on the device, filled with the random numbers that bench gives to operands; NULL: out of
- * memory. */
+/* Returns a new buffer on the device, filled with the random numbers that bench gives to operands; NULL: it could not
+ * be allocated or filled. */
 static void *new_filled_buffer(enum dtype dtype, size_t elements, uint64_t seed)
 {
     size_t bytes = elements * dtype_bytes(dtype);

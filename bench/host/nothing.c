@@ -61,7 +61,8 @@ void **__cudaRegisterFatBinary(void)
 
 /* ---- properties of devices and kernels ---- */
 
-/* Stores an attribute of a B200 by its number in enum cudaDeviceAttr, which is that of enum CUdevice_attribute. */
+/* Stores an attribute of a B200 by its number in enum cudaDeviceAttr, which is that of enum CUdevice_attribute; 1 for
+ * attributes that the table lacks. */
 int cudaDeviceGetAttribute(int *value, int attribute)
 {
     static const struct {

@@ -48,7 +48,7 @@ static bool views_overlap(const struct ir *ir, struct view a, struct view b)
            at_b < at_a + a.count * size_a;
 }
 
-/* True if the first write of the next op overlaps no operand of this op. */
+/* True if the first write of the next op overlaps neither the first write nor any read of this op. */
 static bool next_op_writes_apart(const struct ir *ir, uint32_t op)
 {
     const struct view y = ir_write_view(ir, op + 1, 0);

@@ -24,7 +24,7 @@ enum uid {
     UID_DK,
     UID_DV,
     UID_DELTA,  /* the dot product of dO and O in each row and head, which cuDNN wants in memory */
-    UID_DQ_SUM, /* in fp32, with the elements of dQ: its sum over blocks of keys */
+    UID_DQ_SUM, /* fp32, of dQ's size: the sum of dQ over blocks of keys */
     UID_SCALE,
     UID_HIDDEN,
     UID_ONE,

@@ -9,10 +9,10 @@
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20, MPOL_BIND_ = 2, THREADS_MAX = 16 };
 
-/* The bytes for which a thread is worth its start: one thread maps fewer bytes sooner than another one starts. */
+/* The bytes for each thread. A thread maps as many in about the time that another one takes to start. */
 static const size_t BYTES_OF_A_THREAD = 64 << 20;
 
-/* Reserves address space, which begins at a multiple of a large page if it has one or more of them. Returns NULL if the
+/* Reserves address space, which begins at a multiple of LARGE_PAGE if it is at least that large. Returns NULL if the
  * system refused. */
 static char *reserve_pages(size_t bytes)
 {
@@ -29,8 +29,8 @@ static char *reserve_pages(size_t bytes)
     return all + head;
 }
 
-/* Binds memory to a NUMA node. It must come before any access to the memory, since a page is placed at its first
- * access. A system that refuses places the pages itself. */
+/* Binds memory to a NUMA node from 0 to 63; does nothing for other numbers. It must come before any access to the
+ * memory, since a page is placed at its first access. A system that refuses places the pages itself. */
 static void bind_to_numa_node(void *memory, size_t bytes, int node)
 {
 #ifdef SYS_mbind
@@ -76,7 +76,8 @@ static void touch_all_pages(char *memory, size_t bytes)
     while (started + 1 < slices &&
            pthread_create(&thread[started], NULL, touch_pages, &slice[started]) == 0)
         started++;
-    for (size_t i = started; i < slices; i++) /* this thread, too, and what could not be started */
+    /* this thread's slice, and those that got no thread */
+    for (size_t i = started; i < slices; i++)
         touch_pages(&slice[i]);
     while (started > 0)
         pthread_join(thread[--started], NULL);
@@ -88,7 +89,8 @@ void *host_memory_new(size_t bytes, int node)
     if (memory == NULL)
         return NULL;
     if (bytes >= LARGE_PAGE)
-        (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a system without them has small ones */
+        /* a system without huge pages uses small ones */
+        (void)madvise(memory, bytes, MADV_HUGEPAGE);
     bind_to_numa_node(memory, bytes, node);
     touch_all_pages(memory, bytes);
     return memory;

@@ -229,7 +229,8 @@ static __global__ void cross_entropy_finish_kernel(float *term, float *lse, cons
             top = fmaxf(top, stats[3 * (p * rows + i)]);
         for (int64_t p = 0; p < parts; p++) {
             const float *part = stats + 3 * (p * rows + i);
-            total += part[1] > 0 ? part[1] * __expf(part[0] - top) : 0; /* 0: only padding */
+            /* part[1] is 0 if the part has only padding */
+            total += part[1] > 0 ? part[1] * __expf(part[0] - top) : 0;
             target += part[2];
         }
         float l = top + logf(total);

@@ -221,7 +221,7 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
                 !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
         cuda_begin_launches_of(rank, op);
-    stream->waits_for_peers = remote; /* NCCL's calls may hold the host until its peers have come */
+    stream->waits_for_peers = remote; /* NCCL's calls may hold the host until its peers arrive */
     bool done =
         remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
     stream->waits_for_peers = false;

@@ -20,8 +20,8 @@ static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_
     return NULL;
 }
 
-/* Returns by how many ranks along the group an op sends its message. It is negative towards lower ranks, and 0 for
- * other ops. */
+/* Returns by how many ranks along the group the message of a SEND or RECV moves: negative towards lower ranks. Returns
+ * 0 for other ops. */
 static int64_t rank_shift_of(const struct work *work)
 {
     return work->kind == WORK_SEND ? work->p2p.by : work->kind == WORK_RECV ? -work->p2p.by : 0;

@@ -78,7 +78,7 @@ static bool end_group(struct nccl_opening *o, struct nccl_link *link, ncclResult
            await_exchange(o, link);
 }
 
-/* Sends one number to the next rank on the link, and receives one from the previous rank. */
+/* Sends one number to the next rank on the link and receives one from the previous rank, where the group has them. */
 static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
@@ -357,7 +357,7 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
     if (late)
         nccl_abort(l);
     if (l->has_lost_call) {
-        pthread_detach(thread); /* it stays in NCCL until the program ends */
+        pthread_detach(thread); /* the thread stays in NCCL until the program ends */
     } else {
         pthread_join(thread, NULL);
     }

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Returns the run's first rank of a role; IR_NONE: it has none. This rank stands for the others of its role. They
+/* Returns this process's first rank of a role; IR_NONE: it has none. This rank stands for the others of its role. They
  * differ only in the addresses of their memory, which is aligned in the same way, and in the numbers of rows that work
  * on rows of experts has. */
 static uint32_t first_rank_of_role(const struct cuda *cuda, uint32_t role)

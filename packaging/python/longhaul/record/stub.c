@@ -2,9 +2,9 @@
  *
  * longhaul.record loads this library before PyTorch, with its symbols global, so that they take precedence over those
  * of libcudart. Its SONAME is libcuda.so.1, so a later dlopen of the driver finds it too. Kernels do nothing, streams
- * and events are numbers, and device memory is host address space that is never touched. Records and waits of streams,
- * waits of the host, and launches (fake tensors launch none, so a launch is one that the recorder has missed) go to a
- * log, which stub_take_log() empties.
+ * and events are numbers, and device memory is host address space, whose pages only copies and fills touch. Records and
+ * waits of streams, waits of the host, and launches (fake tensors launch none, so a launch is one that the recorder has
+ * missed) go to a log, which stub_take_log() empties.
  *
  * It serves PyTorch of CUDA 12 and 13: where they differ, so do the names of the functions. The library includes no
  * header of CUDA, so a machine without CUDA can build it; the numbers below are those of driver_types.h of CUDA 12.8
@@ -56,7 +56,8 @@ void stub_set_device(const char *name, int version, int major, int minor, int mu
     device.memory_bytes = memory_bytes;
 }
 
-/* Moves at most `most` entries of the log to `out`; returns their number, or -1 if entries have been lost. */
+/* Moves all entries of the log to `out`, which has room for `most`, and returns their number. Returns -1, and moves
+ * none, if there are more or if entries have been lost. */
 int stub_take_log(struct stub_entry *out, int most)
 {
     if (lost || logged > most)
