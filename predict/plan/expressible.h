@@ -43,7 +43,7 @@ const char *expressible_default_profile(enum framework framework, const struct s
 /* ---- facts about choices that settings and rules both need ---- */
 /* Returns over how many ranks the same weights may be shared: the ranks of a stage divided by its tensor ranks. */
 uint32_t expressible_weight_sharing_ranks(const struct choices *choices);
-/* True if activations are recomputed, false if they are saved. */
+/* True if activations are recomputed in the backward: for all choices of activations but `keep` and `ratio`. */
 bool expressible_recomputes(const struct choices *choices);
 /* True if Trainer's family runs the choices under DDP: every rank holds all weights, the optimizer is on the device,
  * and ranks share only the batch. */

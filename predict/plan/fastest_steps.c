@@ -10,8 +10,8 @@
 
 #include <math.h>
 
-/* Makes *o OUTCOME_UNFIT with a verdict that does not fit. If it is that already, does so only if fewer bytes are
- * missing than in the verdict that it has. */
+/* Makes *o OUTCOME_UNFIT with this verdict. If *o is OUTCOME_UNFIT already, it keeps its verdict unless the new one
+ * lacks fewer bytes. */
 static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdict)
 {
     double lacks = verdict_missing_bytes(verdict);

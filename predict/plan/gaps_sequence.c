@@ -42,8 +42,8 @@ static bool has_head_ranks_with_tp_or_pp(const struct choices *c)
     return gaps_has_head_ranks(c) && (c->tp > 1 || c->pp > 1);
 }
 
-/* True if the key and value heads of a tensor rank do not divide over the head ranks, as the a2a of TransformerEngine
- * requires. */
+/* True if the key and value heads of a tensor rank do not divide over the head ranks. The a2a of TransformerEngine
+ * requires that they do. */
 static bool has_kv_heads_copied_over_hp(const struct choices *c)
 {
     return gaps_has_head_ranks(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;

@@ -40,7 +40,7 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* True if weights are not sharded: no other rank has the same weights, or HSDP shards over one rank and FSDP can do
+/* True if FSDP shards no weights: no other rank has the same weights, or HSDP shards over one rank and FSDP can do
  * that. FSDP casts only parameters that it shards, so these would stay fp32. */
 static bool has_unsharded_weights(const struct choices *c)
 {

@@ -27,8 +27,8 @@ struct layer_key {
 
 /* Sets *key to the choices that determine a layer's time. Activations that are offloaded by ratio count as kept. With
  * `least`, any activations do: a layer takes least time if it recomputes nothing and copies nothing to the host.
- * Returns false if one layer's time does not represent all: if layers or sequences differ, or if there are expert
- * ranks. */
+ * Returns false if one layer's time does not represent all: if layers or sequences differ, if there are expert ranks,
+ * or if only a part of the model is predicted. */
 bool layer_key_make(struct layer_key *key, const struct choices *choices,
                     const struct request *request, bool least);
 bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);

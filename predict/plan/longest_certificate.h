@@ -1,5 +1,5 @@
-/* predict/plan/longest_certificate.h: the longest sequence of one configuration that fits. It and the next length,
- * which does not fit, are simulated. Also has the longest sequences with one option changed
+/* predict/plan/longest_certificate.h: the longest sequence of one configuration that fits. This length and the next
+ * one, which does not fit, are simulated. The certificate also has the longest sequences with one option changed
  * (predict/alternatives.h). */
 #ifndef PREDICT_PLAN_LONGEST_CERTIFICATE_H
 #define PREDICT_PLAN_LONGEST_CERTIFICATE_H

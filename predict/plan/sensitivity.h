@@ -1,5 +1,5 @@
 /* predict/plan/sensitivity.h: the step of one configuration on changed machines, in each of which one part is faster or
- * slower. Also finds the intervals of a configuration. */
+ * slower. Another function finds the intervals of a configuration. */
 #ifndef PREDICT_PLAN_SENSITIVITY_H
 #define PREDICT_PLAN_SENSITIVITY_H
 
@@ -18,8 +18,8 @@ const char *sensitivity_name(int i);
 const char *sensitivity_key(int i);
 
 /* Fills *intervals by a prediction of the request with the spreads of its machine (predict/spreads.h). The predictions
- * of a search leave the spreads out. It runs in a child process; if it fails there, *intervals stays as it is. Does
- * nothing unless spreads_are_needed(). */
+ * of a search leave the spreads out. This prediction runs in a child process; if it fails there, *intervals stays as it
+ * is. Does nothing unless spreads_are_needed(). */
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag);
 

@@ -46,7 +46,7 @@ static void shorten_micro(struct short_shape *shape, const struct choices *c)
     shape->micro_batches[1] = few;
 }
 
-/* Returns the sum of layers x micro-batches over the different shorter steps of a shape: 1, 2 or 4. */
+/* Returns the sum of layers x micro-batches over the shorter steps of a shape, of which there are 1, 2 or 4. */
 static double work_of_short_steps(const struct short_shape *s)
 {
     double layers = (double)(has_fewer(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
@@ -54,8 +54,8 @@ static double work_of_short_steps(const struct short_shape *s)
                                                          : s->micro_batches[0]);
 }
 
-/* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused, or if the
- * shorter steps would be more than 2/3 of the work of the step. */
+/* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused or is not of
+ * a whole step, or if the shorter steps would be more than 2/3 of the work of the step. */
 static bool choose_short_shape(struct short_shape *shape, struct choices *c,
                                const struct request *request)
 {

@@ -165,8 +165,8 @@ static bool is_run_otherwise(const struct space_walk *w, const struct choices *c
                0;
 }
 
-/* Gives the request the documents of the typical batch of its packed set, and sets *packed_set to that; NULL: documents
- * are not packed in this search. Returns false if the documents cannot be packed into the request's steps. */
+/* Gives the request the documents of the typical batch of its packed set, and sets *packed_set to the packed set; NULL:
+ * documents are not packed in this search. Returns false if the documents cannot be packed into the request's steps. */
 static bool add_documents(const struct space_walk *w, struct request *request, struct choices *c,
                           const struct packed_set **packed_set)
 {
@@ -416,7 +416,8 @@ static void walk_experts(struct space_walk *w, struct request request)
     }
 }
 
-/* Tries all degrees that the strategy has, whose product is the number of ranks, and that agree with the user's. */
+/* Tries all degrees that the strategy has, whose product is the number of ranks, and that agree with the user's. It
+ * tries more than STAGES_MAX stages only if the user gives more. */
 static void walk_degrees(struct space_walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;

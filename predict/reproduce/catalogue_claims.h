@@ -9,7 +9,8 @@ enum status catalogue_read_text(struct json_node object, const char *key, const 
                                 struct diag *diag);
 enum status catalogue_read_flag(struct json_node object, const char *key, bool *out,
                                 struct diag *diag);
-/* Reads a text, or an array of at most CATALOGUE_LIST_MAX texts, into list[]. */
+/* Reads a text, or an array of at most CATALOGUE_LIST_MAX texts, into list[]. *count is 0 if the object has no such
+ * member. */
 enum status catalogue_read_texts(struct json_node object, const char *key, const char **list,
                                  size_t *count, struct diag *diag);
 

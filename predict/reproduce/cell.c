@@ -168,8 +168,8 @@ static double slowest_of_4(const double *step_s, size_t count)
     return fours > 0 ? sum / (double)fours : NAN;
 }
 
-/* Replaces the times of the first packed step by the means over all packed steps, and its rate by the rate of all of
- * them together. Sets MEASURE_SLOWEST_OF_4. */
+/* Replaces the time of the first packed step by the mean over all packed steps and, if whole steps are predicted, its
+ * rate by the rate of all of them together. Its other measures stay. Sets MEASURE_SLOWEST_OF_4. */
 static enum status put_batch_measures(struct cell_answer *answer, const struct prediction *p,
                                       const struct packed_set *packed_set, struct diag *diag)
 {

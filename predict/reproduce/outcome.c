@@ -132,7 +132,7 @@ void outcome_put_sentence(struct text *out, const struct entry_outcome *o)
     }
 }
 
-/* Appends the point with the largest error. */
+/* Appends the point with the largest error; nothing if no error counts, or if the largest is 0. */
 static void put_worst_point(struct text *out, const struct reproduction *r, size_t e)
 {
     const struct reproduction_point *worst = NULL;

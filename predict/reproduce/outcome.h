@@ -27,7 +27,8 @@ extern const char *const outcome_state_names[STATE_COUNT];
 struct entry_outcome {
     enum outcome_state state;
     /* numbers of points with published values: those whose errors count in the means, those whose published value is 0,
-     * those that cannot be predicted, and those whose prediction failed */
+     * those that cannot be predicted, and those whose prediction failed, which may also be points without a published
+     * value */
     size_t counted_points, zero_published_points, unpredictable_points, failed_points;
     /* figures of the errors of the counted points; NAN: there are none */
     double mean_error, worst_error, mean_signed_error;
@@ -43,7 +44,8 @@ struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t entry
 void outcome_put_sentence(struct text *out, const struct entry_outcome *outcome);
 
 /* Appends a paragraph on what agrees and what does not: the sentence of outcome_put_sentence(), the point with the
- * largest error, each wrong verdict or length, each claim. */
+ * largest error, each wrong verdict or length, the entry's reason if it is not matched, each claim, and the entry's
+ * note. */
 void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t entry);
 
 #endif
