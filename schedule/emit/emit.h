@@ -249,7 +249,8 @@ struct added_dependency {
 struct ring {
     uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
-    /* streams of keys and values, and of their gradients: each has a communicator of its own */
+    /* streams of keys and values, and of their gradients; both are the same with the profile's switch ring_one_stream.
+     * Each stream has a communicator of its own. */
     uint8_t kv_stream, dkv_stream;
 };
 

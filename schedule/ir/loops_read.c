@@ -513,7 +513,8 @@ static bool put_unrolled_list(struct reader *r, struct word list)
     return put;
 }
 
-/* Writes a statement as a flat line into r->unrolled, and parses that line. Returns false after a message. */
+/* Writes a statement as a flat line into r->unrolled, and parses that line. Returns false after a message if either
+ * fails. */
 static bool unroll_statement(struct reader *r, const struct text_item *item)
 {
     struct cursor text = item->text;

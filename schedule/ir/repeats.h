@@ -67,7 +67,8 @@ uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32_t from,
                                            uint32_t copy, uint32_t op);
 
-/* Returns the id, in the whole list, of the op whose place repeats_place_referred() returns for these arguments. */
+/* Returns the id, in the whole list, of the op whose place repeats_place_referred() returns for these arguments; if
+ * `op` is in no run, the id of `op` itself. */
 uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint32_t copy,
                              uint32_t op);
 

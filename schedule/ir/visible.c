@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the rank that is `away` ranks before this one in the ring of the named group, or `rank` itself if there is no
- * such group. */
+/* Returns the rank that is `away` ranks before this one in the ring of the named group; `rank` itself if there is no
+ * such group or the rank is not in it. */
 static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
     uint32_t row = ir_find_by_name(ir, IR_GROUP, name, strlen(name));

@@ -11,7 +11,7 @@
 
 #include "schedule/ir/row_use.h"
 
-/* True if a shape's visible pairs depend on the rank: it is attention with one of these masks. */
+/* True if a shape's visible pairs depend on the rank: it is attention with mask DOCUMENTS, CHUNKS or PLAN. */
 static inline bool work_has_documents(const struct work *work)
 {
     return (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD) &&

@@ -152,7 +152,7 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     for (uint32_t i = 0; i < t->range_count; i++)
         row[i] = (struct weighted_range){(double)t->bytes[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
-        /* the next round may compare as many pairs as this one */
+        /* this round may compare as many pairs as the one before it */
         if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS)
             break;
         uint64_t top = pack_by_weight(&p, row);

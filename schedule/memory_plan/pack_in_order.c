@@ -112,7 +112,7 @@ static void take_bytes(struct hole_list *h, uint64_t *offset, uint32_t i, enum p
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
     struct hole_list holes = {.t = t};
-    /* [op] the first live range that ends with the op; IR_NONE: none does */
+    /* [op] the head of the list of live ranges whose first end is the op, linked by next[]; IR_NONE: there is none */
     uint32_t *head = ir_new_empty_ids((size_t)t->op_count + 1);
     uint32_t *next = heap_alloc(t->range_count, sizeof *next);
     uint32_t now = t->first_op;

@@ -25,7 +25,8 @@ enum action_kind {
     ACTION_BACKWARD,
     ACTION_WEIGHTS, /* the gradients of weights, if the pipeline splits the backward */
     ACTION_SEND_KV, /* sends a unit's keys and values to the stages that will share later units */
-    /* sums the gradients of these keys and values over the sharing stages, at the stage that owns the chunk */
+    /* sums the gradients of a unit's keys and values, over the stages that share later units, at the stage that owns
+     * the chunk */
     ACTION_RETURN_KV,
     ACTION_KIND_COUNT
 };

@@ -15,7 +15,7 @@ struct progression {
 
 enum { CUTS_MAX = 64 };
 
-/* Splits a group into progressions and returns their number; 0 if it is no product of progressions. */
+/* Splits a group into progressions and returns their number; 0 if it has one rank or is no product of progressions. */
 static uint32_t split_group(const struct step_group *group, struct progression out[MESH_AXES_MAX])
 {
     uint32_t count = 0;

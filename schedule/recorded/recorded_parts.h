@@ -61,7 +61,8 @@ void recorded_set_first_writer(struct recorded_maker *m,
                                const struct recorded_first_writes *first_writes, uint32_t op);
 /* Records `op` as the last op so far that uses the storages which an event names. */
 void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op);
-/* Sets the free sets of all storages that the recording frees. */
+/* Sets the free sets of all storages except those that exist during the whole step. One that the recording does not
+ * free is free after the last op. */
 void recorded_set_free_sets(struct recorded_maker *m);
 /* A buffer for the bytes that a collective or a copy moves on one stream of the schedule. In the program these bytes
  * are part of storages, so the buffer takes no memory of its own. */

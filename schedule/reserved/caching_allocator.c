@@ -105,7 +105,8 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
     remove_free_at(list, at);
 }
 
-/* Removes the first of the smallest free blocks that are large enough, and returns it; NONE if there is none. */
+/* Removes the smallest free block that is large enough, of several the one with the lowest address, and returns it;
+ * NONE if there is none. */
 static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];
