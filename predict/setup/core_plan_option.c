@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gives the request the documents, owners and tiles of a plan. */
+/* Gives the request the documents, owners and tiles of a plan and, if it has no number of sequences, the plan's. */
 static void store_plan(struct setup *setup, const struct core_plan *plan)
 {
     setup->request.documents = core_plan_make_documents(plan, &setup->arena);

@@ -17,7 +17,7 @@ enum status routing_load(struct routing *routing, struct arena *arena,
 void routing_draw(struct routing *routing, struct arena *arena, const struct transformer *model,
                   double alpha, uint64_t seed);
 
-/* Returns whether a text names a distribution, of which *alpha and *seed are the parameters. */
+/* True if a text names a distribution with parameters that are allowed; then *alpha and *seed are these. */
 bool routing_is_drawn(const char *text, double *alpha, uint64_t *seed);
 
 #endif

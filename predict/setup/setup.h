@@ -52,8 +52,8 @@ struct setup {
 
 void setup_release(struct setup *setup);
 
-/* Fills the fields of the request that costs decide (predict/setup/resolved.h). It must be called before a schedule of
- * the request is built. */
+/* Fills the fields of the request that costs decide (predict/setup/resolved.h). A prediction does this by itself; other
+ * code calls this function before it builds a schedule of the request. */
 enum status setup_fill_open_fields(struct setup *setup, struct diag *diag);
 
 /* Loads the costs of device `name` in place of those that the cluster file names; NULL keeps these. */

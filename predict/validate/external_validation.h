@@ -58,10 +58,11 @@ bool external_is_device(const struct external_run *row, const char *name);
 /* Returns the name of the predicted figure with which a figure of memory is compared; NULL for MEMORY_KIND_NONE. */
 const char *external_compared_memory(enum external_memory_kind kind);
 
-/* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column
- * `counts`. */
+/* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column `counts`,
+ * or if the prediction failed. */
 double external_counted_error(const struct external_validation *validation, size_t row);
-/* Returns the error of a row's predicted memory; NAN if its source does not say which memory it prints. */
+/* Returns the error of a row's predicted memory; NAN if the row has none, if its source does not say which memory it
+ * prints, or if the prediction failed. */
 double external_scored_memory_error(const struct external_validation *validation, size_t row);
 
 /* A figure of reserved memory is large if it is at least this share of what the device has for the process. */

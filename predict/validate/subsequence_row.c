@@ -47,7 +47,7 @@ static enum status saved_layer_bytes(double *bytes, const struct setup *setup, i
     return status;
 }
 
-/* Finds the tokens of the first subsequence, or of the last. */
+/* Finds the tokens of the first subsequence, or of the last. Fails unless the request cuts the sequence by flops. */
 static enum status subsequence_length_of(int64_t *tokens, const struct setup *setup, bool last,
                                          struct diag *diag)
 {

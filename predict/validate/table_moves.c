@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Returns the mean absolute error over the rows that have the table and metric of row i. */
+/* Returns the mean absolute error over the rows that count and have the table and metric of row i; 0 if there are
+ * none. */
 static double mean_absolute_error(const struct validation *v, size_t i)
 {
     double sum = 0;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest length that a search tries, in tokens; VALIDATION_SHORTEST is the shortest. */
+/* A search for the longest length that doubles lengths does not go above this number of tokens. */
 #define LONGEST ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)

@@ -73,7 +73,7 @@ struct validation {
     bool *needs_times;       /* [run_count] the run needs times */
 };
 
-/* Searches for longest lengths try no length, in tokens, below this. */
+/* A search for the longest length that halves lengths does not go below this number of tokens. */
 #define VALIDATION_SHORTEST 32768
 
 /* The key of the group of layouts among which a longest length is searched. */
