@@ -154,7 +154,8 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
                       list);
 }
 
-/* True if the text for an option that takes one value has several values. */
+/* True if an option that takes one value is given a list or a range. A free text may contain commas
+ * and dots, so it never counts as a list. */
 static bool has_several_values(const struct option *option, const char *text)
 {
     bool one = option->kind != OPTION_TEXT && option->kind != OPTION_REPEATABLE;

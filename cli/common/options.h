@@ -29,7 +29,7 @@ enum { OPTION_SETS_MAX = 7 };
 
 struct option_value {
     bool is_given;    /* the user gave the option, so the value is not the fallback */
-    const char *text; /* NULL: the option was not given and has no fallback */
+    const char *text; /* the value; NULL: a flag, or neither given nor with a fallback */
     /* OPTION_INTEGER, OPTION_TOKENS: the value; OPTION_CHOICE: the index of its name; OPTION_REPEATABLE: the number of
      * its texts */
     int64_t whole_number;
@@ -70,8 +70,8 @@ int options_choice(const struct options *options, const char *name);    /* -1: i
 /* Returns the texts of a repeatable option in the order in which they were given, and sets *count to their number. */
 const char *const *options_list(const struct options *options, const char *name, size_t *count);
 
-/* Sets an option that was not given, as if the user had given it. If `value` is NULL, sets a flag. The text is
- * copied. */
+/* Sets an option that was not given, as if the user had given it. For a flag, `value` is NULL. The
+ * text is copied. */
 enum status options_supply(struct options *options, const char *name, const char *value,
                            struct diag *diag);
 
@@ -99,9 +99,10 @@ enum status options_refuse_both(const struct options *options, const char *one, 
  * blank. */
 void options_put_quoted_word(struct text *out, const char *word);
 
-/* Splits a text into words as a shell does; the reverse of options_put_quoted_word(). Blanks and line ends separate
- * words, quotes and backslashes keep what they quote, and nothing is expanded. Sets *word to *count words in the arena.
- * A quote that is not closed is reported at `at`. */
+/* Splits a text into words as a shell does; the reverse of options_put_quoted_word(). Blanks and
+ * line ends separate words, quotes and backslashes keep what they quote, and nothing is expanded.
+ * Sets *word to *count words in the arena. A quote that is not closed, and a backslash at the end
+ * of the text, are reported at `at`. */
 enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
                                 struct loc at, struct diag *diag);
 

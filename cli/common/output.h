@@ -20,16 +20,17 @@ enum status command_print(const struct text *text, struct diag *diag);
 /* Prints notes on standard error, for example which values were filled in. It is not called after an error. */
 void command_print_notes(const struct diag *note);
 
-/* Call it last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that signal
- * end the program, so that the calling shell sees the cause. */
+/* Call it last. If a signal arrived (base/interrupt.h) and *diag has a message, prints the message
+ * and lets that signal end the program, so that the calling shell sees the cause. */
 void command_end_if_interrupted(const struct diag *diag);
 
-/* Appends the version of the program, of SimGrid and of GSL, a line each. Loads the module of the simulator, which
- * knows that of SimGrid. */
+/* Appends the versions of the program, of SimGrid and of GSL, a line each. Loads the module of the
+ * simulator, which asks SimGrid for its version. */
 enum status command_print_version(struct text *out, struct diag *diag);
 
-/* Appends a line that differs between builds, for files of answers (base/answer_file.h): the versions, and a digest
- * of the files of the program and of the simulator's module. Loads that module. */
+/* Appends a line, without its line end, that differs between builds, for files of answers
+ * (base/answer_file.h): the versions, and a digest of the files of the program and of the
+ * simulator's module. Loads that module. */
 enum status command_put_build_id(struct text *out, struct diag *diag);
 
 #endif

@@ -22,7 +22,7 @@ struct page {
 void page_begin(struct page *page, const char *title, const char *subtitle);
 void page_end(struct page *page);
 
-/* Appends the answer in one sentence. It stands at the top of the page. */
+/* Appends the answer in one sentence, as a box with a border in the colour of the tone. */
 void page_verdict(struct page *page, enum page_tone tone, const char *text);
 void page_heading(struct page *page, const char *text);
 void page_text(struct page *page, const char *text);

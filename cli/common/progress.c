@@ -49,9 +49,10 @@ static void put_duration(char *buffer, size_t size, double seconds)
         snprintf(buffer, size, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-/* Writes a bar and "257/884, 87.3/s, 0:07 left" or, with a note, "257/884, 0:07 left, NOTE". The bar is as wide as the
- * rest of the terminal's line allows. A line that is too long is cut off, because if it wrapped, the next update could
- * not overwrite it. */
+/* Writes a bar and "257/884, 87.3/s, 0:07 left" or, with a note, "257/884, 0:07 left, NOTE". Writes
+ * nothing if the line before is less than EVERY_S old. The bar takes the rest of the terminal's
+ * line, but at most BAR columns; if less than BAR_LEAST is left, there is no bar. A line that is
+ * too long is cut off, because if it wrapped, the next update could not overwrite it. */
 static void update_progress_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;

@@ -6,9 +6,10 @@
 /* Makes every later search (predict/progress.h) show its progress in a line on the terminal. */
 void progress_show_on_terminal(void);
 
-/* Shows which part of a command is running, and for how long the command has run, every second after the first two. It
- * is for parts of unknown length. The text `what` must stay valid. what NULL: the command is done, and the line is
- * erased. Meanwhile the signal SIGALRM is in use. */
+/* Shows which part of a command is running, and the seconds since the first part began: after two
+ * seconds for the first time, and then every second. It is for parts of unknown length. The text
+ * `what` must stay valid while it is shown. what NULL: no part is running any more, and the line is
+ * erased. While a part is shown, the signal SIGALRM is in use. */
 void progress_show_part(const char *what);
 
 #endif

@@ -47,7 +47,7 @@ static void put_cell(struct rows *rows, const struct column *column, const char 
         size_t at = last_line_length(rows->out);
         screen_wrap(rows->out, cell, rows->continuation_indent > 0 ? rows->continuation_indent : at,
                     at, rows->screen_width);
-        rows->out->size--; /* the row ends its last line itself */
+        rows->out->size--; /* without the line end, which end_text_line() appends */
     } else {
         text_printf(rows->out, "%*s", column->text_width, cell);
     }
@@ -118,7 +118,7 @@ static bool is_object_on_one_line(const struct rows *rows)
     return true;
 }
 
-/* Returns the next column. If it is the first one, it begins a row. */
+/* Returns the next column. Before the first column of a row, begins the JSON object of the row. */
 static const struct column *next_column(struct rows *rows)
 {
     if (rows->filled_columns == 0 && rows->json != NULL && is_object_on_one_line(rows))
@@ -202,7 +202,7 @@ static void put_number_as_text(struct text *out, const struct column *column, do
     case COLUMN_SECONDS:
         text_printf(out, "%.3f", 1e3 * value);
         break;
-    case COLUMN_SECONDS_DIFFERENCE: /* what rounds to 0 has the sign of 0 */
+    case COLUMN_SECONDS_DIFFERENCE: /* what rounds to 0 is shown as +0.000 */
         text_printf(out, "%+.3f", fabs(1e3 * value) < 5e-4 ? 0 : 1e3 * value);
         break;
     case COLUMN_MEMORY:

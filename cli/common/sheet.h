@@ -66,7 +66,7 @@ void sheet_text(struct sheet *sheet, const char *text);
 void sheet_warning(struct sheet *sheet, const char *text);
 void sheet_command(struct sheet *sheet, const char *command);
 
-/* Appends bars, as screen_put_bars() does. JSON has all of them. */
+/* Appends bars, as screen_put_bars() does. JSON has all bars above 0 one by one. */
 void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
                 screen_put_value_fn *put, bool all);
 
