@@ -62,8 +62,8 @@ static const char *most_frequent_metric(const struct table *table, const struct 
     return count > 0 ? metric[most] : NULL;
 }
 
-/* Appends a title such as "mfu: 30 rows, mean error 3.0 % of the 28 that count". sum: the sum of the absolute errors
- * of the `counted` rows. */
+/* Appends a title such as "mfu: 30 rows, mean error 3.0 % of the 28 that count". sum: the sum of
+ * |predicted / measured - 1| over the `counted` rows. */
 static void put_title(struct text *out, const char *metric, size_t rows, size_t counted, double sum)
 {
     text_printf(out, "%s: %zu row%s", metric, rows, rows == 1 ? "" : "s");

@@ -83,12 +83,12 @@ struct figure_range {
 struct figure_options {
     const char *title;
     const char *x_column, *y_column; /* columns; for the figure `error`, y is a metric */
-    /* the interval of a time axis that is shown; 0, 0: all of it */
+    /* the interval of a time axis that is shown, in seconds; shown_to_s 0: to the end */
     double shown_from_s, shown_to_s;
     /* ops that give the interval, in place of times (cli/figure/window.h); NULL: times give it */
     const char *op_window;
     long rank;               /* the rank of a trace whose rows are drawn */
-    const char *memory_name; /* which memory is drawn: "hbm" */
+    const char *memory_name; /* the memory that is drawn; NULL: "hbm" */
     /* A memory figure shows a line at the bytes that a GPU needs, which are more than those of its buffers. It may
      * be set only if `rank` is the rank that needs the most. */
     bool shows_needed_bytes;

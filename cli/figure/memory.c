@@ -245,7 +245,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
         figure_put_list_name(&names, category_label(trace->labels[levels.category[k]]));
-    /* the needed memory is drawn only for the whole trace, and only for the rank that needs the most */
+    /* 0: the script draws no line for the needed memory */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);

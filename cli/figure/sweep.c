@@ -82,8 +82,9 @@ static double memory_limit_bytes(const struct curves *c)
     return limit;
 }
 
-/* Sets the range of the y axis; points without a number are drawn at its lower end. A logarithmic axis cannot begin at
- * 0: it begins below the lowest point, not at the next power of ten. */
+/* Sets the range of the y axis; points without a number are drawn at its lower end. A logarithmic
+ * axis cannot begin at 0: unless the user gave its lower end, it begins a little below the lowest
+ * point, not at the next power of ten. */
 static void set_y_range(struct figure *figure, const struct figure_options *wanted, double least,
                         double most)
 {
@@ -156,7 +157,9 @@ static void put_cell_number(struct text *out, double value)
     text_printf(out, "%.*f", decimals > 0 ? decimals : 0, value);
 }
 
-/* Chooses the columns of a map: the wanted axis, and the last of the other axes that varies. */
+/* Sets at[] to the columns of a map: the wanted axis (NULL: the last that varies), and the last of
+ * the other axes that varies. It is an error if the sweep has only one axis, or if a third axis
+ * varies. */
 static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wanted,
                                struct diag *diag)
 {

@@ -157,8 +157,8 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 
 /* ---- lines ---- */
 
-/* Sets *out to the name of the line to which a row belongs, "strategy=fpdt zero=3": the row's values of the axes
- * that vary, without axis x. */
+/* Sets *out to the name of the line to which a row belongs, "strategy=fpdt zero=3": the row's
+ * values of the axes that vary, without axis x. If no other axis varies, the name is "sweep". */
 static void put_line_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;

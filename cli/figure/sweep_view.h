@@ -43,9 +43,11 @@ enum status sweep_view_choose_column(const struct sweep_view *view, const char *
 struct sweep_axis {
     size_t column, count;
     const char *text[SWEEP_VALUES_MAX];
-    double position[SWEEP_VALUES_MAX]; /* of each value on the axis: its number, else its index */
+    /* the position of each value on the axis: its number if all are numbers, else its index */
+    double position[SWEEP_VALUES_MAX];
     bool all_are_numbers;
-    bool grows_by_factor; /* each value is the one before times the same factor */
+    /* there are at least three values, and each is the one before times the same factor */
+    bool grows_by_factor;
 };
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag);

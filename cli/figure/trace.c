@@ -209,8 +209,9 @@ static struct message_times *find_messages(const struct trace *trace, size_t *co
     return message;
 }
 
-/* Returns when the message of a row begins to move: when the last of its ranks arrives. In a measured trace the rows of
- * a message end at different times; then each row is a message of its own, and its wait cannot be separated. */
+/* Returns when the message of a row begins to move: when the last of its ranks arrives. For a row
+ * that is no message, returns its start. In a measured trace the rows of a message end at different
+ * times; then each row is a message of its own, and its wait cannot be separated. */
 static double message_begin_s(const struct trace *trace, size_t row,
                               const struct message_times *message, size_t count)
 {
