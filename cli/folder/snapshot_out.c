@@ -106,8 +106,8 @@ static size_t count_events_to_peak(const struct ir *ir, const struct memory_even
     return upto;
 }
 
-/* Sets *live to the buffers that are live after the first `count` events, sorted by offset, and returns their number.
- * The caller frees the array. */
+/* Sets *live to the buffers in device memory that are live after the first `count` events, sorted
+ * by offset, and returns their number. The caller frees the array. */
 static size_t find_live_blocks(const struct ir *ir, const struct memory_event *event, size_t count,
                                struct live_block **live)
 {

@@ -20,7 +20,8 @@ struct stored_prediction {
 enum status stored_load(struct stored_prediction *stored, const char *path, struct diag *diag);
 void stored_release(struct stored_prediction *stored);
 
-/* Fills *waterfall from the prediction. It fails if that is a prediction of a part of the model (--scope). */
+/* Fills *waterfall from the prediction. Fails if the prediction is of a part of the model
+ * (--scope). */
 enum status stored_read_waterfall(struct stored_prediction *stored, struct waterfall *waterfall,
                                   struct diag *diag);
 

@@ -53,7 +53,7 @@ enum status trace_folder_add(const struct trace *trace, struct file_set *files, 
     return status;
 }
 
-/* Returns whether `predict`, `run` or `report` writes files of this name into a folder. */
+/* Returns whether `predict`, `run`, `plan` or `report` writes files of this name into a folder. */
 static bool is_output_file_name(const char *name)
 {
     static const char *const names[] = {"ops.csv",         "memory.csv",      "trace.json",

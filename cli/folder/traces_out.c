@@ -23,7 +23,8 @@ static void set_number(struct trace *trace, const char *key, double value)
         trace_set_key(trace, key, text);
 }
 
-/* Sets the header keys for the first layer of each chunk of layers, if the trace is of a pipeline. */
+/* If the trace is of a pipeline, sets the header key `chunk_layers` to the first layer of each
+ * chunk of layers: "0 4 8 12". */
 static void set_first_layers(struct trace *trace, const struct choices *choices)
 {
     struct text layers = {0};
