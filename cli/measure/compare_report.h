@@ -18,7 +18,7 @@ struct compare_report {
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
     const char *joined_ops; /* the measured work that the op before it computed, too; NULL: none */
-    int shown_groups;       /* the groups that are shown, enum compare_by; -1: all */
+    int shown_groups;       /* enum compare_by: only this table of groups is shown; -1: not given */
     size_t listed_ops;      /* how many ops are listed */
     bool shows_all;         /* every table and row is printed, not only one screen */
     /* columns at which the lines above the tables are wrapped; 0: they are not wrapped */
@@ -45,7 +45,8 @@ extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *comparison,
                                  enum compare_by by, size_t most);
 
-/* Puts the cycles of the kinds of work that compute, if the headers of both traces give the clock. */
+/* Puts the cycles of the kinds of work that compute and whose clock the headers of both traces
+ * give. If there are none, JSON has an empty table, and the other outputs have none. */
 void compare_report_put_cycles(struct rows *rows, const struct comparison *comparison);
 
 /* Puts the ops that cause most of the error, at most `top` of them. */

@@ -185,8 +185,9 @@ static const char *points_path(struct fitted *fitted, const char *device)
     return arena_printf(&fitted->arena, "%.*s.points.csv", (int)size, device);
 }
 
-/* Appends the text of the device file at `path`. points: the path of the file of points that it names; NULL: it names
- * none. */
+/* Writes the text of the device file at `path` to *out, which must be empty. points: the path of
+ * the file of points that it names; NULL: it names none. Fails, with a note, if the fitted numbers
+ * are such that no device has them. */
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
                                 const char *points, struct text *out, struct diag *diag)
 {

@@ -131,8 +131,8 @@ void points_print_json(const struct points *points, struct text *out)
 
 /* ---- the numbers fitted to the points ---- */
 
-/* Appends the fitted numbers of family number `family`, from 0 (struct calibrate_family). family -1: appends the
- * numbers that belong to no family. */
+/* Appends the numbers of family number `family`, from 0 (struct calibrate_family). family -1:
+ * appends the numbers that belong to no family. */
 static void put_numbers(struct rows *rows, const struct calibration *c, int family)
 {
     static const char *const origins[] = {

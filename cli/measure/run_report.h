@@ -21,7 +21,8 @@ struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int wi
 /* Puts a row for every tensor with its largest errors. */
 void run_report_put_tensors(struct rows *rows, const struct reference_check *check);
 
-/* Appends a table of the errors of all tensors, and the verdict. */
+/* Appends a table of the errors of all tensors, the loss and the gradient norm beside those of the
+ * reference, and the verdict. */
 void run_report_check(struct text *out, const struct reference_check *check);
 
 /* The losses of all steps of a training. */
@@ -34,7 +35,8 @@ struct loss_curve {
 /* Returns the largest relative difference between a loss and its reference; infinite if a loss is not a number. */
 double run_loss_curve_error(const struct loss_curve *curve);
 
-/* Appends a line for each step: its loss and, if there is a reference, the relative difference from it. */
+/* Appends a line for each step: its loss and, if there is a reference, the relative difference from
+ * it. With a reference, a last line has the verdict. */
 void run_report_curve(struct text *out, const struct loss_curve *curve);
 
 /* Appends what ran, and the time and memory of a step. what: a description of the run, "longhaul-3m, ulysses". */
