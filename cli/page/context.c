@@ -138,8 +138,9 @@ out:
 
 /* ---- the ranking of a search ---- */
 
-/* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting for the ring". Of
- * a configuration that was not simulated, appends the bound of its rate, the memory that it lacks, or its outcome. */
+/* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting
+ * for the ring", or "as fast" if the difference would be printed as 0. Of a configuration that was
+ * not simulated, appends the bound of its rate, the memory that it lacks, or its outcome. */
 static void put_loss_reason(struct text *out, struct json_node row, double best)
 {
     const double rate = page_number_or_0(row, "tokens_per_s_gpu"),

@@ -158,7 +158,8 @@ static void put_path_data(struct text *out, const char *at, const char *end)
 
 /* ---- elements ---- */
 
-/* Appends "rgb( 1,  1,  1)" at *at as a colour of the page, or as #rrggbb; returns false if none is there. */
+/* Appends "rgb( 1, 1, 1)" at *at as a colour of the page, or as #rrggbb, and moves *at after it.
+ * Returns false if no such colour is there. */
 static bool put_colour(struct text *out, const char **at)
 {
     long part[3];
@@ -203,7 +204,8 @@ static void put_polygon(struct svg_writer *w, const char *tag)
     text_release(&fill);
 }
 
-/* Attributes that all groups have. The style sheet (cli/common/page.c) states them once, so they are omitted here. */
+/* Attributes of groups that are omitted, since the style sheet (cli/common/page.c) states them once
+ * for all drawings or, as for the class, does not use them. */
 static const char *const defaults[] = {" fill=\"none\"",
                                        " color=\"black\"",
                                        " stroke=\"currentColor\"",

@@ -91,7 +91,7 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
         if (made == STATUS_OK)
             status = page_draw(page, &figure, made, curves[i].caption, diag);
         else
-            page_warning(page, note.text); /* too many lines to draw; the table has them */
+            page_warning(page, note.text); /* such as: too many lines; the table has them */
         figure_release(&figure);
         diag_release(&note);
     }
@@ -313,7 +313,8 @@ static size_t sum_metrics(const struct table *t, const struct validated_columns 
     return count;
 }
 
-/* Returns whether a row is shown and not counted. Its status is "ok: " and the reason. */
+/* Returns whether a row is shown and not counted. The status of such a row is "ok: " and the
+ * reason. */
 static bool is_shown_but_not_counted(const struct table *t, const struct validated_columns *c,
                                      size_t row)
 {
