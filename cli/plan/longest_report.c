@@ -65,8 +65,9 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* Appends why the next length does not fit: "825K tokens: device memory needs ... (213 MiB too much), 223346688
- * bytes". */
+/* Appends why the next length does not fit: "825K tokens: device memory needs ... (213 MiB too
+ * much), 223346688 bytes"; that it fits with a smaller probability than was asked for; or, if no
+ * longer one was tried, why not. */
 static void put_next_length(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
@@ -105,7 +106,8 @@ static void put_less_probable_length(struct text *out, const struct longest_cert
     verdict_put_odds(out, r->less_probable_longest.verdict.fits_probability);
 }
 
-/* Appends the options with each of which a longer sequence fits. */
+/* Appends the first SHOWN of the options with each of which a longer sequence fits, or that there
+ * is none. After an interrupt, says that others were not searched. */
 static void put_enabling_options(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
@@ -123,9 +125,10 @@ static void put_enabling_options(struct text *out, const struct longest_certific
                            : " fits");
 }
 
-/* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If all lengths that
- * were tried fit, it is "at least 1732K tokens ...". If the search ended early, it may be "not known: no length that
- * was asked about fits". */
+/* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If
+ * all lengths that were tried fit, it is "at least 1732K tokens ..."; if the shortest does not fit,
+ * "none: 1K tokens do not fit". If the search ended before a length was found that fits, it is "not
+ * known: no length that was asked about fits". */
 static void put_longest_length(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;

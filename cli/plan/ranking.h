@@ -50,7 +50,8 @@ void plan_put_batch_spread(struct text *out, const struct outcome *outcome);
  * in 1 batch" if on one. Appends nothing without documents. */
 void plan_put_batches_won(struct text *out, const struct outcome *outcome);
 
-/* Appends the rate of a strategy that lost, "310.2 tokens/s/GPU (-3.2 %; ...)", or why it has none. */
+/* Appends the rate of a strategy that lost, "310.2 tokens/s/GPU (-3.2 %; ...)", or, if the longest
+ * sequence is searched for, its longest sequence; or why it has none. */
 void plan_put_strategy_result(struct text *out, const struct plan_report *report,
                               const struct strategy_results *family);
 

@@ -35,10 +35,10 @@ struct plan_report {
     struct lag_split split[PLAN_FAMILIES];
 };
 
-/* Completes the report: the intervals of the rows that are shown. With report->has_details also simulates the winner
- * on other machines, each of which differs from the given one in one property. Unless the goal is the longest
- * sequence it then splits the loss of each strategy that lost, too, for which it simulates the strategy's best
- * configuration with profile `ideal`. Does nothing if no
+/* Completes the report: the intervals of the rows that are shown. With report->has_details also
+ * simulates the winner on other machines, each of which differs from the given one in one property.
+ * Unless the goal is the longest sequence it then splits the loss of each strategy that lost, too,
+ * for which it simulates the strategy's best configuration with profile `ideal`. Does nothing if no
  * configuration was simulated. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 

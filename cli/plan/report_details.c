@@ -47,7 +47,9 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 
 /* ---- details ---- */
 
-/* Appends the share of the step in which stages are idle or wait: ", stages idle 7.6 %, waiting for copies 0.1 %". */
+/* Appends the shares of the step in which pipeline stages are idle and in which it waits for
+ * copies: ", stages idle 7.6 %, waiting for copies 0.1 %". Without a pipeline the first is left
+ * out; the second is left out if it is below 0.05 %. */
 static void put_idle_shares(struct text *out, const struct outcome *o)
 {
     if (o->request.pp > 1)
@@ -121,8 +123,10 @@ static bool represents_better(const struct outcome *a, const struct outcome *b)
     return a->missing_bytes < b->missing_bytes;
 }
 
-/* Appends the line for one split of the ranks into tensor ranks and stages: "tp 16 x pp 2, best of 4 with 64
- * subsequences: 310.2 tokens/s/GPU, ...". */
+/* Appends the line for one split of the ranks into tensor ranks and stages: "tp 16 x pp 2, best of
+ * 4 with 64 subsequences: 310.2 tokens/s/GPU, ...". o: the configuration that represents the split;
+ * if it was not simulated, the line says what is known of it. members: the number of configurations
+ * with this split. */
 static void put_split_line(struct text *out, const struct plan_report *r, const struct outcome *o,
                            size_t members)
 {
@@ -218,7 +222,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     bool first = true;
-    if (interrupt_signal() != 0) /* they were not simulated, to end soon */
+    if (interrupt_signal() != 0) /* after an interrupt they were not simulated */
         return;
     text_printf(out, "%-11s", "if");
     for (int i = 0; i < SENSITIVITIES; i++) {
@@ -260,9 +264,9 @@ static void put_search_request(struct text *out, const struct plan_report *r)
                     best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
 }
 
-/* Appends a speed that none of the configurations that were not simulated exceeds. If one that was not searched may be
- * faster than the winner, appends instead that nothing is proved. members: the number of configurations of the winner's
- * strategy. */
+/* Appends a speed that none of the configurations that were not simulated exceeds. If one that was
+ * not searched may be faster than the winner, appends instead that nothing is proved. Appends
+ * nothing if neither is so. members: the number of configurations of the winner's strategy. */
 static void put_speed_bound(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;

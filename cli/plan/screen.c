@@ -88,7 +88,8 @@ static void print_fit_probability(const struct screen *screen, const struct plan
     text_release(&text);
 }
 
-/* Prints that nothing fits, and the configuration that comes nearest to fitting. */
+/* Prints that nothing fits and, if configurations lack memory, the one that lacks the least; or
+ * that the framework of --only expresses none of the configurations. */
 static void print_nothing_fits(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -119,8 +120,9 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
     text_release(&rest);
 }
 
-/* Appends what is proved about the configurations that were not simulated: by how much one of them may be better
- * than the best. */
+/* Appends what is proved about the configurations that were not simulated: by how much one of them
+ * may be faster than the best or, if the longest sequence is searched for, whether one may take a
+ * longer one. With the goal of fewest GPUs, says first what is known of the next smaller number. */
 static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
     double gap = best->goal == GOAL_LONGEST ? 0 : best_possible_gain(best);
