@@ -183,7 +183,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-/* Prints MFU by every convention, and HFU. */
+/* Prints MFU by every convention, if the choices of the step are known, and HFU. */
 static void print_utilisation(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;

@@ -49,7 +49,8 @@ static double padding_percent(const struct packed_batch *b)
     return percent_of((double)b->padding_tokens, (double)(b->document_tokens + b->padding_tokens));
 }
 
-/* Appends a rank with its data-parallel and context indices: "rank 5 (dp=1 cp=2)". */
+/* Appends a rank with its indices on the data-parallel and context axes that have more than one
+ * rank: "rank 5 (dp=1 cp=2)". */
 static void put_rank(struct text *line, const struct mesh *mesh, uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX];

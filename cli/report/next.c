@@ -21,7 +21,8 @@ static bool same_name(const char *word, const char *name, size_t size)
     return strncmp(word, name, size) == 0 && (word[size] == '\0' || word[size] == '=');
 }
 
-/* True if `option`, "--name" or "--name=value", contradicts one of the options in word[]. */
+/* True if `option`, "--name" or "--name=value", has the name of one of the options in word[], or
+ * contradicts one. */
 static bool is_replaced(const char *option, char *const *word, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -19,7 +19,8 @@
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
 #define OTHER_DEVICE 1.25
 
-/* If costs are of a device that is much faster or slower than the cluster's, appends this. */
+/* Appends a warning if the costs are of a device that is much faster or slower than the
+ * cluster's. */
 static void print_other_device_warning(struct text *out, const struct setup *setup)
 {
     double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;
@@ -73,8 +74,8 @@ static const struct cost_fact *attention_rate_fact(const struct device_cost *cos
     return NULL;
 }
 
-/* If heads are wider than those of all measured steps, appends this, and for each direction the range of attention's
- * rate that the device's file gives. */
+/* If heads are wider than those of all measured steps, appends a warning, with the range of
+ * attention's rate that the device's file gives for each direction, if it gives one. */
 static void print_wide_heads_warning(struct text *out, const struct setup *setup,
                                      enum attention_impl impl)
 {

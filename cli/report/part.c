@@ -1,4 +1,5 @@
-/* Prints a part of the model (--scope) as text: only its kernels, only its messages, and both at once. */
+/* Prints the times of a part of the model (--scope): of its kernels only, of its messages only, and
+ * of both at once. Parts that only exchange or fetch data have other figures. */
 #include "cli/report/report.h"
 
 #include "schedule/choices/strategies.h"
