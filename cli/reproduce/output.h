@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-/* Writes NAME.txt into the folder; NAME.csv, NAME.svg and NAME-dark.svg, if the entry has points; and a light and a
- * dark picture of each timeline. */
+/* Writes NAME.txt into the folder; NAME.csv, if the entry has rows or grids of points; NAME.svg and
+ * NAME-dark.svg, if some of its points can be drawn; and a light and a dark picture of each
+ * timeline. */
 enum status output_entry(const struct reproduction *r, size_t entry, const char *folder,
                          struct diag *diag);
 
