@@ -104,7 +104,8 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
     return cost_load(&cost, arena, value, diag);
 }
 
-/* The options whose values are names: of a strategy, profile, model, cluster or cost file. Each accepts any text. */
+/* The options whose values are names: of a strategy, profile, model, cluster or cost file.
+ * options_parse() takes any text for them, so check() looks whether the name exists. */
 static const struct {
     const char *option;
     enum status (*check)(const char *value, struct arena *arena, struct diag *diag);
@@ -147,7 +148,8 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
     return status;
 }
 
-/* Checks that the option of each axis accepts the axis' values. */
+/* Checks that the option of each axis accepts the axis' values, and that the numbers of the cluster
+ * do. */
 static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
 {
     enum status status = STATUS_OK;

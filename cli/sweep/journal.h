@@ -37,7 +37,7 @@ struct sweep_journal {
     int file_descriptor;
     /* bytes of the complete lines of the journal; a line that was cut off may follow */
     long long complete_bytes;
-    double synced_s; /* when the journal was flushed to the disk */
+    double synced_s; /* when the journal was last flushed to the disk */
 };
 
 /* Opens or creates the journal of the sweep at `path`, and reads its rows. Refuses a file that is not a sweep's

@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The functions of the module, in its symbol longhaul_mpi. Messages are bytes. If MPI fails, a function returns false,
- * and MPI then ends the program. */
+/* The functions of the module, in its symbol longhaul_mpi. Messages are bytes. If a call of MPI
+ * fails, MPI ends the program, unless it is configured to return errors: then the function returns
+ * false. */
 struct launcher_calls {
     bool (*start)(int *rank, int *size);
     bool (*send)(int to, int tag, const void *data, size_t size);

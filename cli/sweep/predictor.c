@@ -68,7 +68,8 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
     *predictor = (struct sweep_predictor){0};
 }
 
-/* The options that load the model and the cluster. The other options are choices. */
+/* The options from which the model and the cluster are loaded. If they are those of the point
+ * before, only the choices are read again. */
 static const char *const loaded_options[] = {"model", "ignore",   "set",   "cluster",  "nodes",
                                              "gpus",  "loopback", "costs", "recording"};
 

@@ -98,7 +98,7 @@ struct remote_worker {
     const struct sweep_grid *grid;
     const struct launcher_calls *calls;
     struct pool pool;
-    uint64_t *point_queue; /* points that rank 0 has sent and that no worker has begun */
+    uint64_t *point_queue; /* points that no worker has: rank 0 sent them, or their process died */
     size_t queued_points;
     size_t open_requests; /* requests for a point that rank 0 has not answered yet */
     size_t most_queued;   /* the most points that are queued or requested */

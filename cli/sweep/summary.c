@@ -114,7 +114,8 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
     return STATUS_OK;
 }
 
-/* Prints the kernels of attention of the points that fit, unless the sweep varies these kernels. */
+/* If the points that fit have different kernels of attention, prints which strategies have which.
+ * Prints nothing if the sweep varies these kernels itself. */
 static void print_kernels(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {

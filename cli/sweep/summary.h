@@ -49,7 +49,7 @@ void sweep_put_speed(struct text *out, const struct table *table, size_t row);
 enum status sweep_summary_verdict(const struct sweep_summary *summary, const struct table *table,
                                   struct diag *diag);
 
-/* Prints the summary of the finished file, and returns its verdict.
+/* Prints the summary of the finished file, and returns its verdict (sweep_summary_verdict()).
  * resumed: how many rows an earlier run made. complete: an earlier run made all rows. */
 enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
                             struct diag *diag);
