@@ -75,7 +75,7 @@ const struct row_table validate_rows[VALIDATE_ROW_COUNT] = {
     [VALIDATE_CSV] = {"validate_csv", csv, ARRAY_LEN(csv)},
 };
 
-/* Fills the columns of the file. Texts are texts; a number that is not given is null. */
+/* Fills the columns that the file of measurements has. A number that is not given becomes null. */
 static void put_columns(struct rows *rows, const struct external_run *run)
 {
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
