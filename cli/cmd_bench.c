@@ -242,10 +242,11 @@ static enum status save_points(const struct points *points, const char *path, st
 
 enum { FAILURES_IN_A_ROW = 8 };
 
-/* Measures the cases and adds their points. After each measured case, saves all points to the file of -o, if it is
- * given. A case that does not fit into the time of --within is left out. So is a case whose step fails, which is
- * reported on standard error and counted in *failed. After FAILURES_IN_A_ROW failures in a row, returns STATUS_NO.
- * After an interrupt, returns STATUS_OK with the points measured until then. */
+/* Measures the cases and adds their points. After each measured case, saves all points to the file
+ * of -o, if it is given. A case that does not fit into the time of --within is left out. So is a
+ * case for which microbench_run() returns STATUS_NO; its message goes to standard error, and
+ * *failed counts it. After FAILURES_IN_A_ROW of these in a row, returns STATUS_NO. After an
+ * interrupt, returns STATUS_OK with the points measured until then. */
 static enum status measure_points(struct points *points, const struct microbench_options *bench,
                                   const struct microbench_case *cases, size_t count, size_t *failed,
                                   const struct options *options, struct diag *diag)
@@ -304,8 +305,9 @@ static const char *points_path_option(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* Returns the error of a command that an interrupt ended. The message says how many points were measured and where they
- * are, or that they are lost, or that there are none. */
+/* Returns the error of a command that an interrupt ended. If points were written, the message says
+ * how many and where. Otherwise, if rows go to a file or to standard output, it says that nothing
+ * was measured; if they go nowhere (points_path_option() is NULL), that the points are lost. */
 static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {
@@ -340,7 +342,8 @@ static enum status write_points(const struct points *points, const struct option
     return status;
 }
 
-/* Fits the points, and writes FILE.json and FILE.device.json. The report goes to standard error, like the progress. */
+/* Fits the points, and writes FILE.json and FILE.device.json, also if some fits were refused
+ * (STATUS_NO). The report goes to standard error, like the progress. */
 static enum status write_cluster(struct fitted *fitted, const struct options *options,
                                  struct diag *diag)
 {

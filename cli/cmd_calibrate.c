@@ -121,7 +121,8 @@ static enum status read_argument_file(struct session *s, const char *argument, i
     return status;
 }
 
-/* Refuses options that describe a schedule if there is no recording, since they do not apply to points. */
+/* Refuses options that describe a schedule, except --cluster. It is called if none of the files is
+ * a recording, since points have no schedule. */
 static enum status refuse_schedule_options(const struct options *options, struct diag *diag)
 {
     const struct option_set *const sets[] = {&setup_model_options, &setup_choice_options,

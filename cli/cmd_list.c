@@ -43,7 +43,7 @@ static bool is_json(const struct listing *l)
  * (cli/common/rows.h). */
 /* clang-format off */
 #define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
-#define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* a sentence with the columns after it, in text only */
+#define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* only text: the columns after it as one */
 static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_TEXT, 0, NULL}};
 static const struct column strategy_columns[] = {
     NAME,

@@ -317,8 +317,8 @@ static enum status write_winner(const struct options *options, struct setup *set
     return status;
 }
 
-/* Searches for the best configuration and prints the result. files: the digest of the files that the setup was loaded
- * from. */
+/* Searches for the best configuration, prints the result and, with -o, writes the files of the
+ * winner. files: the digest of the files that the setup was loaded from. */
 static enum status plan_best(struct setup *setup, const struct options *options, uint64_t files,
                              struct diag *diag)
 {
@@ -465,7 +465,7 @@ static enum status check_framework_options(const struct options *options, struct
     return STATUS_OK;
 }
 
-/* Refuses options that `predict` has but that make no sense for a search. */
+/* Refuses --loopback, and any --scope but the whole step, which only `predict` takes. */
 static enum status refuse_predict_only_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "loopback"))

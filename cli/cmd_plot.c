@@ -286,7 +286,8 @@ static enum status find_plot(const struct figure_kind **plot, const char *name, 
 
 /* ---- the options of a figure ---- */
 
-/* Parses a range such as "2..8", "2.." or "..8". */
+/* Parses a range such as "2..8", "2.." or "..8". text NULL: the option was not given, and *range
+ * stays as it is. */
 static enum status parse_figure_range(struct figure_range *range, const char *text,
                                       struct diag *diag)
 {
@@ -311,7 +312,7 @@ static enum status parse_figure_range(struct figure_range *range, const char *te
                             text);
 }
 
-/* Checks that each condition has the form "zero=1,3". */
+/* Checks that each condition of --only has the form COLUMN=VALUE,..., such as "zero=1,3". */
 static enum status check_only_conditions(const struct figure_options *wanted, struct diag *diag)
 {
     for (size_t i = 0; i < wanted->row_condition_count; i++) {

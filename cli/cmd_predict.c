@@ -217,7 +217,8 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
-/* Appends the text of the first warning among the notes, without its line end. The report shows this text, too. */
+/* Appends the text of the first warning among the notes, without its line end; nothing if there is
+ * none. The report shows this text besides the notes on standard error. */
 static void put_first_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";
@@ -249,7 +250,7 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
         return;
     text_puts(plan, "longhaul plan");
     setup_put_given(plan, options, &predict_options, is_kept_by_search, drop);
-    if (options_given(options, "sparsity")) /* which is a share of each chunk */
+    if (options_given(options, "sparsity")) /* its value holds for chunks of this size */
         text_printf(plan, " --chunk %s", options_text(options, "chunk"));
 }
 
@@ -353,7 +354,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);
-    progress_show_part(NULL); /* the line is still shown if no report was printed */
+    progress_show_part(NULL); /* the progress line is still shown if no report was printed */
     if (status == STATUS_OK || status == STATUS_NO)
         command_print_notes(&note);
     diag_release(&note);

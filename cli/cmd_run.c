@@ -42,7 +42,8 @@ struct session {
     char step_text[160];      /* a description of the step, for the report */
     struct text not_honoured; /* clauses on the choices that the run does not follow */
     struct run_options run_options;
-    int32_t *tokens; /* [steps x batch x seq] */
+    /* (batches, sequences, tokens): with --data a batch for each step, else one for all steps */
+    int32_t *tokens;
     struct text out;
     struct json_out json; /* its `out` is NULL if text is printed */
     struct diag note;
@@ -313,7 +314,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
     }
     bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     enum status saved =
-        STATUS_OK; /* whether the times could be saved; they are printed in either case */
+        STATUS_OK; /* whether the trace could be saved; the times are printed in either case */
     if (status == STATUS_OK && s->run_options.exec.records_trace && speaks) {
         if (s->model != NULL)
             trace_set_key(&result.trace, "model", s->model->name);

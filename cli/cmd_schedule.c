@@ -170,7 +170,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     enum status status = STATUS_OK, verdict = STATUS_OK;
     const bool stages =
         options->argument_count > 1 || (from_file && path_is_folder(options->argument[0]));
-    if (from_file && !stages) /* it is read only once, since it may be a pipe */
+    if (from_file && !stages) /* the file is read only once, since it may be a pipe */
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)
         name = "standard input";

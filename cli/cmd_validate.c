@@ -100,7 +100,8 @@ static void measurement_sets_release(struct measurement_sets *data)
     external_release(&data->steps);
 }
 
-/* Copies each row that was read to the steps if it tells the seconds of a step, else to the figures. */
+/* Copies each row that was read to the steps if it gives the seconds of a step, else to the
+ * figures. */
 static void split_figures_and_steps(struct measurement_sets *data)
 {
     for (size_t i = 0; i < data->all_rows.row_count; i++) {
@@ -210,8 +211,9 @@ static void keep_needed_layouts(struct external_runs *figures)
     figures->row_count = kept;
 }
 
-/* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves no row, the error
- * lists the values that exist. */
+/* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves
+ * no row, the error lists the values that the rows before it had, or says that there were no rows
+ * to which the filter applies. */
 static enum status filter_runs(struct measurement_sets *data, const struct options *options,
                                struct diag *diag)
 {
@@ -232,7 +234,8 @@ static enum status filter_runs(struct measurement_sets *data, const struct optio
     return status;
 }
 
-/* Reports how many rows could not be predicted. The reason for each has been reported already. */
+/* If rows could not be predicted, fails with their number. The reason for each has been reported
+ * already. */
 static enum status report_unpredicted_rows(const struct validation *v,
                                            const struct external_validation *steps,
                                            struct diag *diag)
@@ -414,7 +417,8 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         status = print_results(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
-        /* the file is written even if the report could not be printed, for example into a closed pipe */
+        /* the files are written even if the report could not be printed, for example into a closed
+         * pipe */
         if (options_given(options, "o")) {
             enum status saved = save_results(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;

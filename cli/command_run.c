@@ -1,4 +1,5 @@
-/* Runs a command: its options, the launch files that they name, its arguments, and what it does. */
+/* Runs a command: parses its options, applies the launch files that they name, checks the number of
+ * arguments, and calls its function. */
 #include "cli/command.h"
 #include "cli/common/output.h"
 #include "cli/setup/from.h"

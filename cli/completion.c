@@ -61,7 +61,8 @@ static void put_cost_names(struct text *out)
     put_presets(out, cost_presets);
 }
 
-/* Appends the names that a value may have in this installation. Appends nothing if the value is a file or a number. */
+/* Appends the names that a value may have in this installation. Appends nothing if the value is not
+ * one of a list of names, as that of a file or a number. */
 static void put_option_values(struct text *out, const struct option *option)
 {
     static const struct {
