@@ -85,12 +85,14 @@ static void the_schema_describes_every_value(void)
 
 /* Members that are no choices of a user. */
 static const char *const others[] = {
-    /* both */
+    /* members of both structs */
     "model", "sm", "gpus_per_node", "documents", "routing", "expert_capacity", "subsequence_tokens",
     "offload_hidden_bytes", "offload_hidden_bytes_of",
-    /* struct request: the machine; what costs fill in; the implementation of `published` */
+    /* only of struct request: they describe the machine, are filled in from costs, or say which
+     * implementation the profile `published` is */
     "ranks", "single_attention_impl", "impl", "shared_units_open", "offload_adaptive",
-    /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
+    /* only of struct choices: they are parts of a strategy, are read by a function of their row, or
+     * follow from choices */
     "attention", "strategy", "profile", "needs_subsequence_tokens", "shared_units",
     "ring_ranks_per_node", "chunk_count", "offload_ratio", "row_ranks", "core_plan",
     "attention_masked", "routing_has_remainders", "recompute_modules"};
@@ -185,7 +187,7 @@ static const struct {
              {"expert-capacity", "1.5,pad,position"},
              {"recompute-modules", "layernorm,moe"}};
 
-/* Options that the printed one needs to be printed or read. */
+/* Further options without which an option is not printed, or not read. */
 static const struct {
     const char *option, *with;
 } needs[] = {{"share-units", "--pipeline msp"},
@@ -201,7 +203,7 @@ static void put_needs(struct text *out, const struct option *option)
             text_printf(out, " %s", needs[i].with);
 }
 
-/* Appends "--NAME VALUE" with a value that is not the usual one, and what it needs. */
+/* Appends "--NAME VALUE" with a value that is not the default, after the options that it needs. */
 static void put_option(struct text *out, const struct option *option)
 {
     put_needs(out, option);
@@ -219,7 +221,7 @@ static void put_option(struct text *out, const struct option *option)
         text_puts(out, " 2");
 }
 
-/* Reads options into *setup; they live in *options. */
+/* Reads a line of options into *setup, which borrows their texts from *options and *arena. */
 static enum status read_line(struct setup *setup, struct options *options, struct arena *arena,
                              const char *line, struct diag *diag)
 {
@@ -234,7 +236,8 @@ static enum status read_line(struct setup *setup, struct options *options, struc
     return status == STATUS_OK ? setup_read_choices(setup, options, diag) : status;
 }
 
-/* The printed form of a request, read again, makes the same request, for every option. */
+/* The printed form of a request, read again, makes the same request: for every option that is
+ * printed. */
 static void options_are_printed_as_they_are_read(void)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
@@ -280,7 +283,8 @@ static const char *name_hint(const struct choice_row *row, bool matters)
     return hint;
 }
 
-/* A choice that matters is a part of a configuration's identity, and one that does not is none. */
+/* A choice that matters is a part of a configuration's identity, and a choice that does not matter
+ * is not. */
 static void identities_differ_where_choices_matter(void)
 {
     const struct transformer model = {
@@ -309,7 +313,7 @@ static void identities_differ_where_choices_matter(void)
         if (row->matters == NULL || row->matters == choice_rows[CHOICE_NAME_compile].matters ||
             row == &choice_rows[CHOICE_NAME_products] ||
             row ==
-                &choice_rows[CHOICE_NAME_host_layers]) /* of these the value says if it matters */
+                &choice_rows[CHOICE_NAME_host_layers]) /* the value of these says if they matter */
             continue;
         small.products = 0;
         small.cp = small.hp = small.tp = small.pp = small.dp = small.ring_window = 1;
@@ -360,7 +364,9 @@ static void requests_with_other_choices_have_other_keys(void)
     }
 }
 
-/* So does what costs fill in, and what a list holds; but not where a list lies, nor bytes between members. */
+/* The digest of a request also depends on the values that are filled in from costs and on the
+ * contents of its lists. It does not depend on the addresses of lists or on the padding between
+ * members. */
 static void requests_with_other_lists_have_other_keys(void)
 {
     const int64_t lengths[] = {3, 5}, same_lengths[] = {3, 5}, other_lengths[] = {5, 3};

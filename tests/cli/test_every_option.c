@@ -187,8 +187,9 @@ static int count_files(void)
     return count;
 }
 
-/* Runs the command in a child process, as the program would; its output goes to the files `output` and
- * `messages`. Returns its exit status, or -1. */
+/* Runs the command in a child process, as the program would; its output goes to the files `output`
+ * and `messages`. Returns the status of the command (enum status); -1: it could not be run, or a
+ * signal ended it. */
 static int run_command(int argc, char **argv)
 {
     pid_t child;

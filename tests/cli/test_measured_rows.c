@@ -25,8 +25,9 @@ static void predict(struct external_runs *runs, struct validation *v, const char
     diag_release(&diag);
 }
 
-/* True if a row has the measured time of a step, or of a part of one, under the strategy. 2D attention with one head
- * rank counts as a ring. A row that is in no mean, since nothing explains it, compares nothing. */
+/* True if a row has a measured time, rate or speed-up of a step, or the time of its attention,
+ * under the strategy. 2D attention with one head rank counts as a ring. A speed-up that is in no
+ * mean, since nothing explains it, does not count. */
 static bool compares(const struct external_run *row, const char *strategy)
 {
     const char *system = row->cells[EXTERNAL_FRAMEWORK];
@@ -99,7 +100,8 @@ static void a_longest_length_is_searched_among_layouts(void)
     external_release(&rows);
 }
 
-/* Column `counts` decides, and gives the reason; columns that contradict the args are an error. */
+/* Column `counts` decides whether a row is part of means, and gives the reason why not. A column
+ * that contradicts the args is an error. */
 static void columns_decide(void)
 {
     struct external_runs rows = {0};

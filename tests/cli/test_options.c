@@ -206,7 +206,8 @@ static void two_names_of_one_thing_exclude_each_other(void)
     diag_release(&diag);
 }
 
-/* The words of each text, each in brackets; NULL: a quote or a backslash is not closed. */
+/* The words of each text, each in brackets; NULL: a quote is not closed, or nothing follows the
+ * last backslash. */
 static const struct {
     const char *text, *words;
 } splits[] = {

@@ -30,7 +30,7 @@ enum {
 static const struct question {
     const char *model, *cluster, *profile, *strategy; /* NULL: all */
     int64_t gpus, layers, seq, batch;
-    size_t every; /* every how many candidates one is checked, in DAYS days */
+    size_t every; /* one of this many candidates is checked, once in DAYS days */
     int dtype;
     int64_t chunk;       /* tokens of a chunk, whose queries see half the keys; 0: dense */
     const char *lengths; /* of packed documents; NULL: each sequence is one document */
@@ -195,7 +195,7 @@ static void nothing_is_better_than_its_bounds(void)
 static const struct long_steps {
     const char *model, *fields, *cluster, *strategy; /* NULL: all */
     int64_t gpus, seq, batch;
-    size_t every; /* every how many candidates one is checked, in DAYS days */
+    size_t every; /* one of this many candidates is checked, once in LONG_DAYS days */
 } long_steps[] = {
     /* model, fields, cluster, strategy, gpus, seq, batch, every */
     {"gpt-7b", "layers=4", "sppo-a100", "sppo", 8, 65536, 32, 2},
@@ -231,9 +231,9 @@ struct shortened_checks {
     double above, below; /* the largest errors of estimated times, relative, both positive */
 };
 
-/* Checks that the time of a long step, extrapolated from short ones, exceeds the simulated time by at most
- * SHORTENED_ERROR, and differs from it by at most SHORTENED_DIFFERENCE; and that what short steps lack, the long one
- * lacks. */
+/* Checks that the time of a long step, extrapolated from short ones, exceeds the simulated time by
+ * at most SHORTENED_ERROR, and is at most SHORTENED_DIFFERENCE below it; and that a long step does
+ * not fit, or fits with a probability below 0.9, if the short ones say so. */
 static void check_shortened(struct shortened_checks *checks, const struct setup *setup,
                             const struct request *r)
 {

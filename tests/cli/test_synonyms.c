@@ -87,7 +87,7 @@ static void a_synonym_comes_before_a_misspelling(void)
     } rows[] = {
         {"sequence", "seq"},         {"SEQUENCE_LENGTH", "seq"}, {"mfu", "mfu_longhaul"},
         {"tensor-parallel", "tp"},   {"tensor_parallel", "tp"},  {"subsequence", "subsequences"},
-        {"tensor-parallel-x", NULL}, {"batch-size", NULL}, /* which is not in question */
+        {"tensor-parallel-x", NULL}, {"batch-size", NULL}, /* names[] lacks `batch` */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK_TEXT(rows[i].word, diag_nearest(rows[i].word, names, ARRAY_LEN(names)), rows[i].want);
