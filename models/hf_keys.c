@@ -115,6 +115,7 @@ static const struct hf_key keys[] = {
     {"residual_multiplier", HF_GRANITE, HF_KEY_SCALES, true},
     {"logits_scaling", HF_GRANITE, HF_KEY_SCALES, true},
     {"logit_scale", HF_COHERE2, HF_KEY_SCALES, true},
+    /* ---- keys of which some values are refused, and keys of experts ---- */
     {"add_cross_attention", HF_ALL, HF_KEY_READ, false},
     {"is_encoder_decoder", HF_ALL, HF_KEY_READ, false},
     {"quantization_config", HF_ALL, HF_KEY_REFUSED, true},
@@ -242,7 +243,8 @@ static const struct hf_key keys[] = {
     {"linear_num_value_heads", HF_PROXY, HF_KEY_SKIPPED, true},
     {"full_attention_interval", HF_PROXY, HF_KEY_SKIPPED, true},
     {"block_size", HF_PROXY, HF_KEY_SKIPPED, true},
-    /* ---- keys that have no effect on the work ---- */
+    /* ---- keys that have no effect on the work, and dropout, of which only that of attention
+     * counts ---- */
     {"rope_interleave", HF_PROXY, HF_KEY_SKIPPED, true},
     {"attn_temperature_tuning", HF_PROXY, HF_KEY_SKIPPED, true},
     {"attn_scale", HF_PROXY, HF_KEY_SKIPPED, true},

@@ -16,8 +16,9 @@
 /* True if the table has this model_type. */
 bool hf_proxy_has_family(const char *model_type);
 
-/* Sets *t to the nearest dense transformer; t->proxy_lacks names the missing parts. A note names those keys of the file
- * that models/hf_keys.c does not have or refuses, except the keys in `ignore` (models/hf_config.h; NULL: none). */
+/* Sets *t to the nearest dense transformer; t->proxy_lacks names the missing parts. Fails if no
+ * dense transformer is near. A note names those keys of the file that models/hf_keys.c does not
+ * have or refuses, except the keys in `ignore` (models/hf_config.h; NULL: none). */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, const char *ignore,
                           struct diag *diag);

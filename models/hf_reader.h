@@ -55,8 +55,10 @@ enum status hf_read_rope_theta(const struct hf_reader *r);
 /* Reads the window, and which layers have it (models/hf_windows.c). If no layer has it, the model has no window. */
 enum status hf_read_windows(const struct hf_reader *r);
 
-/* Reads which layers rotate queries and keys (models/hf_rotating_layers.c): all, none, or all but every N-th layer. Any
- * other choice is refused, and the message names a layer. Call it after windows and the kind of positions are read. */
+/* Reads which layers rotate queries and keys (models/hf_rotating_layers.c): all, none, or all but
+ * every N-th layer. Any other choice is refused, and the message names a layer. Does nothing for
+ * families in which all layers rotate, and for Llama 4 (hf_read_experts()). Call it after windows
+ * and the kind of positions are read. */
 enum status hf_read_rotating_layers(const struct hf_reader *r);
 
 /* Fails if the list no_rope_layers, with a 1 for each layer that rotates and a 0 for each other, disagrees with

@@ -22,7 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The mechanisms of which a layout may consist. A layout without any of them is plain data parallelism. */
+/* The mechanisms of which a layout may consist. One with none of the first four has
+ * MECHANISM_DATA_PARALLEL_ONLY. */
 enum mechanism {
     MECHANISM_TENSOR,
     MECHANISM_PIPELINE,
