@@ -205,12 +205,14 @@ static void add_deviation(struct interval *interval, const double *deviation,
 }
 
 /* Adds to the interval what was not measured of the run's layout:
- *   - each mechanism that no measured row of the run's profile has. For profile neutral, which belongs to no framework,
- *     it is each that no row of the run's device has; a mechanism that rows of another device have adds the smaller
- *     variance of FEATURE_ELSEWHERE, or none if that is unknown;
+ *   - each mechanism that no measured row of the run's profile has. For profile neutral, which
+ *     belongs to no framework, it is each that no row of the run's device has; a mechanism that rows
+ *     of another device have adds the smaller variance of FEATURE_ELSEWHERE, or none if that is
+ *     unknown. Context parallelism that sends tokens between nodes adds that of FEATURE_EXCHANGE,
+ *     if it is known;
  *   - if all mechanisms were measured, but not together: FEATURE_TOGETHER;
  *   - if they were measured together, but by no run of about this size: FEATURE_FAR.
- * all_unmeasured: no mechanism counts as measured. */
+ * all_unmeasured: no mechanism counts as measured. A layout that is not known adds nothing. */
 static void add_layout_features(struct interval *interval, const struct measured_rows *measured,
                                 const struct residual *run, const double *deviation,
                                 bool all_unmeasured)

@@ -17,9 +17,9 @@
 /* True if a text looks like the output of nccl-tests, and not like a file of points. */
 bool nccl_tests_recognise(const char *data, size_t size);
 
-/* Adds the rows of data[0..size) whose size is at least min_bytes. test: the name of the program that printed the
- * output ("all_reduce_perf"), for versions that do not print it; NULL: the text contains it. name: the text's name in
- * messages. */
+/* Adds the rows of data[0..size) whose size is at least min_bytes, and fails if there are none.
+ * test: the name of the program that printed the output ("all_reduce_perf"), for versions that do
+ * not print it; NULL: the text contains it. name: the text's name in messages. */
 enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
                              const char *test, int64_t min_bytes, struct diag *diag);
 enum status nccl_tests_load(struct points *points, const char *path, const char *test,

@@ -207,9 +207,10 @@ struct transformer {
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag);
 
-/* Does what transformer_load() does, but a config.json whose family has parts that are not modelled becomes the nearest
- * dense transformer (models/hf_proxy.h). Its name then ends in "(dense proxy)", and t->proxy_lacks names the missing
- * parts. */
+/* Does what transformer_load() does, but a model with experts, latent attention, attention sinks or
+ * parts that are not modelled becomes the nearest dense transformer (models/hf_proxy.h). Its name
+ * then ends in "(dense proxy)", and t->proxy_lacks names the missing parts. A line of fields is
+ * read as it is. */
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag);
 
@@ -241,9 +242,11 @@ enum status transformer_presets(const char *const **names, size_t *count, struct
 enum status transformer_set_field(struct transformer *t, const char *field, const char *value,
                                   struct diag *diag);
 
-/* Fails unless every number is within its limits (models/transformer_fields.c), kv_heads divides heads, head_dim is
- * even and rope_theta above 0 if positions are rotary, learned positions have max_positions, window and switches fit
- * together, and there are at most 10^15 parameters. Messages begin with `at`, and say which values are allowed. */
+/* Fails unless every number is within its limits (models/transformer_fields.c), kv_heads divides
+ * heads, head_dim is even and rope_theta above 0 if positions are rotary, learned positions have
+ * max_positions, the fields of windows, norms, experts, latent attention and adapters fit together,
+ * and there are at most 10^15 parameters. Messages begin with `at`, and say which values are
+ * allowed. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
 /* Fails unless the model's adapters are modelled: they have a rank and a target that the model has, the model has no

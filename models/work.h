@@ -74,7 +74,7 @@ enum activation_function {
 /* The function by which a router makes scores from logits; its values are those of enum router
  * (models/transformer.h). */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
-/* By which costs an operator of a recorded program takes its time. */
+/* The costs by which an operator of a recorded program takes its time. */
 enum opaque_cost {
     OPAQUE_NOTHING,   /* it takes no time */
     OPAQUE_MATMUL,    /* those of WORK_MATMUL */
@@ -404,14 +404,15 @@ struct work work_priced_as(const struct work *work);
 /* Returns the implementation by which a work is done: for an opaque op, the one that was recorded; for an attention
  * with scales, cuDNN's kernels that multiply in 8 bits; else impl. */
 enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl);
-/* If routing is not even, work on the rows of experts has two parameters. `route` is 1 + the number of a list of shares
- * (schedule/ir/routing.h); `dealt` is the number of copies that each rank deals to experts. The real number of rows of
- * a rank follows from these two. The work's sizes are those of the fullest rank, and buffers have room for it.
+/* If routing is not even, work on the rows of experts has two parameters. `route` is 1 + the number
+ * of a list of shares (schedule/ir/routing.h); `dealt` is the number of copies that each rank deals
+ * to experts. The real number of rows of a rank follows from these two. The work's sizes are those
+ * of the fullest rank, and buffers have room for it.
  *
- * work_route_list() returns the number of the list; -1: routing is even, or the kind has no such parameter.
- * work_dealt_copies() returns the copies that a rank deals; 0: the kind has no such parameter. work_used_row_share()
- * returns which share of a product's rows are copies of tokens, as a mean over ranks; callers who want the flops of
- * these rows multiply work_flops() by it. */
+ * work_route_list() returns the number of the list; -1: routing is even, or the kind has no such
+ * parameter. work_dealt_copies() returns the copies that a rank deals; 0: the work does not say.
+ * work_used_row_share() returns which share of a product's rows are copies of tokens, as a mean
+ * over ranks; callers who want the flops of these rows multiply work_flops() by it. */
 int64_t work_route_list(const struct work *work);
 int64_t work_dealt_copies(const struct work *work);
 double work_used_row_share(const struct work *work);
@@ -430,8 +431,9 @@ int64_t work_comm_group(const struct work *work);
  * index in that group: its part of the vocabulary begins at row first + vocab * i, its part of the sinks at heads * i,
  * and its matrix is number i. */
 int64_t work_part_group(const struct work *work);
-/* Returns the payload in bytes of a communication or a copy: the size of the rank's send buffer, with the part that it
- * keeps itself; 0 for other kinds. */
+/* Returns the payload in bytes of a communication or a copy; 0 for other kinds. It is the size of
+ * the rank's send buffer, with the part that it keeps itself; for RECV, and for an all-to-all that
+ * sends rows to experts, it is the size of the receive buffer. */
 int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of the scores of an attention op. The query of row first_query + i (i < query_count) sees the key of row
@@ -454,12 +456,17 @@ double work_attention_flops(const struct work *work, double pairs);
  * of a layer's. Do not call it for attention with mask DOCUMENTS, CHUNKS or PLAN: their pairs depend on the rank, and
  * ir_work_flops_on_rank() (schedule/ir/visible.h) counts them. */
 double work_flops(const struct work *work);
-/* Returns the bytes read from and written to device memory (host memory for an op on the host). Each operand counts
- * once, except:
+/* Returns the bytes read from and written to device memory (host memory for an op on the host).
+ * Each operand counts once, except:
  *   - An activation with `touches` accesses each element that many times.
- *   - An embedding reads only the rows of its tokens. Its backward clears the table of gradients first, unless it adds
- *     to an earlier gradient; with `total`, it always clears a table of that many rows.
- *   - SYNC kinds, communication and copies have 0 bytes; work_payload_bytes() has those of the latter two. */
+ *   - An embedding reads only the rows of its tokens. Its backward clears the table of gradients
+ *     first, unless it adds to an earlier gradient; with `total`, it always clears a table of that
+ *     many rows. A permute reads only the rows that have a copy.
+ *   - A quantise makes a further pass over x with `amax`, and one for a transposed copy with a scale
+ *     for each row. With `finds` it makes only the pass of `amax`, if it has that.
+ *   - An opaque op has the bytes that were recorded.
+ *   - SYNC kinds, communication and copies have 0 bytes; work_payload_bytes() has those of the latter
+ *     two. */
 double work_memory_bytes(const struct work *work);
 
 const char *attention_impl_name(enum attention_impl impl);
