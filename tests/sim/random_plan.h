@@ -124,7 +124,8 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
     }
 }
 
-/* Writes a random schedule over 2 to max_ranks ranks; *c gets a random cluster that has as many GPUs. */
+/* Writes a random schedule over 2 to max_ranks ranks; *c gets a random cluster with enough nodes of
+ * 4 GPUs. */
 static inline void random_schedule(struct check_random *random, uint32_t max_ranks,
                                    struct text *out, struct cluster *c)
 {

@@ -83,7 +83,7 @@ static double bytes_on(const struct platform *platform, const struct flow_table 
     return sum;
 }
 
-/* Bytes in GB that must cross all ports of a kind, for 8 GB per rank over 8 ranks on two nodes. */
+/* GB that must cross all ports of a kind together, for 8 GB per rank over 8 ranks on two nodes. */
 static const struct {
     const char *label;
     enum work_kind kind;
@@ -122,7 +122,8 @@ static void what_crosses_the_ports(void)
     }
 }
 
-/* 4096 tokens of 2048 elements in bf16 with 8 copies each are 134,217,728 B, of which 7/8 leave a rank of 8 (Qwen3-30B). */
+/* 4096 tokens of 2048 elements in bf16 with 8 copies each are 134,217,728 B, of which 7/8 leave a
+ * rank of 8 (Qwen3-30B). */
 static void copies_that_leave_a_rank(void)
 {
     struct cluster cluster = machine_make(2);
@@ -175,7 +176,8 @@ static void equal_exchanges_are_all_to_alls(void)
         }
 }
 
-/* Member 0 sends 6 GB to member 1 of its node and 1 GB to each of the other node, which it gets nothing of. */
+/* Member 0 sends 6 GB to member 1 of its node and 1 GB to each member of the other node, and
+ * receives nothing. */
 static void members_exchange_their_own_bytes(void)
 {
     struct cluster cluster = machine_make(2);
@@ -190,16 +192,17 @@ static void members_exchange_their_own_bytes(void)
     members_find_rings(&members, &platform);
     collective_add_flows(&platform, &flows, &work, &members, 0, &exchange);
     members_release(&members);
-    /* member 0 sends, and member 1 receives */
+    /* 6 GB in the flow of what member 0 sends, and in that of what member 1 receives */
     CHECK_CLOSE("fabric", bytes_on(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
-    /* member 0 sends to four members */
+    /* 4 GB in the flow of what member 0 sends, and 1 GB in that of each of four receivers */
     CHECK_CLOSE("NICs", bytes_on(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
     CHECK_INT("members that have nothing move nothing", flows.flow_count, 2 + 5);
     flow_table_release(&flows);
     platform_release(&platform);
 }
 
-/* A ring of more than 200 links is split by node and takes as long. */
+/* A ring of more than 200 links becomes two flows for each node, one for each class of its
+ * links. */
 static void long_rings_are_cut(void)
 {
     struct cluster cluster = machine_make(64);
@@ -246,9 +249,11 @@ static void links_have_names(void)
     platform_release(&platform);
 }
 
-/* 1 GB of tokens of each of 8 ranks on two nodes, with 8 of 128 experts each: a rank has one of a token's with
- * probability 1 - C(112, 8) / C(128, 8), a node with 1 - C(64, 8) / C(128, 8). Of the rows that a rank sends, three
- * quarters pass its links inside; an all-to-all of copies would send 24 GB there and 32 GB between nodes. */
+/* 8 ranks on two nodes have 1 GB of tokens each. A token goes to 8 of 128 experts, and travels once
+ * to each rank and node that has some of them: a node with probability 1 - C(64, 8) / C(128, 8), a
+ * rank, if all experts are equally likely (even), with probability 1 - C(112, 8) / C(128, 8). If
+ * not, `bytes` says what arrives at a rank: 6 GB. Three quarters of that pass links within the
+ * node. An all-to-all of copies would send 24 GB there and 32 GB between nodes. */
 static void tokens_that_travel_once(void)
 {
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -96,7 +96,7 @@ static const char head[] = "stream compute compute\nstream comm comm\nstream dp 
                            "stream h2d h2d\nbuffer a0 hbm u8 [100000000000] workspace persistent\n"
                            "buffer pin0 pinned u8 [100000000000] workspace persistent\n";
 
-/* 8 ranks on 2 nodes of 4. (clang-format 14 does not survive this table.) */
+/* 8 ranks on 2 nodes of 4. clang-format 14 crashes on this table. */
 /* clang-format off */
 static const struct {
     const char *label, *mesh, *ops;

@@ -184,14 +184,16 @@ static const struct {
     {"all_to_all_in_node", 1, few_channels, 0, false, 0.4},
     /* where the rate of all channels is known, a pair's own says nothing more */
     {"all_to_all_in_node", 1, few_channels_and_narrow_messages, 0, false, 0.4},
-    /* each of 4 ranks fetches 8 GB, its own piece among them; with latency, by 4 copies */
+    /* each of 4 ranks fetches 8 GB, its own piece among them, and all share 100 GB/s; with a
+     * latency, by 4 copies */
     {"all_to_all_in_node", 1, one_gpu_for_all, 0, false, 0.32},
     {"all_to_all_in_node", 1, copies_that_start_slowly, 0, false, 4.32},
     {"all_to_all_across", 2, NULL, 0, false, 0.8},
     /* 4 pieces of 1 GB in the node come first */
     {"all_to_all_across", 2, few_channels, 0, false, 0.2 + 0.8},
     {"all_to_all_across", 2, efficiencies, 0, false, 1.6},
-    /* 16 GB through the memory of each socket: 8 out, 8 in */
+    /* 8 GB through the memory of each socket: the bytes out of a GPU and those into it are one
+     * flow, which counts once */
     {"all_to_all_across", 2, through_host_memory, 0, false, 1},
     /* all 7 pieces through the port */
     {"all_to_all_across", 2, one_domain_of_two_nodes, 0, false, 0.07},
@@ -235,7 +237,7 @@ static const struct {
     {"guarded_out_keeps_place", 1, NULL, 0, false, 20.0 / 15 + 1},
     {"shift_round_a_node", 1, NULL, 0, false, 0.1},
     {"shift_round_a_node", 1, slow_to_start, 0, false, 3.1},
-    /* 4 ranks in place of 6: 75 GB/s */
+    /* a pair reaches 50 GB/s among 6 ranks, so 75 GB/s among 4 */
     {"shift_round_a_node", 1, small_communicator, 0, false, 5.0 / 75},
     {"shift_round_a_node", 1, one_gpu_for_all, 0, false, 4 * 5.0 / 100},
     {"kernel_beside_shift", 1, NULL, 0, false, 0.15},
@@ -244,12 +246,13 @@ static const struct {
     {"kernel_beside_shift", 1, messages_take_a_quarter, 0, false, 0.175},
     {"kernel_beside_gather", 2, NULL, 0, false, 0.5},
     {"kernel_beside_gather", 2, collectives_take_channels, 0, false, 0.54375},
-    /* four channels for each NIC: a quarter */
+    /* four multiprocessors for each of the two NICs: a quarter of 32 */
     {"kernel_beside_gather", 2, hopper_channels, 0, false, 0.5875},
     {"kernel_beside_gather", 2, few_channels_inside, 0, false, 0.5 + 0.35 / 16},
-    /* 0.07 s inside a domain; three quarters are taken, of which the kernel keeps half */
+    /* the gather takes 0.07 s inside a domain; of 32 multiprocessors it takes 24, but slows the
+     * kernel to half at most */
     {"kernel_beside_gather", 2, channels_in_one_domain, 0, false, 0.535},
-    /* the channels wait 0.1 s, which costs 0.1 x 4 / 32 s */
+    /* the gather also keeps its 4 of 32 multiprocessors for the 0.1 s of latency */
     {"kernel_beside_gather", 2, channels_that_wait, 0, false, 0.55625},
     {"fill_beside_gather", 2, collectives_take_channels, 0, false, 0.5 + 0.35 * 0.04},
     {"fill_beside_gather", 2, slow_memory, 0, false, 0.5875},

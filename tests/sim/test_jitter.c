@@ -14,7 +14,8 @@ static const char head[] = "longhaul schedule 1\n"
 #define FILL "fill compute count=1000000 "                     /* 1 ms */
 #define MEET "all_reduce comm group=g bytes=4 algorithm=ring " /* nearly nothing */
 
-/* E(2) is 0.5642, E(4) 1.0294, E(32) 2.0697, E(1024) 3.2413 (tables of normal order statistics). */
+/* E(n) is the expected maximum of n standard normal numbers: E(2) is 0.5642, E(4) 1.0294, E(32)
+ * 2.0697, E(1024) 3.2413 (tables of normal order statistics). */
 static void the_expected_maximum_is_that_of_tables(void)
 {
     CHECK_CLOSE("1", jitter_expected_maximum(1), 0, 0);
@@ -37,7 +38,8 @@ static const struct {
      "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\nop 2 " FILL "writes a0\nop 3 " FILL
      "writes a0\nop 4 " MEET "waits 3 reads a0 writes a0\nop 5 " FILL "waits 4 writes a0\n",
      3},
-    /* op 1 is awaited 1 ms after its end, 8 deviations more than it may be late */
+    /* op 3 follows op 2, which ends 1 ms after op 1: so late, 10 deviations of a kernel, op 1 never
+     * ends */
     {"a meeting behind a kernel delays nobody",
      "op 0 " FILL "writes a0\nop 1 " MEET "waits 0 reads a0 writes a0\n"
      "op 2 " FILL "writes a0\nop 3 " FILL "waits 1 writes a0\n",

@@ -9,7 +9,7 @@
 #define BUFFER STREAMS "buffer a hbm u8 [1000000] workspace persistent\n"
 #define REDUCE BUFFER "op 0 all_reduce comm group=dp bytes=1000 reads a writes a\n"
 
-/* Nodes have 4 GPUs. (clang-format 14 does not survive this table.) */
+/* Nodes have 4 GPUs. clang-format 14 crashes on this table. */
 /* clang-format off */
 static const struct {
     const char *label, *mesh, *ops;

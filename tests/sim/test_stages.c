@@ -236,9 +236,9 @@ static void zb_v_pauses_nowhere(void)
     }
 }
 
-/* If attention, which differs among subsequences, takes no time, pipelines over subsequences have the bubble of a
- * pipeline over as many units: k - 1 more forwards come first and as many backwards last, so no idle time is
- * added. */
+/* If attention, which differs among subsequences, takes no time, pipelines over k subsequences of a
+ * micro-batch have the bubble of a pipeline over as many units: k - 1 more forwards come first and
+ * as many backwards last, so no idle time is added. */
 static void subsequences_leave_the_bubble_of_as_many_units(void)
 {
     static const struct {
@@ -269,7 +269,7 @@ static void subsequences_leave_the_bubble_of_as_many_units(void)
     }
 }
 
-/* ZB-V over subsequences has no pauses either, from 2 P - 2 + k units on. */
+/* ZB-V over k subsequences of a micro-batch has no pauses either, from 2 P - 2 + k units on. */
 static void zb_v_over_subsequences_pauses_nowhere(void)
 {
     static const struct {
@@ -328,7 +328,8 @@ static void a_host_that_awaits_messages_exposes_them(void)
         struct sim_costs costs = {.work_s = work_s};
         ok = ok && sim_run(&ir, &w.cluster, &costs, &options, label, &sim, &w.diag) == STATUS_OK;
         if (CHECK(label, ok)) {
-            /* units wait for a message that is longer than they are either way */
+            /* whether or not the host waits, units wait for a message that is longer than they
+             * are */
             double going = part > 1 ? 1 + n * part + 1 : 1 + part + n;
             CHECK_CLOSE(label, sim.step_s / unit, awaits ? n * (1 + part) + 1 : going, 1e-9);
         }

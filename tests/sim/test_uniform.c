@@ -98,17 +98,17 @@ static void other_guards_tell_ranks_apart(void)
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n",
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n"
         "op 1 fill compute count=1000000 guard cp<2 writes a0\n",
-        /* one rank */
+        /* a guard that only one rank passes */
         "op 0 fill compute count=1000000 guard cp==1 writes a0\n",
         /* work that differs */
         "op 0 matmul compute m=1000 n=1000 k=500 guard cp>=1 reads a0[:1000000] a0[:1000000] "
         "writes a0[:2000000]\n"
         "op 1 matmul compute m=500 n=1000 k=500 guard cp<1 reads a0[:500000] a0[:1000000] "
         "writes a0[:1000000]\n",
-        /* no computation */
+        /* copies, which are no computation */
         "op 0 h2d h2d bytes=1000000 guard cp>=1 reads pin0 writes a0\n"
         "op 1 h2d h2d bytes=1000000 guard cp<1 reads pin0 writes a0\n",
-        /* a pair, in a group with a guard that has none */
+        /* a pair of guards, and a third guard of the same group that has no counterpart */
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n"
         "op 1 fill compute count=1000000 guard cp<1 writes a0\n"
         "op 2 fill compute count=1000000 guard cp<3 writes a0\n",
