@@ -117,7 +117,8 @@ static int64_t check_configuration(const struct configuration *c, uint64_t seed,
     return layers;
 }
 
-/* Steps of few ops are not estimated: their lists are packed sets or whole, and equal what all ranks take. */
+/* Steps of few ops are not estimated, and their times equal those of a simulation of every rank.
+ * Each day tests a part of the configurations. */
 static void short_steps_are_exact(void)
 {
     struct check_random random = check_random_make();

@@ -34,8 +34,9 @@ static const struct batch listed[] = {
     {"python-3.11.csv", 1 << 20, 64, "degree", 4.19, 0.25}, /* it printed 0.2 */
 };
 
-/* Its values of lengths that were drawn, by a generator and a seed that are not known: the folders in an order in which
- * the longest one, which begins the list and fills 78 % of the sequence, is not among the first. */
+/* The prototype's values for lengths that it drew with a generator and a seed that are not known.
+ * It drew the folders in an order in which the longest one, which fills 78 % of the sequence and
+ * begins our list, is not among the first. */
 static const struct batch drawn[] = {
     /* lengths, tokens, ranks, rule, balance, rows */
     {"transformers-5.24-directories.csv", 1 << 20, 64, "zigzag", 2.34, 1.7},
@@ -109,7 +110,7 @@ static void batches_are_balanced_as_in_the_prototype(void)
     }
 }
 
-/* The prototype's values, which have two and one digits after the point, lie among those of a dozen draws. */
+/* The prototype's values, rounded as it printed them, lie among those of a dozen draws. */
 static void drawn_batches_are_like_those_of_the_prototype(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(drawn); i++) {
@@ -130,8 +131,8 @@ static void drawn_batches_are_like_those_of_the_prototype(void)
     }
 }
 
-/* Tiles that are moved. The prototype, whose owners and slices are not known, had 1.01 and 3.2 on 8 ranks, and 1.03 and
- * 1.9 on 64: as even, with a third more rows and an eighth more. */
+/* Tiles that are moved. The prototype, whose owners and slices are not known, was as even (1.01 on
+ * 8 ranks, 1.03 on 64), and needed more rows (3.2 and 1.9). */
 static void moved_tiles_are_even(void)
 {
     static const struct batch moved[] = {

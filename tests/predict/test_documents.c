@@ -11,9 +11,9 @@
 
 enum { SEQ = 65536, BATCH = 4 };
 
-/* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: document lengths per sequence,
- * ended by 0; NULL: no documents. fields: of the model, set; NULL: none. *late (may be NULL) gets the rank that is
- * late. */
+/* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: up to four document
+ * lengths for each sequence, a 0 after the last; NULL: no documents. fields: fields of the model
+ * that are set; NULL: none. *late (may be NULL) tells which rank is late. */
 static struct prediction_result predict(const char *fields, const char *strategy, int layout,
                                         const int64_t (*length)[4], bool exact,
                                         struct document_lateness *late)
@@ -129,7 +129,8 @@ static void mfu_counts_visible_pairs(void)
 {
     struct prediction_result causal = predicted("ulysses", RING_ZIGZAG, NULL);
     struct prediction_result seen = predicted("ulysses", RING_ZIGZAG, packed);
-    /* flops of a forward per token: 2 x 7.5 billion weights, and 32 layers x 4096 x 2 x SEQ / 2 pairs */
+    /* flops of a forward per token: 2 x 7.5 billion weights, and 32 layers x 4 x 4096 for each of
+     * SEQ / 2 pairs */
     double linear = 2.0 * (8030261248.0 - 128256.0 * 4096 - 65 * 4096),
            core = 32.0 * 4096 * 2 * SEQ;
     double want = (linear + 11.0 / 32 * core) / (linear + core);
@@ -237,7 +238,8 @@ static void the_rank_with_fewer_pairs_waits(void)
     }
 }
 
-/* Waits for documents are a part of the step, of ranks that have different ones only. */
+/* A step has waits for documents only if its ranks see different numbers of pairs because of
+ * them. */
 static void only_different_documents_are_waited_for(void)
 {
     static const int64_t alike[BATCH][4] = {

@@ -1,5 +1,5 @@
-/* tests/predict/test_host_modules.c: the host's time for modules of TransformerEngine (predict/host_modules.h), beside
- * the sums of docs/costs.md. */
+/* tests/predict/test_host_modules.c: the host's time for modules of TransformerEngine
+ * (predict/host_modules.h) equals the sums of docs/costs.md. */
 #include "predict/host_modules.h"
 #include "tests/check.h"
 
@@ -24,7 +24,7 @@ static void modules_take_several_operators(void)
     CHECK_CLOSE("an exchange is no module", added_s(WORK_ALL_TO_ALL), 0, 1e-9);
 }
 
-/* docs/costs.md, "Modules of TransformerEngine", by hand. */
+/* The sum is worked by hand in docs/costs.md, "Modules of TransformerEngine". */
 static void a_layer_with_experts_adds_up(void)
 {
     static const struct {

@@ -4,8 +4,8 @@
 #include "tests/check.h"
 #include "traces/kernel_class.h"
 
-/* A kind without a class would be work that a measured trace has not. Only a recorded operator has none, since its own
- * name tells its class. */
+/* A kind without a class would have no measured work to be compared with. Only a recorded operator
+ * has none, since its own name tells its class. */
 static void every_kind_of_work_has_a_class(void)
 {
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {

@@ -1,5 +1,5 @@
-/* tests/predict/test_launch_keys.c: what a reading calls "ignored" has no effect on a step: the tables of
- * predict/launch/ beside the verdicts on all keys of the frameworks in tests/data/launch_keys/. */
+/* tests/predict/test_launch_keys.c: the settings that the tables of predict/launch/ ignore have no
+ * effect on a step, by the verdicts on all keys of the frameworks in tests/data/launch_keys/. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
@@ -17,7 +17,7 @@ static const char *const lists[LAUNCH_FRAMEWORK_COUNT] = {
     [LAUNCH_FOUNDRY] = "llm-foundry",      [LAUNCH_LAUNCHER] = "launchers",
 };
 
-/* The rows that are those of a key in a list. */
+/* The rows of the tables that belong to a key of a list. */
 struct met {
     const struct launch_row *row[2048];
     size_t count;
@@ -63,7 +63,7 @@ static void judge_all(enum launch_framework framework, struct met *met)
     diag_release(&diag);
 }
 
-/* Checks that a row that ignores is that of a key in a list, so that it was judged. */
+/* Checks that each row that ignores a setting belongs to a key of a list, so that it was judged. */
 static void check_rows(const char *label, const struct launch_table *table, const struct met *met)
 {
     for (size_t i = 0; i < table->row_count; i++)
@@ -84,7 +84,7 @@ static void what_is_ignored_has_no_effect(void)
             check_rows(lists[framework], table, &met);
 }
 
-/* A row that is not modelled says what it does. */
+/* Exactly the rows of what is not modelled have a note, which says what the setting does. */
 static void what_is_not_modelled_has_a_reason(void)
 {
     for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++) {
@@ -98,7 +98,8 @@ static void what_is_not_modelled_has_a_reason(void)
 
 /* ---- formats ---- */
 
-/* Copies the next entry of a list separated by blanks into word, "x*" and "x." as "xa"; false: there is none. */
+/* Copies the next entry of a list separated by blanks into word, "x*" as "xa" and "x." as "x.a".
+ * Returns false if there is none. */
 static bool next_word(const char **list, char *word, size_t size)
 {
     if (*list == NULL || **list == '\0')
@@ -113,7 +114,7 @@ static bool next_word(const char **list, char *word, size_t size)
     return true;
 }
 
-/* Reads a text as a file of that name; *message: the first error, which the caller releases. */
+/* Reads a text as a file of that name. The caller releases *diag. */
 static enum status read_as(const char *name, const char *text, struct diag *diag)
 {
     static struct launch_tables tables; /* read once */
@@ -135,7 +136,8 @@ static void check_refused(const char *file, const char *text, const char *format
     diag_release(&diag);
 }
 
-/* A key of a format that is not read refuses the file, whatever else the file has. */
+/* A key, argument or program of a format that is not read refuses the file, whatever else the file
+ * has. */
 static void other_formats_are_refused_by_name(void)
 {
     size_t count;
@@ -177,7 +179,7 @@ static void other_formats_are_refused_by_name(void)
     CHECK("formats that are refused", refused >= 12);
 }
 
-/* A key of a format that is read is read by its table. */
+/* One key of a format that is read is enough to recognise the format. */
 static void formats_are_read_by_their_own_keys(void)
 {
     size_t count;
@@ -198,7 +200,8 @@ static void formats_are_read_by_their_own_keys(void)
     }
 }
 
-/* Files of nobody's own keys are refused, however many keys they share with what is read: learning_rate, seed ... */
+/* A file without a framework's own keys is refused, however many keys it shares with those that are
+ * read: learning_rate, seed ... */
 static void keys_that_many_have_are_no_format(void)
 {
     static const char *const texts[][2] = {

@@ -22,7 +22,8 @@ static const struct {
     {"tr_TR.ISO-8859-9", "tr_TR", "ISO-8859-9"}, /* 1,5; the capital letter of i is a dotted one */
 };
 
-/* Makes the locales in a folder and lets the C library look there. */
+/* Makes the locales in a folder and lets the C library look there. Returns false if one cannot be
+ * made. */
 static bool make_locales(void)
 {
     bool made = setenv("LOCPATH", check_temp_dir(), 1) == 0;

@@ -31,8 +31,8 @@ static void put_batch(char *text, size_t size, const struct packed_batch *batch)
                                          (long long)batch->sequence[s].document_tokens[i]);
 }
 
-/* Documents packed into steps of two sequences of 16 tokens. first, second: the documents' lengths in the sequences of the
- * first two steps. */
+/* Documents packed into steps of two sequences of 16 tokens. first, second: the documents' lengths
+ * in the sequences of the first two steps. */
 static const struct {
     const char *label;
     enum packing_policy policy;

@@ -1,5 +1,5 @@
-/* tests/predict/test_routing_load.c: shares that are drawn are as uneven as the distribution says, and shares of
- * files. */
+/* tests/predict/test_routing_load.c: shares are drawn as unevenly as the distribution says, or read
+ * from files. */
 #include "predict/setup/routing_load.h"
 #include "tests/check.h"
 

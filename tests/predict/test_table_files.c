@@ -91,7 +91,8 @@ static const char mine[] =
           "log_twice,unmodelled,,,a pass over the parameters,,\n"
           ",unset,checkpoints,true,layers are recomputed,,\n";
 
-/* The words that must be said of a file of that framework: an option "--name value", or a remark "kind: text". */
+/* What must be said of a file of that framework, or, if `absent` is set, must not be: an option
+ * "--name value", or a remark "kind: text". */
 static const struct {
     const char *settings, *said;
     bool absent;
@@ -182,7 +183,8 @@ static void rows_do_what_they_say(void)
 
 /* ---- what rows write ---- */
 
-/* Rows beside the value that is written for a field or an option of a value. */
+/* For each row of a table: the value that is written so that the row reads it as `means`. NULL:
+ * there is no such value. */
 static const struct {
     const char *row, *means, *value;
 } written[] = {
@@ -222,7 +224,7 @@ static void rows_write_what_they_read(void)
 
 /* ---- the shipped tables ---- */
 
-/* True if all rows that name a setting ignore it. */
+/* True if there are rows that name a setting, and all of them ignore it. */
 static bool is_ignored(const struct launch_table_file *file, const char *key)
 {
     const struct table_row *row = launch_table_find_row(file, key, NULL);

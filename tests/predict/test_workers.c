@@ -101,7 +101,8 @@ static void reap_all(int number)
         ;
 }
 
-/* A program that ignores SIGCHLD, or waits for every child in its handler, takes the exit codes of ours. */
+/* A program that ignores SIGCHLD, or waits for every child in its handler, takes the exit codes of
+ * our children. */
 static void exit_codes_that_the_caller_takes_are_not_needed(void)
 {
     static const struct {
