@@ -108,7 +108,7 @@ static inline void plan_world_release(struct plan_world *w)
     setup_release(&w->setup);
 }
 
-/* Gives, at random, some option that a search does not vary. */
+/* Gives, in about half of the calls, an option that a search does not vary. */
 static inline void plan_give_fixed(struct plan_world *w, struct check_random *random)
 {
     struct request *r = &w->setup.request;
@@ -187,7 +187,8 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
     text_release(&line);
 }
 
-/* Returns the tokens/s/GPU that a search finds; 0 if nothing fits. */
+/* Returns the tokens/s/GPU that a search finds; 0 if nothing fits. `options` (may be NULL) gets the
+ * options of the best row. The rows that are printed first must predict the same when pasted. */
 static inline double plan_best(struct plan_world *w, struct text *options)
 {
     struct best best = {0};
@@ -221,8 +222,9 @@ struct plan_try {
     struct request request;
 };
 
-/* Predicts a request with each repair in turn, those with the fewest pieces first, until it fits; *result gets the
- * faster of it and *result. */
+/* Predicts request number `job` with one repair after the other until it fits: more and more pieces
+ * of the loss and the FFN, then the same with the optimizer on the host. If it then is faster than
+ * *result, it replaces *result. */
 static inline void plan_predict(void *context, size_t job, void *result)
 {
     static const int64_t tries[][2] = {
@@ -361,8 +363,8 @@ static inline void plan_give(struct plan_world *w, struct check_random *random)
     }
 }
 
-/* Adds the requests of narrower searches: one for each strategy, and `parts` with one or two other options
- * given. */
+/* Adds the requests of narrower searches: one for each strategy, and up to `parts` with one or two
+ * other options given. */
 static inline void plan_set_parts(struct plan_set *set, const struct plan_world *w,
                                   struct check_random *random, int parts)
 {
@@ -384,7 +386,7 @@ static inline void plan_set_parts(struct plan_set *set, const struct plan_world 
     }
 }
 
-/* Questions of real models, each answered by a sweep of all configurations, too. */
+/* Requests of real models. The plan of each is compared with a sweep of all configurations. */
 struct plan_question {
     const char *model, *fields, *cluster,
         *strategy; /* fields NULL: the model as it is; strategy NULL: all */
@@ -423,8 +425,9 @@ static inline void check_question(const struct plan_question *q)
     diag_release(&diag);
 }
 
-/* Checks the laws over `worlds` random requests. tiny: one layer on one or two GPUs, and only every ninth
- * configuration is predicted. If ONLY is set in the environment, requests of other numbers than it are left out. */
+/* Checks the laws over `worlds` random requests. tiny: one layer on one or two GPUs, and only every
+ * ninth configuration is predicted. If ONLY is set in the environment, only the request of that
+ * number is checked. */
 static inline void check_plans(int worlds, int parts, bool tiny)
 {
     struct check_random states = check_random_make();

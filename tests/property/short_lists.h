@@ -43,7 +43,8 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
     return true;
 }
 
-/* True if all copies of the ops of the short list are the ops of the whole list, and no other op is in it. */
+/* True if the copies of the ops of the short list are ops of the whole list, which has no other
+ * op. */
 static inline bool same_list(const struct ir *short_list, const struct ir *whole)
 {
     for (uint32_t op = 0; op < short_list->op.count; op++) {
@@ -221,8 +222,8 @@ static inline bool make_long_world(struct property_world *w, struct check_random
                        with_small_buckets(&profile, request.profile, request.model, random));
 }
 
-/* Checks a short list of the world's schedule, if there is one. Returns whether there is; *tells: its times are those
- * of the whole list. */
+/* Checks a short list of the world's schedule, if there is one. Returns whether there is; *tells:
+ * whether its times represent those of the whole list. */
 static inline bool check_short_list(struct property_world *w, uint32_t length, double factor,
                                     bool *tells)
 {

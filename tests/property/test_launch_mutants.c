@@ -101,7 +101,8 @@ static bool is_argument(const char *text, const struct line *line)
     return has_dashes || (has_part && text[line->name_end] == '=');
 }
 
-/* Finds the setting of a line; false: it holds none. script: only arguments are settings, not variables or commands. */
+/* Finds the setting of a line. Returns false if it holds none; lists and values of variables do not
+ * count. script: only arguments are settings, not variables or commands. */
 static bool find_setting(const char *text, struct line *line, bool script)
 {
     line->name = skip(text, line->begin, line->end, " \t\"-+");
@@ -116,7 +117,7 @@ static bool find_setting(const char *text, struct line *line, bool script)
            strchr("#[{(<$'", text[line->value]) == NULL;
 }
 
-/* Picks a line with a setting at random; false: none was met. */
+/* Picks a line with a setting at random. Returns false if 50 tries met none. */
 static bool pick_setting(const struct text *text, struct check_random *random, bool script,
                          struct line *line)
 {
@@ -210,8 +211,10 @@ static bool is_named(const struct text *said, const char *name)
            (last != NULL && last[1] != '\0' && strstr(said->data, last + 1) != NULL);
 }
 
-/* Changes one setting of a file. A change of a setting that decides is refused or said; any other one leaves the step
- * as it is, or is said. *tried and *decided count mutants, and those of settings that decide. */
+/* Changes one setting of a file. If the setting decides, the change is refused or said; any other
+ * change leaves the step as it is, or is refused or said. *tried and *decided count mutants, and
+ * those of settings that decide. Mutants of other days, and a file in which no setting is met, are
+ * skipped. */
 static void check_mutant(const struct file *file, const struct launch_tables *tables,
                          struct check_random *random, size_t i, int *tried, int *decided)
 {

@@ -114,7 +114,8 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     }
 }
 
-/* Changes a request of Trainer's family: choices of which other frameworks have no settings. */
+/* Draws anew, for a framework of Trainer's family, the choices for which these frameworks have
+ * other settings than the rest. */
 static void fill_trainer(struct request *r, struct check_random *random)
 {
     static const int losses[] = {LOSS_PROFILE,  LOSS_PROFILE, LOSS_FUSED,

@@ -1,5 +1,6 @@
-/* tests/property/test_numbers.c: every number of a cluster, a host and a device changes some prediction. A number that
- * is read from a file and then does nothing would mislead whoever sets it. */
+/* tests/property/test_numbers.c: every number of a cluster, a host and a device changes some
+ * prediction, but for a few exceptions. A number that is read from a file and then does nothing
+ * would mislead whoever sets it. */
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "models/cluster_fields.h"
@@ -55,8 +56,9 @@ struct sim_figures {
     uint64_t needed[LIMIT_COUNT], available[LIMIT_COUNT];
 };
 
-/* Returns the name of a cluster with the number `more`, "nic.bandwidth=1B/s", behind it, in place of another value that
- * it may have there. */
+/* Returns a cluster on one line in which the field of `more`, such as "nic.bandwidth=1B/s", has
+ * that value. It is appended, or takes the place of another value of the field. more "": nothing
+ * changes. */
 static char *with_number(struct arena *arena, const char *cluster, const char *more)
 {
     int path = (int)strcspn(more, "=") + 1;
@@ -91,7 +93,7 @@ static enum status load_setup(struct setup *setup, const char *args, const char 
     return status;
 }
 
-/* A change of one number of a loaded machine; NULL: none. */
+/* A change of one number of a loaded machine: apply() multiplies number `number` by `factor`. */
 struct number_change {
     void (*apply)(struct setup *setup, size_t number, double factor);
     size_t number;
@@ -156,8 +158,9 @@ static bool is_exception(const char *name)
 /* The factors by which numbers are changed. */
 static const double factors[2] = {0.03, 3};
 
-/* Checks that one of the predictions differs when a number is changed by a factor, or that every prediction refuses the
- * change. `more` for each factor, or a change, applies it. */
+/* Checks that a change of a number by one of the factors changes a prediction, or that all
+ * predictions refuse it; a change of an exception must change none. The number is changed by the
+ * text `more` of each factor, or by `change`. Each day tests a quarter of the numbers. */
 static void check_matters(const char *name, const char *const more[2], struct number_change *change)
 {
     static size_t number;
@@ -194,7 +197,7 @@ static void predictions_can_be_made(void)
     }
 }
 
-/* Returns the text of a field's value as it stands behind a cluster's name. */
+/* Returns the text of a field and its value as it stands after a cluster's name. */
 static const char *field_text(struct arena *arena, const struct cluster_field *field, double value)
 {
     static const char *const unit[FIELD_TYPE_COUNT] = {

@@ -31,8 +31,8 @@ static void replicas_equal_all_ranks(void)
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
-/* Returns the longest chain of durations through streams, waits and host order, in seconds: no machine is
- * faster. */
+/* Returns the seconds of the longest chain of ops through streams, waits and host order, a lower
+ * bound of the step. */
 static double critical_path(const struct property_world *w)
 {
     const struct ir *ir = &w->ir;
