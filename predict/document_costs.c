@@ -104,8 +104,8 @@ static bool *shapes_run_by_places(const struct ir *ir, const double *const *seco
     return runs;
 }
 
-/* Sets the seconds of a group of shapes that are counterparts to their mean over the places that run them; 0 if none
- * does. Returns false if all of them had that time already, or if none runs. */
+/* Sets the seconds of each shape of a group of counterparts to the mean over the places that run them (0 if none does).
+ * Returns false if all of them had that time already, or if none runs. */
 static bool set_counterparts_to_mean(double **even, const double *const *seconds,
                                      const struct document_shape *row, size_t count,
                                      const bool *runs, uint32_t places)

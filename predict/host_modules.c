@@ -18,7 +18,7 @@ static const double module_ops[WORK_KIND_COUNT] = {
     [WORK_ROUTE] = 64,
 };
 
-/* The launches of the dispatcher that makes lists of rows from the router's choices. */
+/* The number of kernels that the dispatcher launches to make lists of rows from the router's choices. */
 enum { DISPATCH_LAUNCHES = 12 };
 
 void host_modules_add(const struct ir *ir, const struct device_cost *cost, double *issue_s)

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Returns whether the op belongs to the part of the model that is predicted. Ops of region NONE only make its
- * inputs. */
+/* Returns whether the op belongs to the part of the model that is predicted. Ops of region NONE only make inputs of
+ * that part. */
 static bool is_op_of_part(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];

@@ -34,8 +34,8 @@ static void predict_batch(void *context, size_t i, void *result)
     struct request request = *first->question.request;
     struct documents documents;
     struct arena arena = {0};
-    /* begins with the length of the short list that represented the first batch, which most likely represents this one,
-     * too */
+    /* the prediction begins with the length of the short list that represented the first batch, which most likely
+     * represents this one, too */
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
                                                  .is_exact = first->question.is_exact,

@@ -43,9 +43,9 @@ struct lengths {
     int64_t put_back_length; /* a length that was put back, and is returned next; 0: none */
 };
 
-/* Opens a file or a distribution. A seed shuffles a list of lengths, and draws a distribution. seed 0: none was given;
- * then a list keeps its order, and a distribution is drawn with seed 1. Sampled batches keep their order, and refuse a
- * seed. */
+/* Opens a file or a distribution. A seed shuffles a list of lengths, and seeds the draws from a distribution. seed 0:
+ * none was given; then a list keeps its order, and a distribution is drawn with seed 1. Sampled batches keep their
+ * order, and refuse a seed. */
 enum status lengths_open(struct lengths *lengths, const char *text, uint64_t seed,
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);
@@ -53,7 +53,7 @@ void lengths_release(struct lengths *lengths);
 /* Returns the next length, 1 or more; 0: the sampled batch ends here, or all lengths are used up. */
 int64_t lengths_take_next(struct lengths *lengths);
 
-/* Makes `length` the one that lengths_take_next() returns next. Only one can wait. */
+/* Makes `length` the one that lengths_take_next() returns next. Only one length can be put back at a time. */
 void lengths_put_back(struct lengths *lengths, int64_t length);
 
 /* True if there is no further length, which happens only with sampled batches. */

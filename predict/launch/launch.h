@@ -147,7 +147,7 @@ struct launch {
     const char *script_folder;
     const char *named_file[8]; /* files that the script names, which are read after it */
     size_t named_file_count;
-    /* one of these files is being read: fields that settings gave already are kept */
+    /* a file of named_file is being read: fields that settings gave already are kept */
     bool is_reading_named_file;
 };
 

@@ -46,7 +46,7 @@ enum status launch_field_error(const struct launch *launch, enum launch_field fi
 enum status launch_check_text_is_one_of(const struct launch *launch, enum launch_field field,
                                         const char *words, struct diag *diag);
 
-/* Add an option, which must not be there yet. field: the field from which it comes, whose place it gets;
+/* These two add an option, which must not be there yet. field: the field from which it comes, whose place it gets;
  * LAUNCH_FIELD_COUNT: it comes from none. */
 void launch_add_option(struct launch *launch, enum launch_field field, const char *name,
                        const char *value);

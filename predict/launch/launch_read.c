@@ -344,7 +344,8 @@ static void add_rank_variables(struct settings *settings, const char *name,
             SETTING_LAUNCHER;
 }
 
-/* True if a command consists only of arguments, as plan --emit writes them. */
+/* True if a command surely runs and begins with an argument in place of a program, as the lines that plan --emit writes
+ * do. */
 static bool is_only_arguments(const struct shell_command *command)
 {
     return command->word_count > 0 && is_option(command->word[0].text) && !command->may_not_run;

@@ -483,7 +483,7 @@ static void add_recompute_options(struct launch *l)
                                "module %s is not known here: what it would drop is kept", unknown);
 }
 
-/* Masks of fewer bytes than this are not worth a remark: it is a third of a percent of 80 GiB. */
+/* Masks of fewer bytes than this are not worth a remark: this is a third of a percent of 80 GiB. */
 static const double MASK_LEAST = 1 << 28;
 
 /* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on, if

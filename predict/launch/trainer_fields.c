@@ -43,7 +43,7 @@ static void set_mesh_fields(struct launch *l, const struct choices *c)
         launch_set_count(l, LAUNCH_TP, c->tp);
 }
 
-/* Sets the fields that the three frameworks have in common. */
+/* Sets the fields that Axolotl, LLaMA-Factory and TRL have in common. */
 static void set_shared_fields(struct launch *l, const struct choices *c)
 {
     const struct profile *p = c->profile;

@@ -5,7 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The numbers of fa2 attention, which the forward and the backward have each: the rates and the ramp. */
+/* The numbers of each pass (forward or backward) of fa2 attention: its rates, which count as one number, and its
+ * ramp. */
 enum { RATE, RAMP, ATTENTION_NUMBERS };
 
 size_t perturbation_count(void)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A search for the longest length that doubles lengths does not go above this number of tokens. */
+/* The number of tokens up to which search_longest() doubles the published length. */
 #define LONGEST ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)

@@ -73,7 +73,7 @@ struct validation {
     bool *needs_times;       /* [run_count] the run needs times */
 };
 
-/* A search for the longest length that halves lengths does not go below this number of tokens. */
+/* The number of tokens down to which a search for the longest length that fits halves the published length. */
 #define VALIDATION_SHORTEST 32768
 
 /* The key of the group of layouts among which a longest length is searched. */
