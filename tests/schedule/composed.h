@@ -70,7 +70,8 @@ static inline void composed_forward_flops(const struct ir *ir, double *products,
     }
 }
 
-/* Returns the flops of products and attention of a phase, each op counted once, for however many ranks it is. */
+/* Returns the flops of products and attention of a phase; each op counts once, however many ranks
+ * do it. */
 static inline double composed_phase_flops(const struct ir *ir, enum phase phase)
 {
     double flops = 0;

@@ -71,7 +71,7 @@ static inline void plan_write_random(struct text *text, struct check_random *ran
     plan_write_sequence(text, random, 0, ranks, own);
 }
 
-/* Changes one field of one row of a plan. */
+/* Changes one field of one run or tile of the plan's first sequence. */
 static inline void plan_mutate(struct core_plan *plan, struct check_random *random)
 {
     struct core_sequence *s = &plan->sequence[0];

@@ -34,7 +34,8 @@ static void random_products_verify(void)
     }
 }
 
-/* A part of the model has no buffers that it does not use: what is bound takes memory. */
+/* True if ops read or write every buffer. A part of the model must not bind buffers that it does
+ * not use, since they take memory. */
 static bool all_buffers_are_touched(const struct ir *ir)
 {
     bool *touched = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *touched), all = true;
@@ -156,10 +157,11 @@ static void what_the_backward_does_not_read_is_not_repeated(void)
     ir_release(&ir);
 }
 
-/* Recomputed flops by hand. Of the products without a bias every second one is recomputed: of keys, the output projection,
- * and, with SwiGLU, half of the product of w1 and w3; if q, k and v have biases, the output projection is the first
- * without one, which is kept. If every second layer is recomputed, each takes the flops that it
- * takes with full recomputation, which leaves out what no backward reads. */
+/* Recomputed flops by hand. Of the products without a bias every second one is recomputed: of keys,
+ * the output projection, and, with SwiGLU, half of the product of w1 and w3; if q, k and v have
+ * biases, the output projection is the first without one, which is kept. If every second layer is
+ * recomputed, each takes the flops that it takes with full recomputation, which leaves out what no
+ * backward reads. */
 static void every_second_product_or_layer_is_repeated(void)
 {
     for (int shape = 0; shape < SHAPE_COUNT; shape++) {
@@ -192,7 +194,8 @@ static void every_second_product_or_layer_is_repeated(void)
     }
 }
 
-/* Forward, recomputation and backward each exchange q, k, v and o once: with MHA 2 n h bytes for each. */
+/* Forward, recomputation and backward each exchange q, k, v and o once: with MHA 2 n h bytes for
+ * each, with n tokens on a rank. */
 static void all_to_alls_move_what_ulysses_says(void)
 {
     struct request request = composed_request(0, 4);

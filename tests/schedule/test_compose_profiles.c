@@ -149,7 +149,8 @@ static int64_t most_of_logits(const struct ir *ir)
     return most;
 }
 
-/* Bytes of one logit of a rank's part of the vocabulary, of 48 columns on two tensor ranks. */
+/* The most bytes that a loss has at one time for each logit of a rank's part of the vocabulary: 48
+ * columns on each of two tensor ranks. */
 static void a_loss_over_parts_keeps_what_its_implementation_does(void)
 {
     static const struct {
@@ -233,8 +234,9 @@ static void internlm_all_reduces_flat_buckets(void)
     CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
-/* DTensor's kernels beside those of one rank: sums of the gathered tokens' gradients, the loss operator by operator,
- * and the gradient of the whole embedding, whose rows of other ranks are clipped where FSDP does not shard them. */
+/* What DTensor does in addition to the kernels of one rank: it sums gradients of gathered tokens,
+ * computes the loss operator by operator, and makes the gradient of the whole embedding, whose rows
+ * of other ranks are clipped where FSDP does not shard them. */
 static void dtensor_does_more(void)
 {
     static const struct {
@@ -495,8 +497,8 @@ static void one_micro_batch_accumulates_nothing(void)
     }
 }
 
-/* Embedding and head of a layer on two tensor ranks: elements of the gradients that a rank holds, and the collectives
- * that a cut vocabulary has and a whole one has not. */
+/* Each kind of vocabulary on two tensor ranks: the rows of embedding and head that a rank holds,
+ * the all-gathers, and the columns of the product of the head. */
 static void tensor_ranks_hold_the_vocabulary_as_asked(void)
 {
     static const struct {

@@ -137,7 +137,8 @@ static void what_the_core_made_is_not_made_again(void)
     }
 }
 
-/* The attention operator of one layer, built by itself, equals the attention of that layer in a step. */
+/* The attention operator of one layer, built by itself, has as many ops of each kind as the
+ * attention of a layer in a step. */
 static void an_operator_alone_is_a_part_of_the_step(void)
 {
     static const char *const strategies[] = {"local", "ulysses", "ring", "2d"};

@@ -293,7 +293,8 @@ static bool begins(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* True if what a message says is so. */
+/* True if the fault that a message states is in sequence 0 of the plan; false, too, for a message
+ * of another form. */
 static bool is_proved(const struct core_plan *plan, const char *message)
 {
     const struct core_sequence *s = &plan->sequence[0];
@@ -331,7 +332,7 @@ static bool is_proved(const struct core_plan *plan, const char *message)
     return false;
 }
 
-/* Checks the loads of a right plan against every pair. */
+/* Checks the loads of a right plan against every pair, and against the lower bounds. */
 static void check_loads(const struct core_plan *plan, const char *label)
 {
     const struct core_sequence *s = &plan->sequence[0];
@@ -385,9 +386,10 @@ static void check_loads(const struct core_plan *plan, const char *label)
     }
 }
 
-/* Documents of 8, 4 and 4 tokens on two ranks need no keys of others. One of 16 on four ranks takes 4 + 8 + 12 rows,
- * and the rank of its last token 12; one of 10 and one of 6 on four: 2 * 2 + 4 and 2 rows. With a window of 3 its 45
- * pairs of 4 queries take fewer keys than there are. */
+/* Documents of 8, 4 and 4 tokens on two ranks need no keys of others. One of 16 on four ranks takes
+ * 4 + 8 + 12 rows, and the rank of its last token 12; one of 10 and one of 6 on four take 2 * 2 + 4
+ * and 2 rows, and the rank of the longer one's last token 6. With a window of 3 there are so few
+ * pairs (45) that the bound is 0. */
 static void least_keys_by_hand(void)
 {
     static const int64_t three[] = {8, 12, 16}, one[] = {16}, two[] = {10, 16};

@@ -28,8 +28,8 @@ static struct token_deal *dealt(struct arena *arena, const char *rule, uint32_t 
     return deal_by_rule(arena, &choice, ranks, documents, windows);
 }
 
-/* The last row's chunks of 3 tokens see 6, 6, 15, 6, 6 and 15 pairs: those of 15 go first, one to each rank, then the
- * others in turn. */
+/* In the row chunks:3, chunks of 3 tokens see 6, 6, 15, 6, 6 and 15 pairs: those of 15 go first,
+ * one to each rank, then the others in turn. */
 static void owners_by_hand(void)
 {
     static const int64_t three[] = {8, 12, 16}, odd[] = {7, 12}, even[] = {3, 9, 12, 18},

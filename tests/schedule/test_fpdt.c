@@ -67,7 +67,8 @@ static void make_schedule(struct ir *ir, struct choices *c, const char *strategy
 
 /* ---- Table 2 ---- */
 
-/* Returns the k-th op of a kind in a phase of the layer. */
+/* Returns the k-th op (from 0) of a kind in a phase of the layer. If there is none, a check fails,
+ * and it returns 0. */
 static uint32_t find_op(const struct ir *ir, enum work_kind kind, enum phase phase, int k)
 {
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -78,7 +79,8 @@ static uint32_t find_op(const struct ir *ir, enum work_kind kind, enum phase pha
     return 0;
 }
 
-/* Returns the size of the operands [from, to) in the compute dtype, relative to one hidden tensor. */
+/* Returns the size of those operands [from, to) that are in the compute dtype, in units of one
+ * hidden tensor. */
 static double operands(const struct ir *ir, uint32_t op, uint32_t from, uint32_t to)
 {
     double elements = 0, unit = (double)TOKENS / RANKS * (double)block.hidden;
@@ -101,8 +103,8 @@ static double written(const struct ir *ir, uint32_t op)
                     (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
 }
 
-/* Returns the bytes of the operands of three all-to-alls that are live while the k-th runs, in units of one hidden
- * tensor: earlier all-to-alls have ended and later ones have not started. */
+/* Returns the size of the operands of three all-to-alls that are live while the k-th runs, in units
+ * of one hidden tensor: earlier all-to-alls have ended and later ones have not started. */
 static double exchange_alive(const struct ir *ir, int k)
 {
     double sum = 0;
@@ -256,7 +258,8 @@ static void the_ideal_copies_less(void)
     }
 }
 
-/* With the loop over queries outside, keys and values are copied: much less when they have few heads. */
+/* With the loop over queries outside, keys and values are copied and not the tensors of queries.
+ * That is much less if K and V have few heads. */
 static void grouped_queries_move_less_with_queries_outside(void)
 {
     int64_t bytes[2];
@@ -314,7 +317,8 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
-/* Chunks have places of their own on the host in each micro-batch, which those of the one before have left. */
+/* The chunks of a micro-batch reuse the memory of the host that the chunks of the one before have
+ * left. */
 static void micro_batches_share_their_memory_of_the_host(void)
 {
     static const char *const labels[FETCH_COUNT] = {"each rank fetches",

@@ -11,7 +11,8 @@
 
 /* ---- reading and printing ---- */
 
-/* Parses, prints into *out and checks that it is right; releases the rest. */
+/* Parses a text, prints it into *out, and checks that this parses and prints the same. Returns
+ * false, with a failed check, if the text has a fault. */
 static bool round_trip(const char *label, const char *data, size_t size, struct text *out)
 {
     struct ir ir = {0}, again = {0};

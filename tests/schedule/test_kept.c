@@ -1,5 +1,6 @@
-/* tests/schedule/test_kept.c: what the schedule of a layer keeps for its backward, and the most that its backward
- * holds, beside what PyTorch does (tests/data/pytorch/kept.csv, which tests/scripts/kept_bytes.py recorded). */
+/* tests/schedule/test_kept.c: what the schedule of a layer keeps for its backward, and the most
+ * that its backward holds, compared with what PyTorch does (tests/data/pytorch/kept.csv, which
+ * tests/scripts/kept_bytes.py recorded). */
 #include "base/text.h"
 #include "tests/schedule/composed.h"
 
@@ -169,8 +170,8 @@ static size_t read_recorded_rows(struct recorded_row row[RECORDED_ROWS])
     return count;
 }
 
-/* Returns what PyTorch keeps in row i. A row that has only a peak keeps what the row with the same layer, dtype, kernels
- * and activations does. */
+/* Returns what PyTorch keeps in row i. A row that has only a peak keeps what the row with the same
+ * layer, dtype, kernels and activations does. */
 static double recorded_kept(const struct recorded_row *row, size_t count, size_t i)
 {
     for (size_t k = 0; k < count && row[i].column[KEPT][0] == '\0'; k++) {
@@ -183,8 +184,8 @@ static double recorded_kept(const struct recorded_row *row, size_t count, size_t
     return strtod(row[i].column[KEPT], NULL);
 }
 
-/* The peak is compared with what is kept added to it, since a schedule may keep a part longer that it then does not make
- * again. */
+/* Peaks are compared after what is kept is added to them: a schedule may keep a part that PyTorch
+ * makes again in the backward. */
 static void layers_keep_what_pytorch_keeps(void)
 {
     static struct recorded_row rows[RECORDED_ROWS];
@@ -231,8 +232,8 @@ static int64_t targets_of(const char *names)
     return targets;
 }
 
-/* Frozen layers with PEFT's adapters (tests/data/pytorch/adapters.csv, which tests/scripts/adapter_bytes.py
- * recorded). */
+/* Frozen layers with adapters keep what those of PEFT do (tests/data/pytorch/adapters.csv, which
+ * tests/scripts/adapter_bytes.py recorded). */
 static void adapters_keep_what_peft_keeps(void)
 {
     struct text csv = {0};
@@ -380,9 +381,11 @@ static void stages_keep_a_residual_in_fp32(void)
     }
 }
 
-/* nanotron's layer, by its code: q, a view of a copy of all three, keeps it where there is a key head for each query
- * head; the product after attention of several sequences reads a copy; tensor ranks keep gathered inputs. h 640, q 512,
- * k and v 512 or 128, f 1792: for one sequence 8h + 4q + 4kv + 8f + 4 heads + 8, to which 4kv and 2q come. */
+/* nanotron's layer, by its code. With a key head for each query head, q is a view of a copy of q, k
+ * and v, so that k and v of the copy are kept, too. The product after attention of several
+ * sequences reads a copy. Tensor ranks keep gathered inputs. With h 640, q 512, k and v 512 or 128
+ * and f 1792, one sequence keeps 8h + 4q + 4kv + 8f + 4 heads + 8 bytes a token; the view adds 4kv,
+ * the copy 2q. */
 static void nanotrons_layers_keep_views_and_gathered_inputs(void)
 {
     static const struct {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Positions in layouts that do not depend on documents. */
+/* These return positions in layouts that do not depend on documents. */
 static int64_t global_of(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
 {
     return layout_global_position(layout, NULL, c, h, p);

@@ -26,7 +26,7 @@ struct touch_table {
     bool *before, *touched;
 };
 
-/* True if every op of a's free set comes before every op that accesses b. */
+/* True if buffer a is freed, and every op of its free set comes before every op that accesses b. */
 static bool ends_before(const struct touch_table *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
