@@ -122,7 +122,8 @@ static void a_rank_that_fails_or_stalls_ends_the_run(void)
     }
 }
 
-/* Ops 1 that hold the host of rank 0 until op 0 has ended, a collective that never ends. Op 2 follows. */
+/* Each row is op 1 of a schedule. It holds the host of rank 0 until op 0 has ended, which is a collective that never
+ * ends. Op 2 follows. */
 static const struct {
     const char *label, *op;
 } holders[] = {
@@ -168,7 +169,7 @@ static void a_step_over_its_limit_ends(void)
     hand_release(&h);
 }
 
-/* A copy that takes longer than stall_s is work in progress, not a stall. */
+/* A copy that takes longer than stall_limit_s is work in progress, not a stall. */
 static void slow_work_is_no_stall(void)
 {
     struct hand h;

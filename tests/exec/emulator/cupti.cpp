@@ -36,9 +36,9 @@ struct Tie {
     uint64_t id;
 };
 
-std::mutex lock;              /* of what follows */
-std::vector<Launch> launches; /* whose records are not delivered yet */
-std::vector<Tie> ties;        /* likewise */
+std::mutex lock;              /* guards the variables up to `dropped` */
+std::vector<Launch> launches; /* those whose records are not delivered yet */
+std::vector<Tie> ties;        /* those that are not delivered yet */
 uint32_t calls;               /* number of launches */
 size_t dropped;               /* number of records that were dropped since the backend last asked */
 

@@ -38,8 +38,8 @@ enum class Waits : unsigned char { Nothing, Warp, Block, Over };
  * __builtin_longjmp(), which compile to a few moves and no call. The address sanitizer replaces the C library's
  * longjmp() by one that assumes that frames are abandoned: it clears the shadow memory of all stacks at every switch,
  * by two system calls. Here no frame is abandoned: each fiber returns from every function that it enters. For the same
- * reason the functions that switch are not instrumented; and the compiler must not conclude from what they do
- * themselves what has changed when they return. */
+ * reason the functions that switch are not instrumented. And the compiler must not assume that such a function changes
+ * only what its own code changes, since other fibers run before it returns. */
 struct Place {
     void *words[5];
 };
@@ -65,7 +65,7 @@ struct Fibers {
     bool started[MOST_THREADS];
     /* the number that each lane gives to the others of its warp (exchange()) */
     float value[2]
-               [MOST_THREADS]; /* two, since a warp may be an exchange ahead of its slowest lane */
+               [MOST_THREADS]; /* two, since lanes may be an exchange ahead of the slowest lane */
     unsigned char exchanges[MOST_THREADS];       /* number of exchanges of the fiber, modulo 2 */
     Place scheduler;                             /* where run_block() goes on */
     const std::function<void()> *body = nullptr; /* what one thread of the kernel does */
@@ -102,8 +102,8 @@ struct Own {
     }
 };
 
-/* The fibers of the calling thread, from its first block on. It is a pointer, since a program asks at every use whether
- * a thread_local with a constructor is set up yet. */
+/* The fibers of the calling thread, from its first block on. It is a pointer, since each use of a thread_local object
+ * checks whether the object has been constructed. */
 __thread Fibers *fibers;
 /* no fiber runs: the threads of a kernel run one after the other, or no kernel runs */
 __thread bool alone = true;

@@ -20,7 +20,7 @@
 namespace emulator
 {
 
-/* What is read or written there as 16 bytes at once must be aligned to 16, or the program ends. */
+/* Ends the program unless the address, at which 16 bytes are read or written at once, is a multiple of 16. */
 void vector_at(const void *address);
 
 /* Four numbers, as CUDA's types of that size. */
@@ -64,7 +64,8 @@ struct dim3 {
 #define __launch_bounds__(...)
 #define __shared__ static thread_local
 
-/* Not thread_local, which asks at every use whether they are set up yet: __thread wants constants. */
+/* These are __thread, whose initial values are constants. A thread_local variable may need an initialisation, for which
+ * each use of it would check. */
 extern __thread dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 /* The two of CUDA's functions that kernels' launchers call. */
@@ -89,9 +90,9 @@ struct Kernel {
 };
 /* Returns the device's answer to a launch with `shared` bytes of dynamic shared memory: 0, or the cudaError_t. */
 int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared);
-/* cudaFuncSetAttribute() with the limit of dynamic shared memory. */
+/* Does what cudaFuncSetAttribute() does with the limit of dynamic shared memory. Returns 0 or the cudaError_t. */
 int allow_shared(Kernel kernel, size_t bytes);
-/* Puts run_blocks() on a stream, unless the launch is refused. */
+/* Puts run_blocks() on a stream, unless the launch is refused. Returns 0 or the cudaError_t. */
 int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cudaStream_t stream,
            const std::function<void()> &body);
 

@@ -29,7 +29,7 @@ void emulator_use_nccl(void);  /* called by emulator_use() */
 void emulator_use_cupti(void); /* called by emulator_use() */
 /* From this call on clocks and power are those of tests/exec/emulator/nvml.cpp; before, they are unknown. */
 void emulator_use_nvml(void);
-extern int emulator_clock_asked; /* how often the SM clock was asked for; it falls with each */
+extern int emulator_clock_asked; /* how often the SM clock was read; the clock falls each time */
 
 /* Faults of CUPTI's records that a test asks for; all 0: every record is delivered. */
 struct emulator_cupti {

@@ -187,7 +187,7 @@ Statistics statistics_of(const fused_shape &s, const float *stats)
     return s.documents > 0 ? Statistics{data, s.heads, 1} : Statistics{data, 1, s.q};
 }
 
-/* Return the address of an element of two bytes. */
+/* These functions return the address of an element of two bytes. */
 Halves from(const void *data, int64_t element)
 {
     return static_cast<Halves>(data) + element;

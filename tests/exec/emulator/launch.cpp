@@ -14,7 +14,7 @@ namespace emulator
 namespace
 {
 
-/* As cudaError_t has them. */
+/* Values of cudaError_t. */
 enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
 
 /* The limits of every device of compute capability 8.0 or later. */
@@ -87,7 +87,8 @@ int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cuda
 
 void vector_at(const void *address)
 {
-    asm volatile("" : "+r"(address)); /* the compiler may rely on what is looked at here */
+    /* so that the compiler does not take the alignment that is checked here for given */
+    asm volatile("" : "+r"(address));
     if (((uintptr_t)address & 15) == 0)
         return;
     fprintf(stderr, "emulator: 16 bytes at once at %p, which is not aligned to 16\n", address);
@@ -98,7 +99,8 @@ void vector_at(const void *address)
 
 /* ---- for tests ---- */
 
-/* A kernel without an address counts as one that has asked for no shared memory. */
+/* Returns a kernel of that name without an address. All such kernels share the limit that emulator_allow_shared()
+ * sets. */
 static emulator::Kernel kernel_of(const char *name)
 {
     return {name, nullptr};

@@ -51,7 +51,7 @@ struct Shared {
     std::atomic<uint32_t> collectives;
     /* number of first uses of registered memory, of all members together */
     std::atomic<uint32_t> uses;
-    /* [0: of the receiver, 1: of the sender] [sender] [receiver] whether it has come to connect the two */
+    /* [0: the receiver, 1: the sender] [sender] [receiver] that rank has come to connect the two */
     std::atomic<bool> connects[2][RANKS_MAX][RANKS_MAX];
     Mailbox box[RANKS_MAX][RANKS_MAX]; /* [sender] [receiver] */
 };
@@ -76,7 +76,7 @@ struct ncclComm {
     std::atomic<int> state{ncclSuccess};
     std::atomic<bool> aborted{false};
     bool connected = false; /* to all members, for collectives */
-    /* [0: to receive, 1: to send] [peer] that the first message has connected the two */
+    /* [0: to receive, 1: to send] [peer] the first message has connected the two */
     bool connected_to[2][RANKS_MAX] = {};
     uint64_t issued = 0;           /* number of calls that were put on streams */
     std::atomic<uint64_t> done{0}; /* number of these that have ended */
@@ -223,7 +223,8 @@ bool move_piece(ncclComm *c, Part &p)
     return true;
 }
 
-/* Moves all parts: those to one peer in their order, and those from one peer; those of different peers at once. */
+/* Moves all parts. Parts to one peer move in their order, and so do parts from one peer; those of different peers move
+ * at the same time. Stops if the communicator is aborted. */
 void move_all(ncclComm *c, std::vector<Part> parts)
 {
     bool left = true;
@@ -514,7 +515,8 @@ ncclResult_t comm_abort(ncclComm_t comm)
 {
     check_alive(comm);
     unlink(comm->path.c_str());
-    comm->aborted = true; /* what is queued on a stream still looks at it: it is left */
+    /* it is not freed, since work that is queued on a stream still reads it */
+    comm->aborted = true;
     return ncclSuccess;
 }
 

@@ -29,8 +29,8 @@ enum { SPLIT = 64 }; /* the parts into which a split product cuts k (heuristic()
 struct Desc {
     int64_t turn_a, turn_b; /* a, b is transposed */
     int64_t epilogue, bias_type, aux_step;
-    void *bias_data;               /* the bias; sums_b(): where the sums are written */
-    void *aux;                     /* gelu(): where what GELU reads is kept */
+    void *bias_data;               /* the bias; if sums_b(), where the sums are written */
+    void *aux;                     /* if gelu(), where the operand of GELU is stored */
     const void *scale_a, *scale_b; /* NULL: there are no scales */
     int32_t mode_a, mode_b;        /* cublasLtMatmulMatrixScale_t */
     bool adds_bias() const
@@ -269,7 +269,7 @@ cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Sets the schemes by which products may be split, the contents of a preference. */
+/* Sets the schemes by which products may be split, which a preference holds; ignores other attributes. */
 cublasStatus_t preference_set(cublasLtMatmulPreference_t preference,
                               cublasLtMatmulPreferenceAttributes_t name, const void *value, size_t)
 {
@@ -303,7 +303,7 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Returns whether an address is aligned to 16 bytes. */
+/* True if an address is not NULL and is aligned to 16 bytes. */
 bool on_16_bytes(const void *address)
 {
     return address != nullptr && reinterpret_cast<uintptr_t>(address) % 16 == 0;

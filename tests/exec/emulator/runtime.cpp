@@ -250,7 +250,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return cudaSuccess;
 }
 
-/* Streams of the emulated device have threads of equal rights. */
+/* The emulated device ignores priorities: the threads of its streams are equal. */
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
 {
     return priority < -5 || priority > 0 ? cudaErrorInvalidValue

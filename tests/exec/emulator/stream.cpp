@@ -26,7 +26,7 @@
 int emulator_lazy = 1;
 
 struct CUstream_st {
-    std::mutex lock; /* of the members up to `quit` */
+    std::mutex lock; /* guards the members up to `quit` */
     std::condition_variable changed;
     std::deque<std::function<void()>> queue; /* the work that has not begun */
     bool at_work = false; /* the thread does a piece of work, which is no longer in the queue */
@@ -380,7 +380,8 @@ double event_time_s(cudaEvent_t event)
     return event->records->time_s;
 }
 
-/* Sleeps if the environment has EMULATED_COPY_S=0.3: a copy between host and device then takes at least 0.3 s. */
+/* Sleeps if the environment has EMULATED_COPY_S=0.3: a copy between host and device then takes at least 0.3 s. (A copy
+ * from pageable memory to the device does not call this.) */
 static void take_time(const void *to, const void *from)
 {
     const char *text = getenv("EMULATED_COPY_S");

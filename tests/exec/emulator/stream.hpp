@@ -30,23 +30,23 @@ void set_current_device(int device);
 /* The device of a stream; of a null stream, the current one. */
 int device_of(cudaStream_t stream);
 int device_of(cudaEvent_t event);
-/* Memory of the program that is neither is pageable. */
+/* Memory of the program that is neither pinned nor of a device is pageable. */
 enum class Memory { Pageable, Pinned, Device };
-void own(void *memory, size_t bytes, Memory kind); /* an allocation, of the current device */
+void own(void *memory, size_t bytes, Memory kind); /* adds an allocation of the current device */
 void disown(void *memory);
 Memory memory_at(const void *address);
-/* Whether kernels on a device may use an address: memory of that device, or of the host. */
+/* True if kernels on a device may use an address: one in that device's memory, or in the host's. */
 bool reaches(int device, const void *address);
 /* Called by whatever makes a context on the current device. */
 void touch();
-/* How many devices have a context. */
+/* Returns the number of devices that have a context. */
 int devices_touched();
 
-/* Called before a kernel is launched: the first launch on a device loads it, and waits until the device is idle
- * (unless emulator_lazy is 0). A kernel is its code and a number that tells its variants apart. */
+/* Called before a kernel is launched: the first launch on a device loads it, and waits until the device is idle (unless
+ * emulator_lazy is 0 or emulator_dry is not). A kernel is its code and a number that tells its variants apart. */
 void load(const void *code, uint64_t variant);
-/* Launches a kernel: appends work to a stream. Returns 0, or WRONG_DEVICE if the stream is not on the current
- * device. */
+/* Launches a kernel: appends work to a stream or, with emulator_dry, does nothing. Returns 0, or WRONG_DEVICE if the
+ * stream is not on the current device. */
 int submit(cudaStream_t stream, std::function<void()> work);
 /* Appends a copy to a stream, as submit() does a kernel; any device may be current. */
 int submit_copy(cudaStream_t stream, std::function<void()> work);
@@ -61,7 +61,7 @@ void record_by(recorder *next);
 void wait_for(const int32_t *stop, uint64_t nanoseconds);
 
 cudaStream_t stream_new();
-void stream_free(cudaStream_t stream); /* when it has done all */
+void stream_free(cudaStream_t stream); /* once it has done all its work */
 bool stream_done(cudaStream_t stream);
 void stream_wait(cudaStream_t stream);
 void device_wait(); /* for all streams of the current device */
