@@ -109,8 +109,8 @@ enum status options_split_words(char ***word, int *count, struct arena *arena, c
 /* Returns whether a name is in without[], which ends in NULL. */
 bool options_list_has_name(const char *const *without, const char *name);
 
-/* Appends the options that were given, in the order of the tables, and the arguments. Options in without[] are left
- * out. */
+/* Appends the arguments, and then the options that were given, in the order of the tables. Options
+ * in without[] are left out. */
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without);
 

@@ -110,7 +110,8 @@ static const char *volatile part; /* name of the part that is running; NULL: non
 static volatile sig_atomic_t part_s;
 static struct sigaction alarm_before;
 
-/* Prints a line such as "simulating, 12 s". It runs in a signal handler, so it must not use stdio. */
+/* Prints a line such as "simulating, 12 s", from QUIET_S seconds on. It runs in a signal handler,
+ * so it must not use stdio. */
 static void print_part_on_alarm(int number)
 {
     (void)number;

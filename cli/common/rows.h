@@ -59,7 +59,8 @@ struct row_table {
     size_t column_count;
 };
 
-/* A table that is being written. At least one of out, json, csv and page is set; csv and page may be set together. */
+/* A table that is being written. Its outputs are those of out, json, csv and page that are set: one
+ * of them, or csv and page. Rows inside a row have only JSON as output, or none. */
 struct rows {
     struct text *out;
     struct json_out *json;

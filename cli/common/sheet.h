@@ -1,5 +1,5 @@
-/* cli/common/sheet.h: an answer of sections, which is written once and comes out on a screen or in JSON, of which a
- * page is made. So a page says what the screen says.
+/* cli/common/sheet.h: an answer in sections, which is written by the same calls to a screen or as
+ * JSON. A page is made from the JSON, so it says what the screen says.
  *
  *     struct sheet sheet = {.screen = &screen};   // or {.json = &json}
  *     sheet_begin(&sheet);
