@@ -7,7 +7,8 @@
 /* BINS: the number of bins of a lane, so that a bin is about two pixels wide on a page. SPANS_MAX: a lane with more
  * spans is drawn in bins. */
 enum { BINS = 500, SPANS_MAX = 400 };
-/* A box with a smaller share of the window would be invisible, so it is drawn as wide as this. */
+/* A box with a smaller share of the window than this would be invisible, so it is widened to this,
+ * as far as idle time follows it. */
 #define NARROWEST (1.0 / 900)
 /* A colour with a smaller share of a bin would be invisible, so it is drawn as high as this. */
 #define LOWEST 0.08

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes of memory within this share of the window are drawn as one change, since a reader could not see them
- * apart. */
+/* States of a memory within this share of the window are drawn as two, the fullest and the last
+ * one, since a reader could not see them apart. */
 #define FINEST (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };
@@ -206,8 +206,9 @@ static double header_gib(const struct trace *trace, const char *name, const char
     return bytes / GIB;
 }
 
-/* Sets the variables that the scripts of both figures need. top: the most GiB that the figure shows; limit: the
- * usable GiB, which are drawn as a line; 0: they are not known. */
+/* Sets the variables that the scripts of both figures need, of one trace and of several. top: the
+ * most GiB that the figure shows; limit: the usable GiB, which are drawn as a line; 0: they are not
+ * known. */
 static void set_common_variables(struct figure *figure, const char *memory, double top,
                                  double limit, const struct figure_options *wanted,
                                  const char *title)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The curves of a sweep: a line for each combination of values of the other axes. */
+/* The curves of a sweep over axis x: a line for each combination of values of the other axes. */
 struct curves {
     struct sweep_view view;
     struct sweep_axis axis;

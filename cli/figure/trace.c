@@ -9,7 +9,7 @@
 
 enum { LANES_MAX = 32 };
 
-/* The colours of boxes. Each kind of work has one. */
+/* The colours of boxes. Similar kinds of work have the same colour. */
 enum colour {
     COLOUR_ATTENTION = 1,
     COLOUR_MATMUL,
