@@ -17,8 +17,8 @@ static void put_file_path(struct text *out, const char *path, const char *name)
         text_printf(out, "/%s", name);
 }
 
-/* Checks the version. The names of members differ between versions, so a file of another version has to be made
- * again. */
+/* Fails unless the file has this program's schema version. The names of members differ between
+ * versions, so a file of another version has to be made again. */
 static enum status check_version(struct stored_prediction *stored, struct diag *diag)
 {
     struct json_node root = json_root(&stored->json);
