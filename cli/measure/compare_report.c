@@ -308,7 +308,7 @@ static double share_of_time(double part_s, double all_s)
     return all_s > 0 ? part_s / all_s : NAN;
 }
 
-/* Puts the exposed time of every stream role that has work, but for computation. */
+/* Puts the exposed time of every role of streams that has work, except computation. */
 static void put_exposed_times(struct rows *rows, const struct comparison *c)
 {
     bool any = rows->out == NULL;

@@ -29,9 +29,10 @@ struct recording {
 /* Returns whether a text is a file of ops (ops.csv) or a recording of the PyTorch profiler. */
 bool recording_has_known_format(const char *data, size_t size);
 
-/* Reads a folder that `predict -o` or `run -o` wrote, an ops.csv, or a recording of the PyTorch profiler. *recording
- * must be all-zero, and the caller releases its trace, even after an error. issue: NULL, or an all-zero struct, which
- * the caller releases; if the profiler recorded a GPU, it receives the calls of the issuing threads. */
+/* Reads a folder that `predict -o` or `run -o` wrote, an ops.csv, or a recording of the PyTorch
+ * profiler. *recording must be all-zero, and the caller releases its trace, even after an error.
+ * issue: NULL, or an all-zero struct, which the caller releases; if the profiler recorded a GPU,
+ * *issue receives the calls of the issuing threads. */
 enum status recording_load(struct recording *recording, struct kineto_issue *issue,
                            const char *path, struct diag *diag);
 

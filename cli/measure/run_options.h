@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The options that only `run` has. It also has those of a configuration. */
+/* The options that only `run` has. It takes those of a configuration, too. */
 extern const struct option_set run_options;
 
 struct run_options {
