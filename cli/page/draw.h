@@ -5,8 +5,8 @@
 #include "cli/common/page.h"
 #include "cli/figure/figure.h"
 
-/* Draws a figure into the page and releases the figure. status: what the function that made the figure returned; if it
- * is an error, nothing is drawn, and it is returned. */
+/* Draws a figure into the page and releases the figure. status: what the function that made the
+ * figure returned. If it is an error, page_draw() draws nothing and returns it. */
 enum status page_draw(struct page *page, struct figure *figure, enum status status,
                       const char *caption, struct diag *diag);
 

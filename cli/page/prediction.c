@@ -26,7 +26,8 @@ static enum status put_waterfall(struct page *page, const char *path,
                      diag);
 }
 
-/* Appends the figures over time. rank: the rank that needs the most memory. */
+/* Appends the figures over time: of the pipeline, if the step has one; of the streams of rank 0;
+ * and of the memory of `rank`, the rank that needs the most. */
 static enum status put_trace_figures(struct page *page, const char *path, double rank,
                                      struct diag *diag)
 {

@@ -132,8 +132,8 @@ static void put_fastest_cell(struct page *page, const struct table *sweep,
     text_release(&text);
 }
 
-/* Appends a cell with the reason for a point's status. If a part of its compute time that matters has extrapolated
- * costs, the cell also says how much, and why. */
+/* Appends a cell with the reason for a point's status. If at least REPORT_EXTRAPOLATED_SHARE of its
+ * compute time has extrapolated costs, the cell also says how much, and why. */
 static void put_reason_cell(struct page *page, const struct table *sweep,
                             const struct sweep_summary *s, size_t row)
 {
