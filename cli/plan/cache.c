@@ -12,8 +12,8 @@
  * them. They are left out of the digest of the question: plans that differ only in them share results. */
 static const char *const of_configurations[] = {"strategy", "seq", "batch", "nodes", "gpus"};
 
-/* Continues the digest `files` with the options that describe the model, the machine, the documents and the choices,
- * as far as they were given, and returns it. own: the set of options that only `plan` has, which are left out. */
+/* Continues the digest `files` with the options that were given, and returns it. Left out are
+ * of_configurations[] and `own`, the set of options that only `plan` has. */
 static uint64_t question_digest(const struct options *options, const struct option_set *own,
                                 uint64_t files)
 {

@@ -25,8 +25,9 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
 enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome *winner,
                              double *by_s);
 
-/* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
- * fill)". Appends " (as fast)" if the difference would be printed as 0. */
+/* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s
+ * more: pipeline fill)"; without the cause if no cause takes longer. Appends " (as fast)" if the
+ * difference would be printed as 0. */
 void plan_put_slowdown(struct text *out, const struct outcome *outcome,
                        const struct outcome *winner);
 /* Appends the bytes that a device needs. If it is not sure that they fit, appends how likely they do: "78.8 GiB

@@ -99,7 +99,7 @@ static void put_slowdown(struct rows *rows, const struct plan_report *r, const s
     rows_put_number(rows, by_s);
 }
 
-/* Puts the spread of the steps over packed batches. */
+/* Puts the spread of the steps over packed batches; without documents, skips the column. */
 static void put_batches(struct rows *rows, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;
