@@ -84,9 +84,10 @@ void report_put_strategy(struct text *line, const struct prediction *p)
     text_release(&piece);
 }
 
-/* Appends to "activations keep" the modules whose activations are dropped and recomputed: " but those of modules
- * mlp+moe" or, if `mla_up_proj` is the only one, " but what latent attention expands". `core_attn` is left out: with
- * it, the name of the activations is selective-core already. */
+/* Appends to "activations keep" the modules whose activations are dropped and recomputed: " but
+ * those of modules mlp+moe" or, if `mla_up_proj` is the only one, " but what latent attention
+ * expands"; nothing if there are none. `core_attn` is left out: with it, the name of the
+ * activations is selective-core already. */
 static void put_recomputed_modules(struct text *line, const struct choices *c)
 {
     const uint32_t modules = c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN);

@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Categories under this share of the peak, and causes under this share of the step, are left out of the text. */
+/* Categories of memory under this share of the peak, and parts of the stages' idle time under this
+ * share of the step, are left out of the text. */
 #define TINY 1e-3
 
 /* Appends " = pinned 51.2 GiB + rounded up 3.1 GiB + pageable 40 GiB"; nothing if no memory is pinned. */
@@ -206,8 +207,8 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-/* Prints the power limit and the clocks: "limit 700 W; SM clock at most 1980 MHz: products at 1582, attention at
- * 1775". */
+/* Prints the power limit and the clocks, as far as they are known: "limit 700 W; SM clock at most
+ * 1980 MHz: products at 1582, attention at 1775". */
 static void print_power(struct sheet *sheet, const struct report *r)
 {
     const struct assumed_clock assumed = assumed_clock(r->prediction);

@@ -115,7 +115,8 @@ void report_print_modules(struct sheet *sheet, const struct report *report);
 /* Prints what uneven routing costs; nothing if routing is even. */
 void report_print_routing(struct sheet *sheet, const struct report *report);
 
-/* Prints how long a whole training of report->total_tokens takes, and its price; nothing if that is 0. */
+/* Prints how long a whole training of report->total_tokens takes and, if report->price_per_gpu_hour
+ * is not 0, what it costs; nothing if total_tokens is 0. */
 void report_print_training(struct sheet *sheet, const struct report *report);
 
 /* Prints what --all adds to the screen. */
