@@ -11,8 +11,8 @@
 
 extern const struct option_set setup_documents_options;
 
-/* Checks the options before any size is known: that --documents can be read, and that no other option of the set is
- * given without it. */
+/* Checks the options before any size is known: that --documents can be read, that --balance is
+ * modelled, and that no other option of the set is given without --documents. */
 enum status documents_check_options(const struct options *options, struct diag *diag);
 
 /* The packed steps. All-zero is empty. */

@@ -135,7 +135,7 @@ static void put_remarks(struct text *out, const struct launch *launch)
 static const char *const same[][2] = {
     {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
     {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
-/* The options of launch files that a search takes from them. It tries values of all others itself. */
+/* The options that a search takes from launch files. For the others it tries values itself. */
 static const char *const workload[] = {"model", "gpus",   "seq",       "batch",
                                        "dtype", "states", "framework", "at-most"};
 

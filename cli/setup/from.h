@@ -4,11 +4,12 @@
 
 #include "cli/common/options.h"
 
-/* Reads the files of --from and, if all arguments are launch files, the arguments, and takes both out of *options.
- * Adds their options to those of the command line, which override them. Prints to standard error the options that
- * were understood, as a line that can be pasted, and the settings that were not. Does nothing if there is no such
- * file. search: the command searches the layout, as `plan` does; only the model, the length, the batch, the machine
- * and the number formats are taken from the files. */
+/* Reads the files of --from and, if all arguments are launch files, the arguments, and takes both
+ * out of *options. Adds their options to those of the command line, which override them. Prints to
+ * standard error the options that were understood, as a line that can be pasted, and the settings
+ * that were not. Does nothing if there is no such file. Refuses recipes in Python, and --from
+ * together with a schedule file. search: the command searches the layout, as `plan` does; only the
+ * model, the length, the batch, the machine and the number formats are taken from the files. */
 enum status from_apply(struct options *options, bool search, struct diag *diag);
 
 #endif

@@ -1,5 +1,6 @@
-/* cli/setup/options.c: the tables of the options that describe a model and a cluster, and how a command is printed that
- * keeps some options of the user's. The options of choices are in predict/setup/choices.def. */
+/* cli/setup/options.c: the tables of the options that describe a model and a cluster, and the
+ * printing of a command with part of the given options. The options of choices are in
+ * predict/setup/choices.def. */
 #include "cli/setup/options.h"
 
 #include "models/cluster.h"
