@@ -30,16 +30,17 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
                             struct diag *diag);
 void sweep_grid_release(struct sweep_grid *grid);
 
-/* Fills *options for a point. Their texts are in the grid and in *arena. */
+/* Fills *options for a point. The texts of the options are in the grid and in *arena. */
 enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
                                     struct arena *arena, struct options *options,
                                     struct diag *diag);
 
-/* Appends the command that makes the grid, with its options in the order of the tables. */
+/* Appends the command that makes the grid: the shared options in the order of the tables, and then
+ * --vary for each axis. */
 void sweep_grid_put_command(struct text *out, const struct sweep_grid *grid);
 
-/* Returns a hash that identifies the grid. It depends on the program's version, the options, the values of the axes,
- * and the bytes of the files that options name. */
+/* Returns a hash that identifies the grid. It depends on the program's version, the columns of the
+ * rows, the options, the values of the axes, and the bytes of the files that options name. */
 uint64_t sweep_grid_identity(const struct sweep_grid *grid);
 
 #endif

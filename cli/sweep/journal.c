@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The journal is flushed to the disk after this many seconds. A power failure loses the rows since then; when only the
- * program ends, none is lost. */
+/* The journal is flushed to the disk when a row is added more than this many seconds after the last
+ * flush. A power failure loses the rows since then; when only the program ends, none is lost. */
 #define SYNC_EVERY_S 1.0
 
 static const char journal_head[] = "# longhaul sweep journal 1\n";

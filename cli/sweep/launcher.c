@@ -33,7 +33,8 @@ static int environment_number(const char *variable)
                : -1;
 }
 
-/* Loads the module from the program's folder, where it is in a build, or from where it is installed. */
+/* Loads the module from the program's folder, where it is in a build, or from where it is
+ * installed; NULL: it is in neither place or cannot be loaded. */
 static void *load_module(void)
 {
     static const char *const places[] = {"longhaul_mpi.so", "../lib/longhaul/longhaul_mpi.so"};

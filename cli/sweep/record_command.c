@@ -193,8 +193,8 @@ static bool is_readable_recording(const char *path)
     return read;
 }
 
-/* Runs the command for a rank, and waits for it. Returns STATUS_SYSTEM if a signal ended it, STATUS_BAD_INPUT if it
- * failed by itself or wrote no recorded step to `output`. */
+/* Runs the command for a rank, and waits for it. Returns STATUS_SYSTEM if a signal ended it or the
+ * disk is full; STATUS_BAD_INPUT if it failed by itself or wrote no recorded step to `output`. */
 static enum status run_command_of_rank(const struct record_command *run, int64_t rank,
                                        const char *output, int log, const char *log_path,
                                        struct diag *diag)

@@ -41,7 +41,8 @@ bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_r
 /* Tells all other ranks to stop, and ends MPI. */
 void sweep_remote_finish_mpi(struct sweep_remote *remote);
 
-/* Predicts the points that rank 0 sends, until rank 0 sends the message to stop. Every other rank runs it. */
+/* Predicts the points that rank 0 sends, until rank 0 sends the message to stop. Every rank but
+ * rank 0 calls this function. */
 enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
                                struct launcher *launcher, struct diag *diag);
 

@@ -202,7 +202,7 @@ static void print_summary(struct text *out, const struct table *table,
         print_kernels(out, table, s);
 }
 
-/* Puts the figure of a column, if the row has it. */
+/* Puts the number of a column; if the row lacks it, skips the column. */
 static void put_figure(struct rows *rows, const struct table *table, size_t row, const char *name)
 {
     double value = 0;

@@ -44,8 +44,8 @@ void sweep_put_axes(struct text *out, const struct table *table,
 /* Appends the speed of a point that has a time: "617.4 tokens/s/GPU, a step of 106.15 s". */
 void sweep_put_speed(struct text *out, const struct table *table, size_t row);
 
-/* Returns how a sweep ended: STATUS_SYSTEM, with an error, if a point has failed, STATUS_BAD_INPUT if all are refused,
- * STATUS_NO if none fits. */
+/* Returns how a sweep ended: STATUS_SYSTEM, with an error, if a point has failed; STATUS_BAD_INPUT,
+ * with an error, if all are refused; STATUS_NO if none fits; otherwise STATUS_OK. */
 enum status sweep_summary_verdict(const struct sweep_summary *summary, const struct table *table,
                                   struct diag *diag);
 
