@@ -81,7 +81,8 @@ static double published_step_s(const struct external_run *row)
     }
 }
 
-/* Checks that a row's seconds of a step agree with the figure that its source printed. */
+/* Checks that a row's seconds of a step agree with the figure that its source printed. If no
+ * seconds follow from that figure, only counts the row in c->unchecked_steps. */
 static void check_published_step(struct row_checker *c, const struct external_run *row)
 {
     double step_s = published_step_s(row);

@@ -9,7 +9,8 @@
 /* The choices that a group of rows may differ in, as the column `group` names them. */
 static const char *const choices[] = {"split", "placement", "window", "rotation"};
 
-/* Returns 1 if a larger value of the metric is better, -1 if a smaller one is, and 0 if the metric does not say. */
+/* Returns 1 if a larger value of the metric is better, -1 if a smaller one is, and 0 for metrics by
+ * which choices are not compared. */
 static int better_sign(enum measurement_metric metric)
 {
     switch (metric) {

@@ -148,7 +148,7 @@ static size_t add_coverage(struct coverage *out, const char *name, struct covera
     return 1;
 }
 
-/* Adds a class for each laboratory. */
+/* Fills out[] with a class for each laboratory, and returns their number. */
 static size_t add_laboratories(struct coverage *out, const struct judged_run *judged, size_t count)
 {
     bool *done = heap_zalloc(count + 1, sizeof *done);
