@@ -115,7 +115,8 @@ static enum status check_explain_options(const struct options *options, struct d
     return STATUS_OK;
 }
 
-/* Refuses --by for a recorded step. It groups ops of a schedule, and a recorded step is compared by operator. */
+/* Refuses --by for a recorded step: --by groups ops of a schedule, and a recorded step is compared
+ * by operator. */
 static enum status check_recorded_options(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "by"))

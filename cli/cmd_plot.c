@@ -85,8 +85,8 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
 /* ---- a function per figure ---- */
 
-/* Loads the table of a trace that is drawn: that of memory or, without `memory`, that of ops. If memory is drawn in a
- * window of ops, loads both. */
+/* Loads the table of a trace that is drawn: that of memory or, without `memory`, that of ops. If
+ * memory is drawn in a window of ops, loads both; `path` must then be a folder. */
 static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {

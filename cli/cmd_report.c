@@ -33,8 +33,8 @@ static bool has_file(const char *folder, const char *name)
     return there;
 }
 
-/* Makes the page of a folder that `predict -o` wrote. The folder of a run is refused, since it has only measured
- * ops. */
+/* Makes the page of a folder that `predict -o` wrote. Refuses any other folder: that of a run has
+ * only measured ops. */
 static enum status page_of_folder(struct page *page, const char *path, const char *title,
                                   struct diag *diag)
 {

@@ -180,7 +180,8 @@ static enum status write_entries(const struct reproduction *r, const bool *wante
     return status;
 }
 
-/* Prints `lines`, wrapped at the width of the terminal, and overwrites their line ends. */
+/* Prints `lines`, wrapped at the width of the terminal if standard output is one. Overwrites their
+ * line ends. */
 static enum status print_wrapped(struct text *lines, struct diag *diag)
 {
     struct text out = {0};

@@ -59,7 +59,8 @@ static enum status build_schedule(struct ir *ir, struct setup *setup, const stru
     return status;
 }
 
-/* Prints the tensors that the forward of layer 0 makes for unit 0, with their classes. */
+/* Prints the tensors that the forward of layer 0 makes for unit 0, with their classes, and the
+ * bytes of each class. */
 static enum status print_tensor_classes(const struct ir *ir, struct diag *diag)
 {
     struct text out = {0};

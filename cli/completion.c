@@ -79,7 +79,8 @@ static void put_option_values(struct text *out, const struct option *option)
             known[i].put(out);
 }
 
-/* Appends the words that the first argument of a command may be. Appends nothing if it is a file. */
+/* Appends the words that the first argument of `plot`, `list` or `help` may be; nothing for the
+ * other commands. */
 static void put_first_argument_words(struct text *out, const struct command *command)
 {
     static const struct {
