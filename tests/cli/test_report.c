@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The printed parts of a time add up to the printed whole, whatever the parts are. */
+/* The printed parts of a time add up to the printed whole, for random parts. */
 static void rounded_parts_add_up(void)
 {
     struct check_random random = check_random_make();

@@ -113,7 +113,8 @@ static void a_table_is_html(void)
     text_release(&page.html);
 }
 
-/* Columns of which a row may lack some, or whose values are not known, with rows inside a row and a text at the end. */
+/* Columns that a row may lack or whose value may be unknown, a column of inner rows, and a text as
+ * the last column. */
 static const struct column inner_columns[] = {{"n", NULL, NULL, COLUMN_COUNT, 0, NULL}};
 static const struct row_table inner_table = {"inner", inner_columns, ARRAY_LEN(inner_columns)};
 /* clang-format off */
@@ -183,7 +184,7 @@ static void what_a_row_lacks_is_blank_empty_or_left_out(void)
     text_release(&json_text);
 }
 
-/* A single row with a single row in it, which its second use lacks. */
+/* A single row with a single row in it. The second row that the test puts lacks the inner one. */
 static const struct column one_columns[] = {
     {"n", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"inner", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "inner"},

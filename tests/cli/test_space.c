@@ -225,7 +225,8 @@ static bool open_long_steps(struct setup *setup, struct space *space, const stru
     return ok;
 }
 
-/* Numbers of long steps: tried; estimated in time; known to lack memory; that do not fit. */
+/* Numbers of long steps: all that were tried; those whose time was estimated; those known to lack
+ * memory; those that were simulated and do not fit. */
 struct shortened_checks {
     size_t tried, told, lacking, unfit;
     double above, below; /* the largest errors of estimated times, relative, both positive */
