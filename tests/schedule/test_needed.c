@@ -8,7 +8,7 @@
 
 enum { TOKENS_MAX = 64, RANKS_MAX = 4 };
 
-/* The owners of all tokens, from the layout itself. */
+/* Sets owner[token] to the rank that owns the token, from the layout itself. */
 static void find_owners(const struct token_layout *layout, const struct document_list *list,
                         uint32_t *owner)
 {
@@ -17,7 +17,7 @@ static void find_owners(const struct token_layout *layout, const struct document
             owner[layout_gathered_position(layout, list, c, p)] = c;
 }
 
-/* True if rank c needs a token: some query of its own sees it. */
+/* True if rank c needs a token: another rank owns it, and a query of rank c sees it. */
 static bool needs(const struct token_layout *layout, const struct document_list *list,
                   const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
 {

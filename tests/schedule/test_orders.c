@@ -16,7 +16,8 @@ struct sizes {
     char label[96];
 };
 
-/* Makes the lists of actions of a pipeline. Returns false where the pipeline does not support these sizes. */
+/* Makes the lists of actions of a pipeline. Returns false, and makes none, if the pipeline is
+ * multiplexed or does not support these sizes, or if there are more than UNITS_MAX units. */
 static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chunks, uint32_t pieces,
                        uint32_t batches, enum expert_overlap overlap)
 {
@@ -139,8 +140,9 @@ static void check_ends(const struct sizes *s)
     CHECK_INT(s->label, left, 0);
 }
 
-/* Checks, if there are more micro-batches than stages, that the last forward before the first backward and all later ones
- * run each beside the backward that follows it. Otherwise, and of other actions, none runs beside another. */
+/* Checks which actions run beside the next one. With more micro-batches than stages these are the
+ * last forward before the first backward and all later forwards, each beside the backward that
+ * follows it. Otherwise there are none. */
 static void check_beside(const struct sizes *s)
 {
     const bool has_pairs = s->choices.accumulation > s->choices.pp;
@@ -187,10 +189,11 @@ static uint32_t in_flight(const struct sizes *s, uint32_t stage)
     return most;
 }
 
-/* Checks the number of unit-chunk pairs in flight on stage p, which is at most V N (N units). It is 2 (P - 1 - p) +
- * (V - 1) P + k if k divides P. If P divides k, (V - 1) P counts k / P times: as many groups of P units pass the
- * other chunks before the last unit of a micro-batch is in the last chunk. Other sizes are not checked, nor P
- * micro-batches of one unit. */
+/* Checks the number of unit-chunk pairs in flight on stage p of P, with V chunks on a stage and k
+ * subsequences in a micro-batch. It is at most V N (N units). It is 2 (P - 1 - p) + (V - 1) P + k
+ * if k divides P. If P divides k, (V - 1) P counts k / P times: as many groups of P units pass the
+ * other chunks before the last unit of a micro-batch is in the last chunk. Other sizes are not
+ * checked, nor P micro-batches of one unit. */
 static void check_interleaved(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
@@ -206,7 +209,8 @@ static void check_interleaved(const struct sizes *s)
     }
 }
 
-/* Checks that P + k - 1 units are in flight in each of both chunks, on every stage. */
+/* Checks that P + k - 1 units are in flight in each of both chunks, on every stage, if there are 2
+ * P - 2 + k units or more. */
 static void check_zb_v(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
@@ -215,7 +219,7 @@ static void check_zb_v(const struct sizes *s)
         CHECK_INT(s->label, in_flight(s, stage), 2 * (p + k - 1));
 }
 
-/* Checks that P - 1 - p + k units are in flight on stage p. */
+/* Checks that P - 1 - p + k units are in flight on stage p, or all units if they are fewer. */
 static void check_seq1f1b(const struct sizes *s)
 {
     const struct choices *c = &s->choices;

@@ -126,7 +126,8 @@ static void settle_ends(struct live_ranges *t)
     }
 }
 
-/* Draws random live ranges, whose ends some classes of first uses never learn of. */
+/* Draws random live ranges. About one end in a hundred is LIVE_RANGES_NEVER: no first use of that class
+ * may reuse the bytes. */
 static void draw_live_ranges(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     *t = (struct live_ranges){
@@ -355,7 +356,8 @@ static uint64_t floor_of(const struct live_ranges *t)
     return most;
 }
 
-/* Returns the lower bound of a role's arena, in which at most `held` bytes are held at one time. */
+/* Returns the lower bound of the arena of role 0, in which at most `held` bytes are held at one
+ * time. */
 static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held)
 {
     struct order order = {0};
@@ -376,8 +378,8 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
  * alignment does not matter. */
 static void products_waste_little(void)
 {
-    /* chunks of which the last has another size leave gaps; on the host gradients in fp32 and parameters in 16 bits
-     * take turns */
+    /* the arena over its lower bound, at most: chunks of which the last has another size leave
+     * gaps; on the host gradients in fp32 and parameters in 16 bits take turns */
     static const double most[MEMORY_COUNT] = {1.22, 1.2, 1.05};
     struct check_random random = check_random_make();
     int refused = 0;

@@ -19,9 +19,10 @@ static enum status parse_recording(struct step_recording *recording, const char 
 
 /* ---- one event at a time ---- */
 
-/* A recording of one event, a forward in layer 5. To be filled in: the numbers of ranks, the rank, groups, and the event's
- * members: op, k (kind of kernel), rd and wr (bytes read and written), in and out (tensors). A tensor is [storage, sizes,
- * type] or, if it is not contiguous, [storage, sizes, type, strides]; storage 0 is the only one, -1 is on the host. */
+/* A recording of one event, a forward in layer 5. To be filled in: the numbers of ranks, the rank,
+ * groups, and the event's members: op, k (kind of kernel), rd and wr (bytes read and written), in
+ * and out (tensors). A tensor is [storage, sizes, type] or, if it is not contiguous, [storage,
+ * sizes, type, strides]; storage 0 is the only one, -1 is on the host. */
 static const char head[] =
     "{'format':'longhaul-step','version':1,'torch':'2','world':%d,'rank':%d,'groups':{%s},'modules'"
     ":['','model.layers.5.mlp'],'guessed':{},'peak':0,'storages':[[4096,-1,-1,'given']],'events':[{"
@@ -354,7 +355,8 @@ static void what_has_no_cost_is_refused_by_name(void)
     "','async':true,'full':" bytes ",'peer':" peer "}"
 #define RECV(peer, bytes) RECV_IN("7", peer, bytes)
 
-/* Recordings of stages a and b, and the message; "": they match. The ranks of group 7 are all, or 0, 2, ... */
+/* The recordings of two stages, a and b, and the message about them; "": they match. ranks: those
+ * of group 7, over which the stages send. */
 static const struct {
     const char *label;
     int world[2], rank[2];
@@ -554,8 +556,9 @@ static int64_t moved_bytes(const struct ir *ir, enum work_kind kind, uint32_t *c
     return bytes;
 }
 
-/* FSDP2 of 8 ranks gathers the parameters in bf16, the root's once and the layers' twice, and reduces all gradients in
- * fp32. Of each rank's parameters, in fp32, the recording has the storages. */
+/* FSDP2 of 8 ranks gathers the parameters in bf16, the root's once and the layers' twice, and
+ * reduces all gradients in fp32. root and layers are the bytes of one rank's parameters, in fp32,
+ * which the recording has as storages. */
 static void collectives_of_fsdp2_move_the_parameters(void)
 {
     struct step_recording recording = {0};

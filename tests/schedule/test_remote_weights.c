@@ -75,7 +75,8 @@ static struct amount amount_of(const struct ir *ir, uint32_t stage, enum work_ki
     return amount;
 }
 
-/* Returns the bundles of a chunk: its two layers, and the embedding in the first or the head in the last. */
+/* Returns the number of bundles of a chunk: its two layers, and the embedding in the first or the
+ * head in the last. */
 static int64_t bundles(uint32_t chunk)
 {
     return chunk == 0 || chunk == STAGES - 1 ? 3 : 2;

@@ -200,8 +200,9 @@ static void late_moments_take_the_place_of_activations(void)
     diag_release(&diag);
 }
 
-/* Loaded whole, each tensor has a block; of 64 bytes an element they are more than a step needs. The step is not
- * changed by it, and what is loaded may be all that does not fit. */
+/* If parameters are loaded whole before the step, each tensor has a block of its own. At 64 bytes
+ * an element the blocks take more than the step, and count in its place; at 1 byte only the step
+ * counts. A device may have room for the step and not for them. */
 static void whole_parameters_are_a_least_peak(void)
 {
     struct fixture f;

@@ -1,4 +1,5 @@
-/* tests/schedule/test_routing.c: the copies that experts get of shares. */
+/* tests/schedule/test_routing.c: experts get copies of tokens by their shares, within their
+ * capacities, and the tokens of a rank reach as many ranks as they should. */
 #include "schedule/ir/routing.h"
 #include "tests/check.h"
 
@@ -17,7 +18,7 @@ static void counts_are_shares_rounded(void)
         {5, {1, 1, 1, 1}, {3, 3, 2, 2}},
         /* 20 x 1/10, 2/10, 3/10, 4/10 */
         {10, {1, 2, 3, 4}, {2, 4, 6, 8}},
-        /* 14 x 1/9 = 1.56, 2 x 3.11, 6.22 */
+        /* 14 copies x 1/9 = 1.56, 2/9 = 3.11 twice, 4/9 = 6.22 */
         {7, {1, 2, 2, 4}, {2, 3, 3, 6}},
         /* the last would get 16 of 20, but there are 10 tokens; the others share 10 by 1, 1, 2 */
         {10, {1, 1, 2, 16}, {3, 2, 5, 10}},
@@ -86,7 +87,8 @@ static void the_fullest_rank_is_found(void)
     arena_release(&arena);
 }
 
-/* 64 tokens have 2 copies each, so four experts get 32 each, and one keeps ceil(factor 32). */
+/* 64 tokens have 2 copies each, so the mean of four experts is 32, and one keeps at most ceil(32
+ * factor). */
 static void capacities_bound_what_experts_keep(void)
 {
     static const struct {
@@ -135,10 +137,11 @@ static void the_last_tokens_are_dropped(void)
         CHECK_INT("slot", routing_keeps_copy(&routing, 10, 7, 7, k), kept[k]);
 }
 
-/* In the order of experts, dealing spreads the experts of a token over as many ranks as there are copies; shuffled, over
- * as many as chance does, on average over shares: 8 (1 - C(112, 8) / C(128, 8)) = 5.339 of 8 ranks with 128 experts,
- * and 64 (1 - C(252, 8) / C(256, 8)) = 7.676 of 64 with 256. One shuffle serves all
- * shares, and with 128 experts the tokens have only 16 sets of them, so its own mean, 5.60, is 5 % higher. */
+/* In the order of experts, dealing spreads the experts of a token over as many ranks as there are
+ * copies; shuffled, over as many as chance does, on average over shares: 8 (1 - C(112, 8) / C(128,
+ * 8)) = 5.339 of 8 ranks with 128 experts, and 64 (1 - C(252, 8) / C(256, 8)) = 7.676 of 64 with
+ * 256. One shuffle serves all shares, and with 128 experts the tokens have only 16 sets of them, so
+ * its own mean, 5.60, is 5 % higher. */
 static void spread_tokens_reach_ranks_as_by_chance(void)
 {
     static const struct {

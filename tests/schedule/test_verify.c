@@ -261,7 +261,7 @@ static bool has_race(const struct ir *ir)
     return race;
 }
 
-/* True if some rank reads an element before an earlier op of that rank has written it. */
+/* True if some rank reads an element that no earlier op of that rank has written. */
 static bool reads_unwritten(const struct ir *ir)
 {
     bool found = false;

@@ -181,7 +181,8 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
     visible_release(&pieces);
 }
 
-/* The fullest rank of an op of own keys, and its share, are those of the pairs of all keys, ring step by ring step. */
+/* Checks the result of visible_find_fullest(), for an op of own keys: over all steps of the ring
+ * together, the most pairs that a rank computes, over the mean. */
 static void check_fullest(struct ir *ir, int64_t window, const char *text)
 {
     const struct mesh *mesh = &ir->mesh;
