@@ -281,9 +281,10 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     return STATUS_OK;
 }
 
-/* Sets in *request the option that lowers the missing memory most, appends it to best->options, and stores its verdict
- * in best->verdict. Bit f of *used: no option may set enum changed_field f any more; the function adds the bit of the
- * field that it sets. Returns STATUS_NO if no option lowers the missing memory. */
+/* Sets in *request the option that, of those that are predicted (keep_lowest_bounds()), lowers the missing memory most,
+ * appends it to best->options, and stores its verdict in best->verdict. Bit f of *used: no option may set enum
+ * changed_field f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no option lowers
+ * the missing memory. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
                                           struct diag *diag)

@@ -6,8 +6,8 @@
 #include "models/cost.h"
 #include "schedule/ir/ir.h"
 
-/* Adds to issue_s[shape] the seconds that the modules take the host in addition to one operator for each op of the shape
- * and to one launch for each of its kernels. */
+/* Adds to issue_s[shape] the seconds that modules of Megatron-Core and TransformerEngine take the host in addition to
+ * one operator for each op of the shape and to one launch for each of its kernels. */
 void host_modules_add(const struct ir *ir, const struct device_cost *cost, double *issue_s);
 
 #endif

@@ -100,7 +100,8 @@ void packed_batch_release(struct packed_batch *batch);
 void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
                          int64_t seq);
 
-/* Fills *documents for struct request from a packed batch; padding is one more document. */
+/* Fills *documents for struct request from a packed batch; the padding of a sequence that is not full is one more
+ * document. */
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
                             struct documents *documents, struct arena *arena);
 

@@ -69,7 +69,8 @@ static const struct launch_row rows[] = {
 const struct launch_table launch_foundry_table = {.row = rows, .row_count = ARRAY_LEN(rows)};
 
 /* Adds the option "model": that of the named Hugging Face model if the file gives no sizes; else an MPT model, which
- * has LayerNorm, GELU and a tied head, and whose positions are rotary, learned or ALiBi. */
+ * has LayerNorm, GELU and a tied head, and whose positions are rotary, learned or ALiBi. Does nothing if the launch has
+ * the option already. */
 static enum status add_model_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     if (launch_has_option(l, "model") || !launch_has_field(l, LAUNCH_HIDDEN))

@@ -68,7 +68,8 @@ static void set_global_batch(struct launch *launch, int64_t gpus)
 
 /* Sets the micro-batch of a run that fills micro-batches up to a number of tokens of each rank (LAUNCH_TOKEN_BATCHES),
  * and adds a remark. It is the largest number of sequences of the longest length that fit and that divides the
- * sequences of a data-parallel rank in a step; at least 1. */
+ * sequences of a data-parallel rank in a step, if these are known; at least 1. Does nothing if no file gives the length
+ * or the number of tokens. */
 static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP, LAUNCH_SP};
@@ -123,8 +124,9 @@ static void remark_experts_not_converted(struct launch *launch, const struct tra
             "here");
 }
 
-/* Adds the option that says how many layers at each end of the model multiply in 16 bits (Megatron-LM,
- * get_fp8_context(): first_last_layers_bf16). If the ends differ, the smaller number counts, and a remark says so. */
+/* If products are in 8 or 4 bits except at the ends of the model: adds the option that says how many layers at each end
+ * multiply in 16 bits (Megatron-LM, get_fp8_context(): first_last_layers_bf16). If the ends differ, the smaller number
+ * counts, and a remark says so; if that number is 0, there is no option. */
 static void add_bf16_layers_option(struct launch *launch)
 {
     const int64_t first = launch_count_or(launch, LAUNCH_BF16_FIRST, 1),
@@ -202,8 +204,9 @@ static void add_primary_weights_option(struct launch *launch)
                           primary_weights_names[PRIMARY_WEIGHTS_QUANTISED]);
 }
 
-/* Adds --attention-products if attention's core is in 8 bits (TransformerEngine's fp8_dpa), or a remark if that is not
- * modelled. With fp8_mha what the core reads and writes is in 8 bits, too, which only a remark says. */
+/* If the run has products in 8 or 4 bits, and attention's core is in 8 bits (TransformerEngine's fp8_dpa): adds
+ * --attention-products, or a remark where that is not modelled. With fp8_mha what the core reads and writes is in 8
+ * bits, too; this is not modelled and gets a remark. */
 static void add_attention_products_option(struct launch *launch)
 {
     static const char *const recipes[] = {"fp8-tensor", "fp8-delayed", "mxfp8"};
@@ -401,9 +404,9 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
     }
 }
 
-/* True if sequences of the run may be shorter than the predicted length: if answers are generated, or if samples are
- * neither packed nor padded. Frameworks of other families than Trainer's have full sequences unless a file says that
- * they do not pack. */
+/* True if sequences of the run may be shorter than the predicted length: if they are not padded, and either answers are
+ * generated, or the length is given and samples are not packed. Frameworks of other families than Trainer's have full
+ * sequences unless a file says that they do not pack. */
 static bool has_shorter_sequences(const struct launch *launch)
 {
     if (launch_is_on(launch, LAUNCH_PADDED))

@@ -85,8 +85,9 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
 bool launch_has_family(const struct launch *launch, enum launch_framework framework);
 
 /* If the fields say that adapters or only some weights are trained, sets *field to the field that says so; otherwise to
- * LAUNCH_FIELD_COUNT. Adds the options "adapter" and "frozen-weights" if that is modelled, else a remark. model NULL:
- * it is not known. If more is predicted than the run does, returns the word for it in --at-most; else returns NULL. */
+ * LAUNCH_FIELD_COUNT. Adds the option "adapter" and, if frozen weights are in 8 or 4 bits, "frozen-weights", or a
+ * remark on what is not modelled. model NULL: it is not known. If more is predicted than the run does, returns the word
+ * for it in --at-most; else returns NULL. */
 const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
                                    enum launch_field *field);
 
@@ -98,7 +99,8 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
 enum status launch_add_model_option(struct launch *launch, struct transformer *model,
                                     bool has_vocab, struct diag *diag);
 /* Adds the option "model" for field LAUNCH_MODEL, a path or the name of a model on the Hugging Face hub. Adds a remark
- * if the model's sizes are not known here. Does nothing if the field is not set, or if the launch has the option. */
+ * if the model's sizes are not known here and the user names no model either. Does nothing if the field is not set, or
+ * if the launch has the option. */
 enum status launch_add_named_model(struct launch *launch, struct launch_given given);
 
 /* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here, or the

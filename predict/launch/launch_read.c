@@ -113,7 +113,8 @@ static bool is_option(const char *word)
     return word[0] == '-' && (c_is_alpha(word[1]) || (word[1] == '-' && word[2] != '\0'));
 }
 
-/* Returns the length of the name in an argument "name=value", such as "data.max_length=8192"; 0 for other arguments. */
+/* Returns the length of the name, with Hydra's prefix, in an argument "name=value", such as "data.max_length=8192"; 0
+ * for other arguments. */
 static size_t assigned_name_length(const char *word)
 {
     size_t size =

@@ -12,7 +12,7 @@ void setup_release(struct setup *setup)
     *setup = (struct setup){0};
 }
 
-/* Returns whether the part of `fields` before `end` sets this field. */
+/* Returns whether the list `fields` ("vocab=50257,layers=16") sets the field `field` before the position `end`. */
 static bool is_set_before(const char *fields, const char *end, const char *field)
 {
     size_t size = strlen(field);
