@@ -1,4 +1,4 @@
-/* Emits the attention operator of one layer, without the rest of the layer. */
+/* Emits the attention operator of one layer, or a part of it (--scope), without the rest of the layer. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/project.h"
 #include "schedule/step/step.h"

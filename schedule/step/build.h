@@ -27,7 +27,7 @@ void step_rotary_tables(const struct choices *choices, uint64_t block[STEP_ROTAR
 /* Returns the time of attention kernels under these choices, divided by their time without dropout. */
 double step_attention_slowdown(const struct choices *choices);
 
-/* Sets the share of the flops of matrix products that tensor ranks compute beyond what the model needs: *layers, in the
+/* Sets which share of the flops that tensor ranks spend on matrix products the model does not need: *layers, in the
  * layers, where ranks that hold the same key and value heads all project them; *head, in the head, where padding rows
  * of the vocabulary stand for no token. */
 void step_redundant_product_shares(const struct choices *choices, double *layers, double *head);
@@ -46,8 +46,8 @@ enum status step_build_planned(struct ir *ir, const struct choices *choices, uns
 double step_max_ops(const struct choices *choices);
 
 /* Returns the number of layers after which the schedules of layers repeat: the number of layers of a bundle or the
- * distance between layers without a window, the larger of the two if the other divides it. 0: layers do not repeat,
- * since neither divides the other, or since they differ otherwise (for example, only some have experts). */
+ * distance between layers without a window, the larger of the two if the other divides it. 0: there is no such number,
+ * for example because only some layers have experts. */
 int64_t step_layers_per_period(const struct choices *choices);
 
 /* Builds a short list that represents the whole schedule (ir->repeats): of `length` periods of layers or of 2 pp +

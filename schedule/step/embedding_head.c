@@ -24,9 +24,9 @@ static int64_t loss_columns(const struct emit *e)
 }
 
 /* Returns the positions of this tensor rank's own rows in the i-th sequence of the micro-batch, and sets
- * e->unit.positions_sequence to i. They are the same for
- * all sequences unless documents determine how each is cut. Where stages share a subsequence, the rank's own rows are a
- * part of the stage's piece, so they are taken from the positions of all tensor ranks. */
+ * e->unit.positions_sequence to i. These positions are the same for all sequences unless documents determine how each
+ * is cut. Where stages share a subsequence, the rank's own rows are a part of the stage's piece, so they are taken from
+ * the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
 {
     e->unit.positions_sequence = i;
@@ -96,16 +96,16 @@ buffer_id embedding_forward(struct emit *e)
 }
 
 /* True if each tensor rank makes the gradient of the whole embedding although it has only a part of the table: DTensor
- * has no embedding_dense_backward() of some rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
+ * cannot run embedding_dense_backward() for a part of the rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
 static bool makes_whole_gradient(const struct emit *e, int64_t part)
 {
     return part > 0 && tensor_uses_dtensor(e->choices);
 }
 
-/* Emits the copy of this rank's rows out of the gradient of the whole embedding. In the schedule the rows are in dtable
- * already, which the op that made the gradient has written too. So nothing reads the copy: it only takes the
- * framework's time, and its buffer the memory that these rows have in the whole gradient. The other ranks' rows,
- * `others`, stay in memory until the copy ends. */
+/* Emits the copy of this rank's rows out of the gradient of the whole embedding. In the schedule the op that made the
+ * gradient has written these rows to dtable, too, so nothing reads the copy: it takes the time of the framework's copy,
+ * and its buffer stands for the memory of these rows in the whole gradient. The other ranks' rows, `others`, stay in
+ * memory until the copy ends. */
 static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, struct view dtable)
 {
     const struct view rows =
@@ -209,7 +209,7 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
 
-/* Returns `gradient` itself if it has the compute dtype, else its cast to that. */
+/* Returns `gradient` itself if it has the compute dtype, else a copy of it in that dtype. */
 static struct view cast_gradient_if_wide(struct emit *e, struct view gradient, struct view labels)
 {
     return dtype_of_view(e, gradient) == e->choices->dtype ? gradient

@@ -9,8 +9,8 @@
 
 buffer_id embedding_forward(struct emit *e);
 void embedding_backward(struct emit *e, buffer_id dx);
-/* Emits the final norm, the head and the loss, each forward and backward, in pieces of rows. Returns the gradient of
- * x. */
+/* Emits the final norm and, in pieces of rows, the head and the loss, each of them forward and backward. Returns the
+ * gradient of x. */
 buffer_id head_and_loss(struct emit *e, buffer_id x);
 
 #endif

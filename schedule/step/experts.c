@@ -73,7 +73,7 @@ struct route_rows {
     int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
     /* the rows from which copies are made: `tokens` rows or, if tokens are sent, those that come from all ranks */
     int64_t read_rows;
-    int64_t which_rows; /* enum permute_source: which rows these are */
+    int64_t which_rows; /* enum permute_source: what read_rows counts */
     /* kernels read from the routing which copies there are, since some are dropped or belong to tokens of other
      * ranks */
     bool is_listed;

@@ -10,8 +10,8 @@
  * dependency between streams that no other wait implies. If there are several roles, each is packed quickly, and
  * offsets_replan_largest() later packs the largest again. *figures receives the bytes of the arenas.
  *
- * Afterwards the tables of e->ir have no ops and no buffers; they keep their other rows for the next role. Returns
- * false if *out is a short list (out->repeats) that does not represent the whole list. */
+ * Afterwards the tables of e->ir have no ops and no buffers; they keep the rows that roles share (shapes, names, groups
+ * and the like). Returns false if *out is a short list (out->repeats) that does not represent the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct offsets_figures *figures);
 /* Moves the tables that roles share to *out, once all roles have been appended. e->ir is of no further use. */

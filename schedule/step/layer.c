@@ -81,9 +81,9 @@ static int64_t touches_per_element(const struct emit *e, enum chain chain)
 }
 
 /* Returns the number of parts into which the rows of the first product are cut. It is 2 if selective checkpointing
- * saves only one of w1 and w3, unless pieces save only their input (recomputes_pieces()). Here these are one product,
- * so the results of half of its rows are saved instead, which takes the same bytes and flops; the other part is
- * recomputed. Else it is 1. */
+ * saves only one of w1 and w3, unless pieces save only their input (recomputes_pieces()). Here w1 and w3 are one
+ * product, so the results of half of its rows are saved instead, which takes the same bytes and flops; the other part
+ * is recomputed. Else it is 1. */
 static uint32_t up_product_parts(const struct emit *e, int64_t rows)
 {
     const struct kept_products keeps = kept_products_of(e->choices);
@@ -230,8 +230,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         adapters_backward(e, layer, ADAPTER_DOWN, 1, dy_rows, view_rows(saved->act[i], 0, rows, f),
                           view_rows(d_act, 0, rows, f), rows, &saved->down_adapters[i]);
         mlp_up_backward(e, saved->up[i], d_act, d_up, rows);
-        /* The input of the weight gradient is gathered while the product for dx runs, and dx is reduce-scattered while
-         * the weight gradient is computed. */
+        /* The input of the weight gradient, if it is not kept gathered, is gathered while the product for dx runs, and
+         * dx is reduce-scattered while the weight gradient is computed. */
         struct view x_rows = saved->norm2_all[i];
         if (!tensor_keeps_gathered(e->choices))
             x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,

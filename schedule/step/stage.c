@@ -321,8 +321,8 @@ static void copy_rows(struct stage *s, struct view x, struct view y)
     emit_pack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
 }
 
-/* Puts together the rows of a passage's input that came across a seam, and returns this tensor rank's own rows of
- * it. */
+/* Puts together a passage's input at a seam, from the rows that this stage computed and those that it received. Returns
+ * this tensor rank's own rows of the input. */
 static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
                             uint32_t unit)
 {

@@ -46,7 +46,7 @@ struct stage {
     /* if stages share subsequences: the streams by which keys and values are sent to, and received from, other
      * stages */
     uint8_t kv_to_stage_stream, kv_from_stage_stream;
-    uint8_t kv_grads_stream; /* reductions that sum the gradients of these keys and values */
+    uint8_t kv_grads_stream; /* reductions that sum the gradients of keys and values */
     /* the streams with messages for which the host has still to wait */
     uint8_t pending_streams[2 * PASS_COUNT];
     uint32_t pending_count;
@@ -63,8 +63,8 @@ static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uin
 
 /* Makes the streams of messages. Where stages share subsequences, also lists the messages to this stage in order. */
 void stage_make_streams(struct stage *s);
-/* Begins a unit in a chunk, numbered over all stages: sets e->unit to this stage's part of the unit, and the labels of
- * ops that are emitted from now on. */
+/* Begins a unit in a chunk (`chunk` is its number among those of all stages): sets e->unit to this stage's part of the
+ * unit, and the labels of ops that are emitted from now on. */
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
 /* Posts the receives of the messages that an action needs. They start after all compute ops that were emitted so
  * far. */

@@ -7,10 +7,11 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits the ops of a whole step of the stage e->stage. */
+/* Emits the ops of the stage e->stage in a step. In a scope smaller than a step, zeros replace the results of the
+ * embedding and of the head. */
 void emit_step(struct emit *e);
-/* Emits only the attention operator of one layer, as microbenchmarks of papers run it. The ops that make its inputs
- * have the region none. */
+/* Emits only the attention operator of one layer, as microbenchmarks of papers run it, or the part of the operator that
+ * --scope names. The ops that make its inputs have the region none. */
 void emit_attention_operator(struct emit *e);
 /* Returns an array with an element for each layer, in which layers keep what their backward of one unit needs. It is in
  * e->arena. */
