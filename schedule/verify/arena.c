@@ -113,7 +113,8 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
     m->count += count + first - last;
 }
 
-/* Checks that a buffer has an offset and lies inside the arena. If so, records that its bytes are in use. */
+/* Checks that a buffer has an offset and lies inside the arena. If so, checks it against the buffers that have had its
+ * bytes (claim_range()). */
 static void place_buffer(struct overlap_walk *w, uint32_t buffer)
 {
     struct verifier *v = w->v;

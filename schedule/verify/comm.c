@@ -22,7 +22,8 @@ void check_guards(struct verifier *v)
 
 /* ---- collectives ---- */
 
-/* Returns the name of the first parameter in which two works differ; NULL: they are equal. */
+/* Returns in what two works differ: "kind", the name of the first parameter that differs, or "dtype". NULL: they are
+ * equal. */
 static const char *describe_difference(const struct work *a, const struct work *b)
 {
     const struct work_kind_info *info = work_kind_info(a->kind);

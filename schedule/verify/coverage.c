@@ -76,7 +76,7 @@ void check_coverage(struct verifier *v)
     struct counted_attention *op = NULL;
     size_t ops = 0, capacity = 0;
     uint32_t lists = 0;
-    /* a schedule that can have no documents is reported by the rule `documents` */
+    /* if the schedule cannot have documents, nothing is checked here, and the rule `documents` reports a fault */
     for (uint32_t l = 0; l < ir->documents.list_count && visible_why_unfit(ir) == NULL; l++)
         if (ir->documents.list[l].tiles != NULL) {
             check_tiles(v, l);

@@ -38,7 +38,7 @@ static inline struct op_sequence sequence_of(const struct exchange_ops *ops, con
 /* A send or receive of an actor. Message k of the actor is op k in its role's sequence of messages. */
 struct message {
     uint32_t op;
-    uint32_t actor, peer_actor; /* IR_NONE: the guard fails, or there is no such rank */
+    uint32_t actor, peer_actor; /* peer_actor IR_NONE: is_absent, or there is no such rank */
     uint32_t partner_row;       /* row of the message that matches this one; IR_NONE: none does */
     bool is_absent;             /* the guard fails, so the op sends or receives nothing */
 };
@@ -60,7 +60,7 @@ struct actors {
 struct exchange {
     bool is_made;
     struct exchange_ops ops;
-    struct actors actors; /* made with `fold` */
+    struct actors actors; /* made by actors_make() with fold true */
 };
 
 struct verifier;
@@ -69,8 +69,7 @@ struct verifier;
 const struct exchange *verify_exchange(struct verifier *v);
 void exchange_release(struct exchange *exchange);
 
-/* Makes the actors. fold false: one for each rank. fold true: ranks that communicate in the same way share one, so that
- * there are as few as possible. */
+/* Makes the actors. fold false: one for each rank. fold true: ranks that communicate in the same way share one. */
 void actors_make(struct actors *actors, struct verifier *v, const struct exchange_ops *ops,
                  bool fold);
 void actors_release(struct actors *actors);

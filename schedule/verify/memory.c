@@ -140,7 +140,7 @@ static void check_slot_for_races(struct race_walk *w, uint32_t slot, struct acce
     uint32_t before = IR_NONE, top = w->first_pile_of_slot[slot];
     while (top != IR_NONE) {
         uint32_t next = w->access[top].next;
-        /* accesses of other roles are of the memory of other ranks */
+        /* accesses by ops of other roles are to the memory of other ranks, so such piles are dropped */
         bool other_role = w->access[top].op < w->order->first_op;
         uint8_t pile_stream = other_role
                                   ? ORDER_ON_HOST

@@ -1,9 +1,9 @@
 /* Rules on order: waits, and deadlock. A deadlock is found by running the schedule without time (run.h): ops that
  * have not ended then wait for each other in a cycle.
  *
- * An actor is a set of merged ranks. If the run with actors ends, the real one does: a cycle of ranks would be a
- * cycle of their actors. If it does not end, the cycle may be an artefact of merging; the schedule is then run again
- * with every rank as an actor, unless it is too large. */
+ * An actor is a set of merged ranks. If the run with actors ends, the real one does: a cycle of ranks would be a cycle
+ * of their actors. If it does not end, the cycle may be an artefact of merging; the schedule is then run again with
+ * every rank as an actor. If that run would be too large, the cycle of actors is reported. */
 #include "schedule/verify/run.h"
 
 #include <assert.h>

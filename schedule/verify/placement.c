@@ -97,7 +97,7 @@ static const struct {
     [BINDING_LOSS] = {false, false, true, IN(DTYPE_F32), 1},
 };
 
-/* Returns dtypes as a text, "bf16 or f32". */
+/* Returns dtypes as a text, for example "bf16 or f32". */
 static const char *dtypes_text(struct verifier *v, unsigned dtypes)
 {
     const char *text = "";

@@ -93,8 +93,7 @@ uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index);
 uint32_t ranks_lowest(struct verifier *v, uint32_t set);
 void rank_sets_release(struct rank_sets *sets);
 
-/* The operands that an op of a shape must have. If the shape names a group that does not exist, they are those for a
- * group of one member. */
+/* The operands that an op of a shape must have. If the shape has a fault, they are those for a group of one member. */
 struct operand_needs {
     const char *fault; /* a fault of the shape itself; NULL: none */
     struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
@@ -117,34 +116,34 @@ static inline bool is_message(enum work_kind kind)
     return kind == WORK_SEND || kind == WORK_RECV;
 }
 
-/* order.c */
+/* the rules in order.c */
 void check_waits(struct verifier *v);
 void check_deadlock(struct verifier *v);
-/* memory.c */
+/* the rules in memory.c */
 void check_races(struct verifier *v);
 void check_written(struct verifier *v);
 void check_pageable_copies(struct verifier *v);
 void check_use_after_free(struct verifier *v);
 void check_double_free(struct verifier *v);
 void check_leaks(struct verifier *v);
-/* arena.c */
+/* the rules in arena.c */
 void check_overlap(struct verifier *v);
 void check_capacity(struct verifier *v);
-/* comm.c */
+/* the rules in comm.c */
 void check_collectives(struct verifier *v);
 void check_messages(struct verifier *v);
 void check_guards(struct verifier *v);
-/* types.c */
+/* the rule in types.c */
 void check_types(struct verifier *v);
-/* documents.c */
+/* the rule in documents.c */
 void check_documents(struct verifier *v);
-/* coverage.c */
+/* the rule in coverage.c */
 void check_coverage(struct verifier *v);
-/* routing.c */
+/* the rule in routing.c */
 void check_routing(struct verifier *v);
-/* operands.c */
+/* the rule in operands.c */
 void check_operands(struct verifier *v);
-/* placement.c */
+/* the rules in placement.c */
 void check_placement(struct verifier *v);
 void check_bindings(struct verifier *v);
 

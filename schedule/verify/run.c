@@ -170,7 +170,8 @@ uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t o
 }
 
 /* Lets an actor arrive with its next op at the rendezvous with the actors with which it communicates. Returns true if
- * all have arrived. list: the one that has the op at its head. */
+ * all have arrived, or if the op meets nobody: it does not communicate, or it is a message without a partner. list: the
+ * one that has the op at its head. */
 static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t list)
 {
     enum work_kind kind = r->ir->op.kind[op];

@@ -1,8 +1,8 @@
 /* schedule/verify/run.h: running a schedule without time, for the deadlock rule.
  *
  * Every actor (exchange.h) goes through its role's list as its host and its streams would; an op ends as soon as
- * nothing holds it. An actor's collective waits for all actors that have a rank in the same instance of the group as
- * one of its own ranks. */
+ * nothing holds it. An actor's collective waits for all actors of its party: those whose ranks share instances of the
+ * group with its own ranks, directly or through other actors. */
 #ifndef SCHEDULE_VERIFY_RUN_H
 #define SCHEDULE_VERIFY_RUN_H
 
@@ -26,10 +26,10 @@ struct untimed_run {
     const struct actors *actors;
     const struct op_lists *lanes;
     uint32_t *next_op; /* (actors, streams + 1): the first op of each list that has not ended */
-    /* (actors, streams + 1): the next op of each list has arrived at the rendezvous with its peers */
+    /* (actors, streams + 1): the next op of each list is a collective that has arrived at its rendezvous */
     bool *has_arrived_at_next;
-    /* (groups, actors): the number of the actor's first rendezvous with the actors that share an instance of the group.
-     * Its further ones have the numbers that follow. UINT64_MAX: the actor issues no collective in the group */
+    /* (groups, actors): the number of the actor's first rendezvous with its party. Its further ones have the numbers
+     * that follow. UINT64_MAX: the actor issues no collective in the group */
     uint64_t *first_rendezvous;
     /* [rendezvous_count] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;
@@ -57,7 +57,7 @@ uint32_t run_list_of_op(const struct ir *ir, uint32_t op);
 /* Returns the op that blocks the actor's host, after which nothing has been issued. IR_NONE: everything has been
  * issued. */
 uint32_t run_op_blocking_host(const struct untimed_run *run, uint32_t actor);
-/* Returns the op at the head of a stream; IR_NONE: all ops have ended. */
+/* Returns the op at the head of a stream; IR_NONE: all its ops have ended. */
 uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
 /* Returns the first op for which `op` waits and that has not ended; IR_NONE if there is none. */
 uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);

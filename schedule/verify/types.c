@@ -12,7 +12,7 @@ struct other_dtype {
     uint32_t op_count, first_op, first_operand;
 };
 
-/* Returns an operand as a text, "read 2, w0, in f32". */
+/* Returns an operand as a text, for example "read 2, w0, in f32". */
 static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 {
     const struct ir *ir = v->ir;
