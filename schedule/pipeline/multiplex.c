@@ -190,8 +190,9 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
 
 /* Adds the actions of a stage for a task. If the stage computes a part of the subsequence, that is its forward or
  * backward. If stages share the chunk's last subsequences, and this stage is the chunk's owner or before it, there is
- * also a message: in the forward the keys and values of a subsequence that is not one of the last ones
- * (ACTION_SEND_KV), in the backward the gradients of these (ACTION_RETURN_KV). */
+ * also an exchange: in the forward of a subsequence that is not one of the last ones, its keys and values are sent
+ * (ACTION_SEND_KV); in the backward of these subsequences and of the first of the last ones, gradients of keys and
+ * values of earlier subsequences are summed at the owner (ACTION_RETURN_KV). */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct chunk_task *t, uint32_t unit, bool forward)
 {

@@ -1,7 +1,7 @@
 /* Weights as bundles: tensors laid end to end, gathered, reduced and updated together.
  *
- * The embedding is a bundle, the head is one, and each layer is one. With the profile's switch has_root_unit, embedding
- * and head are one bundle. Where weights stay whole, a bundle has as many consecutive layers as fit into the profile's
+ * The embedding is a bundle, the head is one, and each layer is one. If weights_have_root_unit() says so, embedding and
+ * head are one bundle. Where weights stay whole, a bundle has as many consecutive layers as fit into the profile's
  * bucket size. Three kinds of weights have bundles of their own, beside the main bundle of their layers: experts that
  * are spread over ranks, adapters, and stored weights (frozen ones in 4 or 8 bits, --frozen-weights).
  *

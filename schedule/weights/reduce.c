@@ -16,7 +16,8 @@ void shard_end_backward(struct shard *s)
         return;
     weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
-    /* The barrier waits for the stream of the last reduction, so all earlier ops of that stream have ended. */
+    /* The host waits for the stream of the last reduction, and so for all earlier ops of that stream, before the
+     * barrier. */
     emit_host_wait(e, s->ir->op.stream[s->last_final_op.i]);
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
@@ -175,8 +176,9 @@ static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 }
 
 /* Emits the reduction of a complete gradient: the framework's own passes over it, its sum over tensor ranks, and the
- * reduce-scatter over the ranks that share one copy of its weights. The sum over replicas follows at once, unless
- * shard_add_reduced() must first cast the reduced part or add it to the kept part. */
+ * reduce-scatter over the ranks that share one copy of its weights, after which an all-gather follows with the
+ * profile's switch buckets_all_reduced. The sum over replicas follows at once, unless shard_add_reduced() must first
+ * cast the reduced part or add it to the kept part. */
 static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;

@@ -99,7 +99,7 @@ static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint3
     return count == 0 ? r : IR_NONE;
 }
 
-/* True if the run after r is of another bundle of the same layer. */
+/* True if the run after r is of another bundle of the same layers. */
 static bool layer_continues(const struct shard *s, uint32_t r)
 {
     const uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
@@ -168,8 +168,8 @@ static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
     s->gradient[of->gradient_row].last_position = i;
 }
 
-/* True if the backward of a micro-batch has ended at position i. Frameworks wait there for its reductions (FSDP's
- * _post_backward_final_callback(), DeepSpeed's reduction epilogue), so the unreduced gradients are free. */
+/* True if the backward of a micro-batch has ended at position i, and the framework waits there for its reductions, so
+ * that unreduced gradients are free (FSDP's _post_backward_final_callback(), DeepSpeed's reduction epilogue). */
 static bool ends_backward(const struct shard *s, const struct op_list *list, uint32_t i)
 {
     return s->e->choices->profile->waits_for_reductions && s->e->choices->pp == 1 && i > 0 &&

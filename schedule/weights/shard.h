@@ -36,7 +36,8 @@ struct bundle_gradient {
     buffer_id unadded_part;
 };
 
-/* The bundle whose parameters, or whose gradient, a buffer holds. A member is IR_NONE if it does not apply. */
+/* The bundle whose parameters, or whose gradient, a buffer holds. The members that do not apply are IR_NONE; all of
+ * them if the buffer holds neither. */
 struct weight_buffer {
     uint32_t param;        /* the bundle of the parameters */
     uint32_t grad;         /* the bundle of the gradient */
@@ -85,9 +86,9 @@ static inline op_id shard_list_emitted(struct shard *s)
 }
 
 /* --- functions of schedule/weights/reduce.c --- */
-/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_per_step_s).
- * To read the norm of all gradients, the host waits for the stream of the last reduction; then all ranks meet in a
- * barrier. */
+/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_per_step_s),
+ * there are several ranks, and a gradient has been reduced. To read the norm of all gradients, the host waits for the
+ * stream of the last reduction; then all ranks meet in a barrier. */
 void shard_end_backward(struct shard *s);
 /* True if the first write to the gradient in this row waits for the reduction of the gradient two rows before it. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
