@@ -117,7 +117,8 @@ struct launch_degrees {
 /* Adds the options of the degrees that are above 1 (with FPDT also a head-parallel degree of 1), and the strategy that
  * has them. */
 void launch_add_degree_options(struct launch *launch, struct launch_degrees degrees);
-/* Adds a remark if the arguments name a configuration of DeepSpeed that was not read. */
+/* Adds a remark if the files name a configuration of DeepSpeed, and none was read. A known name, which implies the ZeRO
+ * stage, gets none. */
 void launch_remark_unread_config(struct launch *launch);
 
 /* Each of these functions adds the options that the fields of its framework mean. */

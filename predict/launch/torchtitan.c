@@ -286,7 +286,7 @@ static bool has_uneven_parts(const char *list)
 }
 
 /* Adds the option that says which of embedding and head count as a layer when torchtitan divides layers over stages
- * (_generate_llm_fqn_per_model_part()). By default both do. */
+ * (_generate_llm_fqn_per_model_part()). By default both do; if neither does, there is no option. */
 static void add_stage_layers_option(struct launch *l)
 {
     static const enum launch_field less[] = {LAUNCH_FIRST_LESS, LAUNCH_LAST_LESS};

@@ -239,7 +239,7 @@ static bool has_fsdp(const struct launch *l)
     return asks || launch_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_is_on(l, LAUNCH_FSDP);
 }
 
-/* Fails if a file names a kind of training or of sharding that is not known. */
+/* Fails if a file names a kind of training that is not known, or words for sharding of which none is known. */
 static enum status check_sharding(const struct launch *l, struct diag *diag)
 {
     static const char *const kinds[] = {"NO", "MULTI_GPU", "FSDP", "DEEPSPEED"};
@@ -298,8 +298,8 @@ static bool keeps_parameters_gathered(const struct launch *l)
            (sharding_is(l, "SHARD_GRAD_OP", "2") || launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
-/* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is neither FSDP
- * nor DeepSpeed. */
+/* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is no FSDP, no
+ * DeepSpeed, and no context, head or tensor rank beside it. */
 static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
@@ -356,8 +356,8 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     return STATUS_OK;
 }
 
-/* Adds the option for the states of Trainer's optimizer if they are not fp32, or a remark on another optimizer than
- * AdamW. */
+/* Adds the option for the states of Trainer's optimizer if they are not fp32. If they are, adds a remark if the
+ * optimizer is not AdamW. */
 static void add_state_options(struct launch *l, const struct launch_degrees *d)
 {
     const char *name = launch_has_field(l, LAUNCH_OPTIMIZER)
@@ -458,9 +458,9 @@ static void add_dtype_and_kernel_options(struct launch *l)
     }
 }
 
-/* Adds the number of pieces in which TRL computes its loss, if it is chunked_nll. A piece has CHUNK_TOKENS tokens of a
- * rank (_CHUNKED_LM_HEAD_CHUNK_SIZE of trl/trainer/sft_trainer.py). Adds a remark on another loss than cross
- * entropy. */
+/* If TRL's loss is chunked_nll, adds the number of its pieces, if there are several, and a remark on what they
+ * recompute. A piece has CHUNK_TOKENS tokens of a rank (_CHUNKED_LM_HEAD_CHUNK_SIZE of trl/trainer/sft_trainer.py).
+ * Adds a remark on another loss than cross entropy. */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
     enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };
