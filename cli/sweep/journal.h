@@ -2,8 +2,8 @@
  *
  * While a sweep of FILE runs, each row is appended to FILE.part as one line the moment it is known, in any order;
  * every line carries a checksum, so that a line that was cut off is noticed. When all rows are known, FILE is written
- * in grid order, whole or not at all, and FILE.part is removed unless a point failed. A sweep of the
- * K-th of N parts writes FILE.part-K-of-N, which the sweep of all points reads too.
+ * in grid order, whole or not at all, and FILE.part is removed unless a point failed. A sweep of
+ * the K-th of N parts writes FILE.part-K-of-N, which the sweep of all points reads too.
  *
  * Both kinds of file carry the command and the identity of the grid; rows of another grid are never mixed in. A
  * journal in use is locked against a second process. */
