@@ -99,8 +99,8 @@ void rows_begin_single(struct rows *rows, const char *key, const struct row_tabl
 /* Fills a column SINGLE_ROW: begins a single row of another table, which rows_end(inner) ends. */
 void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table);
 
-/* Begin and end a column OBJECT. Between the two calls the caller writes the members of the object to rows->json. If
- * rows->json is NULL, it writes nothing. */
+/* Begin and end a column OBJECT. Between the two calls the caller writes the members of the object
+ * to rows->json, unless rows->json is NULL. */
 void rows_begin_object(struct rows *rows);
 void rows_end_object(struct rows *rows);
 
