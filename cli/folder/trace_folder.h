@@ -17,7 +17,8 @@
 /* Checks, before long work, that a folder can be created or, if it exists, written. It leaves nothing on the disk. */
 enum status trace_folder_check(const char *folder, struct diag *diag);
 
-/* Adds the trace's three files to `files`. All files of files->folder appear together. */
+/* Adds the trace's three files to `files`, a set of files that appear in their folder together,
+ * when file_set_end() is called. */
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
 /* Notes the files in the folder that another run left: those that have names which commands write, and that are not in
