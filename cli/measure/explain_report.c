@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* LABEL: width of the label of the first line. CAUSE: width of the columns before the name of a cause. */
+/* CAUSES_SHOWN, RANKS_SHOWN: the most causes and ranks that people see. LABEL: the width of the
+ * label of the first line. CAUSE: the width of the columns before the name of a cause. */
 enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23 };
 
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */

@@ -1,4 +1,5 @@
-/* cli/measure/explain_report.h: prints why a measured step takes longer than predicted, on one screen or as JSON. */
+/* cli/measure/explain_report.h: prints why a measured step takes longer or shorter than predicted,
+ * on one screen or as JSON. */
 #ifndef CLI_MEASURE_EXPLAIN_REPORT_H
 #define CLI_MEASURE_EXPLAIN_REPORT_H
 

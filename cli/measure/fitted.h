@@ -46,7 +46,8 @@ struct fitted_files {
     const char *device_path; /* the device file */
     /* the name of the device; NULL: its file's name without ".json" */
     const char *device_name;
-    /* the cluster file: the preset `base_preset` with the measured links and the device of `device_path` */
+    /* the cluster file: the cluster `base_preset`, a preset or a file, with the measured links and,
+     * unless device_path is NULL, the device of that file */
     const char *cluster_path;
     const char *base_preset;
 };
