@@ -77,7 +77,8 @@ static void put_prediction_line(struct text *out, const struct outcome *o)
     text_printf(out, ", P(fits) %.2f\n", o->verdict.fits_probability);
 }
 
-/* Appends how far the best of `own` is from the best of `all`, by the measure of the goal: "12.3 % slower than". */
+/* Appends how far the best of `own` is from the best of `all`, by the measure of the goal: "12.3 %
+ * slower than", "as fast as", or "2 times as many GPUs as". */
 static void put_distance_to_best(struct text *out, const struct best *own, const struct best *all)
 {
     const struct outcome *a = &own->row[0], *b = &all->row[0];
