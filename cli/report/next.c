@@ -92,7 +92,7 @@ static void put_alternative_gain(struct text *out, const struct report *r)
     text_putc(out, ':');
 }
 
-/* Prints the option that gains most, or that none gains. */
+/* Prints the option that gains most, or that none gains, and how many options were not tried. */
 static void print_best_alternative(struct sheet *sheet, const struct report *r)
 {
     const struct alternative *best = r->best_alternative;

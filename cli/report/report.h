@@ -97,9 +97,9 @@ void report_json_sheet(struct json_out *json, const struct report *report);
 void report_print_intervals(struct sheet *sheet, const struct intervals *intervals, double step_s,
                             const struct verdict *verdict);
 
-/* Prints the line "products" of a step of step_s seconds: by how much products in 8 or 4 bits are shorter, and which
- * share of the step their casts take. recipe: the value of --products; NULL: not known. Prints nothing if the step has
- * no such products. */
+/* Prints the line "products" of a step of step_s seconds: by how much products in 8 or 4 bits are
+ * shorter or longer, and which share of the step their casts take. recipe: the value of --products;
+ * NULL: not known. Prints nothing if the step has no such products. */
 void report_print_products(struct sheet *sheet, const struct prediction_products *products,
                            const char *recipe, double step_s);
 
@@ -171,9 +171,13 @@ struct report_training report_training_of(const struct report *report);
 
 /* Appends to an empty text a warning of how the numbers could be misread; nothing if there is no such warning. */
 void report_put_warning(struct text *out, const struct report *report);
-/* Appends "llama3-8b, 1 sequence of 128K tokens a step, 8 GPUs of dgx-h100". */
+/* Appends what a step computes and on which GPUs: "llama3-8b, 1 sequence of 128K tokens a step, 8
+ * GPUs of dgx-h100". The model is left out if a schedule file does not give it; a recorded step has
+ * report_put_recorded() in place of the sequences. */
 void report_put_workload(struct text *line, const struct report *report);
-/* Appends "recorded with PyTorch 2.15.0: rank 0 of 64, 5599 events". */
+/* Appends where a recorded step comes from: "recorded with PyTorch 2.15.0: rank 0 of 64, 5599
+ * events" or, for several stages, "recorded with PyTorch 2.15.0: 2 stages, ranks 0, 8 of 16, 9000
+ * events". */
 void report_put_recorded(struct text *line, const struct prediction *prediction);
 /* Appends how sure the prediction of a recorded step is: which recorded steps were compared with a GPU, how many
  * kernels have no known flops or have measured times, and what the recording guessed. */
@@ -181,11 +185,11 @@ void report_put_recorded_warning(struct text *out, const struct prediction *pred
 /* Appends the strategy, its degrees of parallelism and its pipeline to an empty line: "ulysses hp=2 dp=1, pp=4
  * 1f1b". */
 void report_put_strategy(struct text *line, const struct prediction *prediction);
-/* Appends every choice to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
+/* Appends the choices that are known to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
 void report_put_choices(struct text *line, const struct report *report);
 /* Appends the times of a part of the model to an empty line. */
 void report_put_scope(struct text *line, const struct report *report);
-/* Appends ", " and a piece to a line, and empties the piece. */
+/* Appends a piece to a line, after ", " unless the line is empty, and empties the piece. */
 void report_put_comma_piece(struct text *line, struct text *piece);
 
 /* Appends a command with further options. Options of the command that have the name of a further one, or contradict

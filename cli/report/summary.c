@@ -13,7 +13,8 @@
 
 /* ---- the verdict ---- */
 
-/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free"; with `at_most`, "needs at most". */
+/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" or "...; 3.1 GiB too
+ * much"; with `at_most`, "needs at most". If the memory has no limit, says so. */
 static void put_needed_memory(struct text *out, const struct verdict *v,
                               enum prediction_limit limit, bool at_most)
 {
@@ -213,8 +214,8 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 
 /* ---- the intervals of the figures ---- */
 
-/* If the step fits although the upper end of its memory interval exceeds the available memory, appends how much of the
- * needed memory is unused cache of the allocator. */
+/* If the step fits although the upper end of its memory interval exceeds the available memory,
+ * appends how much of the needed memory is unused cache of the allocator; nothing if none is. */
 static void put_unused_cache(struct text *out, const struct interval *interval,
                              const struct verdict *v)
 {
