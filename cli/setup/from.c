@@ -51,7 +51,8 @@ static bool is_named_before(const struct launch *launch, size_t i)
     return false;
 }
 
-/* Appends the name of a remark and the line at which its setting stands: "--fp8-format hybrid (line 86)". */
+/* Appends the name of a remark and, if it is known, the line at which its setting stands:
+ * "--fp8-format hybrid (line 86)". */
 static void put_remark_place(struct text *out, const struct launch_remark *remark)
 {
     text_puts(out, remark->name);
@@ -64,8 +65,8 @@ static bool has_text(const struct launch_remark *remark, const char *text)
     return remark->text != NULL && strcmp(remark->text, text) == 0;
 }
 
-/* Prints remark i together with those after it that have the same text: "not modelled  --a (line 1), --b (line 2):
- * ...". */
+/* Prints remark i together with those after it that have the same kind and text: "not modelled --a
+ * (line 1), --b (line 2): ...". */
 static void put_remarks_of_same_text(struct text *out, const char *title,
                                      const struct launch *launch, size_t i)
 {
@@ -131,7 +132,7 @@ static void put_remarks(struct text *out, const struct launch *launch)
 
 /* ---- options ---- */
 
-/* Pairs of options that mean the same. Launch files give the second of them. */
+/* Pairs of options that set the same choice. Launch files give the second of them. */
 static const char *const same[][2] = {
     {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
     {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
