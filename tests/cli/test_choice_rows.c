@@ -115,8 +115,9 @@ static bool is_in_table(const struct text *table, const char *macros[], const ch
     return false;
 }
 
-/* Checks the members of a struct of choices.h, whose declarations end in a line "};", or those that COPIED() names,
- * up to an empty line. */
+/* Checks that each member of a struct of choices.h is in a row or in others[]. begin, last: the
+ * texts before and after the members, which are those of a struct or of the list COPIED_CHOICES.
+ * macros: the macros by which rows name members of the struct. */
 static void check_members(const struct text *header, const struct text *table, const char *begin,
                           const char *last, const char *macros[])
 {
