@@ -311,7 +311,7 @@ static void overlapped_exchanges_compute_the_reference(void)
     }
 }
 
-/* Shares of six experts. One that would get more copies than there are tokens gets as many as these. */
+/* Shares of six experts. An expert whose share is more copies than there are tokens gets one copy of each token. */
 static const int64_t uneven[][6] = {
     {1, 2, 3, 5, 8, 13}, {7, 0, 1, 1, 4, 2}, {0, 0, 1, 0, 0, 90}, {1, 1, 1, 1, 1, 1}};
 
@@ -424,7 +424,8 @@ static const struct transformer expert_gpt_oss = {.name = "gpt-oss",
                                                   .router_bias = true,
                                                   .attention_sinks = true};
 
-/* All of the strategies above but upipe, which refuses sinks. Biases of experts that have no rows have no gradient. */
+/* Checks a family in all of the strategies above, without upipe if it has sinks, which upipe refuses. With the uneven
+ * routing of odd_rows some experts have no rows, so that their biases have no gradient. */
 static void check_family(const struct transformer *family)
 {
     const struct {
@@ -493,7 +494,7 @@ static const struct transformer expert_llama4 = {.name = "llama-4",
                                                  .router = ROUTER_SIGMOID,
                                                  .router_on_input = true};
 
-/* The CUDA backend has no norms without weights; the smaller model has them, the larger one has not. */
+/* The CUDA backend has no norms without weights, so the model has its norms of q and k only on the CPU. */
 static void llama_4_computes_the_reference(void)
 {
     struct transformer model = expert_llama4;

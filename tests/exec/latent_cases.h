@@ -159,7 +159,7 @@ static const struct request_row latent_rows[] = {
     {{.strategy = "sppo", .ranks = 4, .pp = 2, .seq = 48, .subsequences = 3}, -1, -1, NULL},
 };
 
-/* Expanded queries, keys and values are made again, where nothing else is. */
+/* Expanded queries, keys and values are computed again, in the rows that otherwise keep all activations. */
 static void expanded_tensors_are_computed_again(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++) {
@@ -208,7 +208,8 @@ static void strategies_with_latents_compute_the_reference(void)
         check_latent_row(&latent_rows[i], &latent_base);
 }
 
-/* Without a narrow vector of queries; v wider than k; a window; experts beside. */
+/* Checks models without a latent vector of queries, with v wider than k, with a window, and with experts: the first in
+ * all rows, the others in at most every fourth row. */
 static void shapes_of_latents_compute_the_reference(void)
 {
     for (int i = 0; i < 4; i++) {

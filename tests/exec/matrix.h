@@ -188,7 +188,7 @@ static inline struct factors factors_all(void)
     }};
 }
 
-/* Returns the product as a request of one sequence for each micro-batch's row, in fp32 on the CPU's attention. */
+/* Returns the product as a request in fp32, with the attention of the CPU. */
 static inline struct request product_request(const struct matrix_row *product)
 {
     size_t count;
@@ -346,8 +346,8 @@ static inline void add_row(struct matrix_rows *rows, const struct matrix_row *pr
         }
 }
 
-/* Adds the row that covers the most uncovered pairs, of the legal products drawn with the pair (f: i, g: j). If no
- * drawn product is legal, it marks the pair as refused. */
+/* Draws products with the pair (f: i, g: j), and adds the legal one that covers the most open pairs. If no drawn
+ * product is legal, it marks the pair as refused. */
 static inline void cover_pair(struct matrix_rows *rows, const struct factors *factors,
                               struct check_random *random, int f, uint8_t i, int g, uint8_t j)
 {

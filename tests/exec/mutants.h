@@ -86,7 +86,7 @@ static inline bool earlier_wait(struct mutant *m)
     return true;
 }
 
-/* A buffer is free up to eight ops too early: one op of its free set is an earlier one. */
+/* A buffer is free too early: one op of its free set is replaced by an op up to eight places before it. */
 static inline bool early_free(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -412,7 +412,8 @@ static inline int64_t other_value(struct mutant *m, const struct work_param *p, 
     return value < least ? old : value;
 }
 
-/* Changes a parameter of an op or, everywhere, of all ops of its kind that have the same value there. */
+/* Changes a parameter of an op. everywhere: of all ops of its kind that have the same value there; returns false if
+ * that is only one op. */
 static inline bool other_scalar(struct mutant *m, bool everywhere)
 {
     struct ir *ir = m->ir;
@@ -443,7 +444,8 @@ static inline bool wrong_scalars(struct mutant *m)
     return other_scalar(m, true);
 }
 
-/* Scales all gradients by one factor, as if they were summed over a step instead of averaged. */
+/* Scales all gradients, and in half of the draws the loss, by one factor, as if they were summed over a step instead of
+ * averaged. */
 static inline bool wrong_scale(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -571,7 +573,7 @@ static inline bool wrong_head(struct mutant *m)
 static const struct {
     const char *name;
     mutation *make;
-    bool is_of_meaning; /* half of the mutants get waits, lifetimes and arena anew */
+    bool is_of_meaning; /* in half of its mutants waits, lifetimes and arena are computed anew */
 } mutations[] = {
     {"dropped wait", drop_wait, false},
     {"earlier wait", earlier_wait, false},

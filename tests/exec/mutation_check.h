@@ -82,8 +82,8 @@ static inline bool any_order_is_open(const struct ir *ir)
 /* The end of a mutant's run. OUTCOME_WRONG: it fails, stalls, or differs from the reference. */
 enum mutant_outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
-/* Runs a schedule beside the reference and leaves the comparison in *check. stall_s: after so long without progress the
- * run has failed. */
+/* Runs a schedule beside the reference and leaves the comparison in *check. stall_s: the seconds without progress after
+ * which the run fails. */
 static inline enum mutant_outcome run_mutant(struct reference_check *check, const struct ir *ir,
                                              const struct transformer *model, uint64_t seed,
                                              double stall_s)

@@ -156,8 +156,8 @@ static void attention_computes_what_the_processor_does(void)
                                                   rows[i].offset, rows[i].window,
                                                   .vdim = rows[i].vdim}};
                 double tolerance = one_op_tolerance(dtypes[d]) * (backward ? 3 : 1);
-                /* Some versions of cuDNN are refused for the backward of such keys, and their results are those of
-                 * tiles, which AUTO chooses then (exec/cuda/versions.h). */
+                /* Some versions of cuDNN are refused for a backward with such a number of keys (exec/cuda/versions.h).
+                 * FUSED would fail there; AUTO takes tiles instead. */
                 enum exec_attention fused =
                     backward && rows[i].kv % 128 != 0 ? EXEC_ATTENTION_AUTO : EXEC_ATTENTION_FUSED;
                 one_op_compare(rows[i].label, work, dtypes[d], EXEC_ATTENTION_TILES, tolerance);

@@ -45,7 +45,8 @@ static inline struct view one_op_buffer(struct one_op *o, struct bench_operand o
     return ir_whole_view(&o->ir, ir_add_buffer(&o->ir, &desc));
 }
 
-/* Builds a schedule of the op. Returns false when its kind does not run as one op on a compute stream. */
+/* Builds a schedule of the op. Returns false if its kind does not run on a compute stream, or if bench_list_operands()
+ * refuses its sizes. */
 static inline bool one_op_build(struct one_op *o)
 {
     struct ir *ir = &o->ir;
@@ -105,7 +106,7 @@ static inline void one_op_release(struct one_op *o)
     ir_release(&o->ir);
 }
 
-/* Returns a random element of a read, in [-1, 1); statistics and second moments are made positive. */
+/* Returns a random element of a read: in [-1, 1), or positive where the op needs that, as for second moments. */
 static inline double one_op_value(const struct one_op *o, uint32_t read, struct check_random *r)
 {
     double x = 2 * check_random_double(r) - 1;
@@ -134,7 +135,7 @@ static inline enum status one_op_fill(void *user, const struct exec_buffer *buff
             ((int32_t *)buffer->data)[i] =
                 (int32_t)check_random_i64(&r, 0, limit < 100000 ? limit - 1 : 100000);
         else if (buffer->dtype ==
-                 DTYPE_U8) /* codes; or scales, which are numbers of any four such bytes */
+                 DTYPE_U8) /* codes, or scales: any four such bytes are a positive number */
             ((uint8_t *)buffer->data)[i] = (uint8_t)(read == 0 ? check_random_i64(&r, 0, 255)
                                                                : 0x3c + check_random_i64(&r, 0, 2));
         else

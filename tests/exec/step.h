@@ -202,7 +202,9 @@ static inline bool step_binds(const struct executed_step *step, int kind)
     return false;
 }
 
-/* Checks for every tensor that max |got - want| <= tolerance max(max |want|, 1e-3 max |want| over all tensors). */
+/* Checks for every tensor that max |got - want| <= tolerance max(max |want|, 1e-3 max |want| over all tensors). Skips
+ * stored weights, which no op writes, and masters of frozen weights, which do not exist; reports only the first tensor
+ * that differs. */
 static inline void step_compare(struct executed_step *step, const char *label, const char *what,
                                 int kind, double tolerance)
 {
@@ -220,15 +222,15 @@ static inline void step_compare(struct executed_step *step, const char *label, c
             (kind == BINDING_GRAD ? tensor->grad : tensor->param) + part->first_row * part->cols;
         double worst = 0, largest = 1e-3 * overall;
         if (kind == BINDING_PARAM && step->stored != NULL && step->stored[t].codes != NULL)
-            continue; /* no op writes stored weights */
+            continue;
         if (kind == BINDING_MASTER && !transformer_trains(&r->transformer, part->name))
-            continue; /* frozen weights have none */
+            continue;
         for (size_t k = 0; k < (size_t)(part->rows * part->cols); k++) {
             double difference = fabs(step->got[kind][t][k] - want[k]);
             worst = difference > worst || isnan(difference) ? difference : worst;
             largest = fmax(largest, fabs(want[k]));
         }
-        if (!(worst <= tolerance * largest)) { /* only the first tensor that differs is reported */
+        if (!(worst <= tolerance * largest)) {
             char text[400];
             snprintf(text, sizeof text, "%s: %s of %s is off by %g of %g", label, what, part->name,
                      worst, largest);
@@ -238,7 +240,7 @@ static inline void step_compare(struct executed_step *step, const char *label, c
     }
 }
 
-/* Checks that loss, every gradient and every parameter after one AdamW step agree with the reference. */
+/* Runs one step and checks that loss, gradients, and parameters and masters after AdamW agree with the reference. */
 static inline void step_check(struct executed_step *step, const char *label, double tolerance)
 {
     struct reference_batch batch = {.tokens = step->tokens,

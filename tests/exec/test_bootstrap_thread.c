@@ -20,8 +20,8 @@ enum { SIZE = 5, ROUNDS = 50, BYTES = 70000 };
 struct process {
     struct bootstrap_place place;
     uint32_t wrong; /* calls that failed and messages that were not as sent */
-    bool leaves;    /* process 2 ends without taking part, and the others are to notice */
-    bool told;      /* it noticed */
+    bool leaves;    /* process 2 ends without taking part, which the others must notice */
+    bool told;      /* this process noticed that process 2 has ended */
     pthread_t thread;
 };
 
@@ -32,7 +32,8 @@ static uint16_t new_port(void)
     return (uint16_t)(20000 + (getpid() * 7 + next++) % 20000);
 }
 
-/* A round: all gather a number of each, and one of them, in turn, sends a block to all. */
+/* Runs one round: all processes gather one number of each, and one process, another in each round, sends a block to
+ * all. */
 static void exchange(struct process *p, struct bootstrap *b, uint32_t round, struct diag *diag)
 {
     uint32_t mine = p->place.rank * 1000 + round, all[SIZE], root = round % SIZE;
@@ -288,11 +289,11 @@ static void launchers_say_who_we_are(void)
 
 /* ---- the port, and who listens there ---- */
 
-/* A server that keeps a port, as the store of torchrun's agent does: it takes connections, and reads, and says what a
- * server of another protocol may say. */
+/* A server of another protocol that holds a port, as the store of torchrun's agent does: it accepts a connection, reads
+ * once, sends `says` and closes. */
 struct store {
     int fd;
-    const char *says; /* NULL: it closes the connection */
+    const char *says; /* NULL: nothing */
     pthread_t thread;
 };
 
@@ -359,7 +360,7 @@ static void leave_all(struct caller *caller, size_t count)
     }
 }
 
-/* torchrun's agent has MASTER_PORT when the processes start. */
+/* torchrun's agent already listens on MASTER_PORT when the processes start. */
 static void the_store_of_an_agent_is_in_nobodys_way(void)
 {
     struct store store;
@@ -514,7 +515,7 @@ static void progress_reaches_all_processes(void)
     leave_all(caller, COUNT);
 }
 
-/* Rank 0 has not started, or its machine's name is wrong: each is said, and not by the words of a call. */
+/* The message says whether nobody listens at rank 0's address or the machine's name is unknown. */
 static void a_rank_0_that_is_not_there_is_said(void)
 {
     uint16_t port = new_port();
@@ -536,7 +537,7 @@ static void a_rank_0_that_is_not_there_is_said(void)
     leave_all(caller, 2);
 }
 
-/* A process that is stopped keeps its connections, and its last beat may say that an op is at work. */
+/* A process that is stopped keeps its connections, and its last heartbeat may say that an op is running. */
 static void a_process_that_is_stopped_is_noticed(void)
 {
     enum { COUNT = 3 };
@@ -555,7 +556,7 @@ static void a_process_that_is_stopped_is_noticed(void)
         pthread_mutex_lock(&caller[0].b->lock);
         caller[0].b->limits = (struct silence_limits){.idle_s = 0.3, .silent_s = 1};
         pthread_mutex_unlock(&caller[0].b->lock);
-        atomic_store(&caller[2].b->must_quit, true); /* its beats stop */
+        atomic_store(&caller[2].b->must_quit, true); /* its heartbeats stop */
         CHECK("then it is not", comes_to_know(&caller[1], 0, 0, 0, 0));
         CHECK_INT("nobody waits for it",
                   bootstrap_all_gather(caller[0].b, &mine, got, 1, &caller[0].diag), STATUS_SYSTEM);

@@ -4,7 +4,7 @@
 
 /* ---- rules ---- */
 
-/* A step of a ring of 4 ranks, over packed documents or one. rule NULL: a ring of messages. */
+/* Returns a request for a ring of 4 ranks. documents NULL: one document. rule NULL: a ring of messages. */
 static struct request ring_request(const struct transformer *model, const char *rule,
                                    const struct documents *documents, int64_t seq)
 {
@@ -25,7 +25,8 @@ static struct request ring_request(const struct transformer *model, const char *
                             .sm = 80};
 }
 
-/* Adds the flops of the forward's attention of layer 0 to flops[rank][step], and its rows to rows[what][step]. */
+/* Adds the flops of the forward's attention in layer 0 to flops[rank][step], and the rows of queries or keys that its
+ * exchanges send among all ranks to rows[what][step]. */
 static void count_steps(const struct request *request, double flops[4][4], int64_t rows[2][4])
 {
     struct ir ir = {0};
@@ -56,10 +57,10 @@ static void count_steps(const struct request *request, double flops[4][4], int64
     diag_release(&diag);
 }
 
-/* One document of 16 tokens in zigzag order on 4 ranks, each with 34 of the 136 pairs. In a ring of messages 16 rows of
- * keys arrive in each step, all that ranks own; directly, only those that a query of the receiver sees: in step s the
- * 4 - s ranks that get keys of a rank before them need half of its rows. When queries travel, those of later ranks need
- * both halves and those of earlier ranks one. */
+/* One document of 16 tokens in zigzag order on 4 ranks, each with 34 of the 136 pairs of a query and a key. A ring of
+ * messages sends all 16 rows of keys in each step. The rules send a rank only the rows that one of its queries sees: in
+ * step s of zigzag-ring the 4 - s ranks that get keys of a rank before them need half of its rows. When queries travel,
+ * those of later ranks need both halves and those of earlier ranks one. */
 static void rings_by_hand(void)
 {
     static const struct {

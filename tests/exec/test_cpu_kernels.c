@@ -1,5 +1,5 @@
-/* tests/exec/test_cpu_kernels.c: the CPU backend has a kernel for every kind of work, and converts operands of 16
- * bits. */
+/* tests/exec/test_cpu_kernels.c: every backend has a kernel for each kind of work but sync and opaque ops, and the CPU
+ * backend converts operands to and from fp32. */
 #include "exec/cpu/cpu.h"
 #include "exec/number.h"
 #include "tests/exec/plain.h"
@@ -24,7 +24,7 @@ static void every_kind_has_a_kernel(void)
     CHECK("others are not", backend_find("tpu") == NULL);
 }
 
-/* A sum of 16-bit numbers is the fp32 sum of their values, rounded once. */
+/* A sum of numbers of another type is the fp32 sum of their values, converted back once. */
 static void narrow_operands_are_converted(void)
 {
     enum { COUNT = 37 };

@@ -162,7 +162,8 @@ static void columns_are_summed(void)
     }
 }
 
-/* A row of each expert; an expert without rows has 0, or what was there. */
+/* The result has one row of sums for each expert; that of an expert without rows is 0, or with `accumulate` as it
+ * was. */
 static void columns_are_summed_by_expert(void)
 {
     struct check_random random = check_random_make();
@@ -190,7 +191,8 @@ static void columns_are_summed_by_expert(void)
 
 /* ---- element-wise ---- */
 
-/* Returns what an activation function makes of one input, or of one element of the gate, in double precision. */
+/* Returns the value of an activation function other than FUNCTION_CLAMPED at one input, or at one element of the gate,
+ * in double. */
 static double plain_activation(const struct work *work, double x)
 {
     bool silu = work->kind == WORK_SWIGLU && work->activation.function == FUNCTION_OF_KIND;

@@ -20,8 +20,8 @@ enum { MUTANTS = 4 };
 enum { MUTANTS = 8 };
 #endif
 
-/* Checks one of 80 schedules that cover all pairs; test_cuda_emulated_nightly.c checks all. Products compute what they
- * can of the next op; mutants run without. */
+/* Checks one of 80 schedules that cover all pairs; test_cuda_emulated_nightly.c checks all. These runs have epilogues
+ * (exec/cuda/epilogues.h), those of mutants have not. */
 static void schedules_compute_the_reference(void)
 {
     const struct factors factors = factors_all();
@@ -32,7 +32,7 @@ static void schedules_compute_the_reference(void)
     rows_free(rows);
 }
 
-/* One of four days has the same mutants; test_cuda_emulated_nightly.c makes more. */
+/* Every fourth day has the same mutants; test_cuda_emulated_nightly.c makes more. */
 static void broken_schedules_are_found(void)
 {
     check_mutants(MUTANTS, 1 + check_day() % 4, false);
@@ -218,7 +218,7 @@ static void what_cannot_be_is_said(void)
 }
 
 #ifdef HAVE_CUDNN
-/* Tiles take them: test_cuda_emulated_documents.c. */
+/* Checks that fused attention refuses the op with the message `said`. */
 static void check_fused_refuses(const char *op, const char *said)
 {
     static const char head[] =
@@ -298,7 +298,7 @@ static void work_on_another_device_is_refused(void)
     diag_release(&diag);
 }
 
-/* Refuses what the backend has no kernels for, in words. */
+/* The backend refuses ops that it has no kernels for, with a message. */
 static void what_has_no_kernel_is_refused(void)
 {
     static const struct {
@@ -366,7 +366,7 @@ static void scratch_is_that_of_the_rank_with_the_most_rows(void)
     emulator_memory = memory;
 }
 
-/* CUDA reads the variable at its first call. */
+/* CUDA reads CUDA_DEVICE_MAX_CONNECTIONS at its first call, so the backend sets it before, to 32 unless it is given. */
 static void streams_have_queues_of_their_own(void)
 {
     static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS";

@@ -8,7 +8,8 @@
 #include "tests/exec/hand.h"
 
 #ifdef HAVE_CUDNN
-/* Latent attention: heads of v are narrower than those of q and k, so documents begin at other elements of each. */
+/* Latent attention: heads of v are narrower than those of q and k, so a document begins at another element of v than of
+ * q and k. */
 static const struct transformer narrow_values = {.name = "narrow-values",
                                                  .layers = 1,
                                                  .hidden = 32,
@@ -24,8 +25,8 @@ static const struct transformer narrow_values = {.name = "narrow-values",
                                                  .rope_dim = 8,
                                                  .v_dim = 16};
 
-/* With --attention-by fused attention is fused or refused; a rank, or ranks that share a sequence by heads, have whole
- * documents. Ranks that share the emulated GPU have one sequence each. */
+/* With --attention-by fused the backend computes attention by fused kernels or refuses it. They take whole documents,
+ * which a rank has alone or with ranks that share a sequence by heads, but not with ranks of a ring. */
 static const struct {
     struct document_use use;
     const struct transformer *model;
@@ -78,7 +79,7 @@ static void fused_attention_takes_whole_documents(void)
     matrix_attention = EXEC_ATTENTION_AUTO;
 }
 
-/* The library warns of a causal mask of one query; a document of one token needs none. */
+/* cuDNN warns of a causal mask of one query; a document of one token needs none. */
 static void documents_of_one_token_need_no_mask(void)
 {
     static const char text[] =
@@ -114,7 +115,7 @@ static enum status fill_ones(void *user, const struct exec_buffer *buffer, struc
     return STATUS_OK;
 }
 
-/* Checks o, of which only the first row sees keys. */
+/* Checks that the first row of o, the only one that sees keys, is 1, and that the others are 0. Skips other buffers. */
 static enum status look_at_rows(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
@@ -152,7 +153,7 @@ static void rows_that_see_no_document_are_cleared(void)
     hand_release(&h);
 }
 
-/* Faults of cuDNN's backward hold for documents as for one sequence. */
+/* Backwards of documents are refused for the same versions and shapes as those of one sequence. */
 static void backwards_of_documents_keep_the_rules_of_versions(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* tests/exec/test_cuda_emulated_epilogues.c: products whose library call also computes the next op (GELU, or the sums
- * of a bias gradient), norms of sums, and RoPE with the pack beside it. The tests hold which ops may be joined, that a
- * step is right with and without it, and what a run reports of it. */
+ * of a bias gradient), norms of sums, and RoPE with the pack beside it. The tests check which ops may be joined, that a
+ * step is right with and without joined ops, and what a run reports of them. */
 #include "exec/cuda/epilogues.h"
 #include "exec/cuda/kernels.h"
 #include "exec/number.h"
@@ -9,7 +9,7 @@
 #include "tests/exec/hand.h"
 #include "tests/exec/step.h"
 
-/* ---- which ops may be ---- */
+/* ---- products and the op after them ---- */
 
 #define HEAD                                                                                       \
     "longhaul schedule 1\nmesh g=1\nstream compute compute\nstream h2d h2d\n"                      \
@@ -179,7 +179,8 @@ static void norms_are_joined_to_sums(void)
     }
 }
 
-/* Rows that a block reads by eight, odd ones, and the longest that it keeps. */
+/* One kernel for a sum and its norm gives the same bits as two kernels, for rows that a block reads by eight elements,
+ * for others, and for the longest that it takes. */
 static void sums_and_norms_have_the_same_bits_as_apart(void)
 {
     enum { ROWS = 3, MOST = ROWS * CUDA_ADD_NORM_COLS_MAX };
@@ -257,7 +258,7 @@ static void sums_and_norms_have_the_same_bits_as_apart(void)
 
 static const struct {
     const char *label, *r_free, *q_free, *k_free, *ops;
-    uint32_t op_count; /* 0: they are apart */
+    uint32_t op_count; /* ops that one kernel computes; 0: each has its own */
 } rotations[] = {
     /* label, r_free, q_free, k_free, ops, op_count */
     {"rope, pack", "free=1", "persistent", "persistent", ROPE_PACK, 2},
@@ -310,8 +311,8 @@ static void rotations_are_joined_to_packs(void)
     }
 }
 
-/* q, k and v of `parts` ranks, with 1, 1 and 1 heads each; a part of a head is rotated; rows are not multiples of a
- * block. */
+/* Packs of three blocks with w columns for each of `parts` ranks. The first heads x dim columns of a whole row are
+ * heads, of which RoPE turns the last `rotated` columns. */
 static const struct {
     const char *label;
     uint8_t dtype;
@@ -385,14 +386,14 @@ static void rotated_packs_have_the_same_bits_as_apart(void)
 /* The model of make_wide_llama(). */
 static struct transformer wide_llama;
 
-/* Gives small_llama heads of 16 columns, whose halves are whole groups of eight, which a rotated pack asks for. */
+/* Makes wide_llama: small_llama with heads of 16 columns, whose halves are groups of eight, as a rotated pack needs. */
 static void make_wide_llama(void)
 {
     wide_llama = small_llama;
     wide_llama.layers = 2;
     wide_llama.hidden = 64;
     wide_llama.head_dim = 16;
-    wide_llama.ffn = 48; /* where buffers lie decides, too, what is joined */
+    wide_llama.ffn = 48; /* moves buffers; ops are not joined if certain buffers overlap */
 }
 
 struct step_row {
@@ -404,9 +405,9 @@ struct step_row {
     const struct transformer *model; /* NULL: small_gpt */
 };
 
-/* A sum that is added to one in 16 bits is apart. So is, with tensor ranks, that of a bias after a scatter, which is
- * over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT adds up gradients of
- * pieces by ops of their own, and has a GELU that waits for a copy. */
+/* What is not joined: a column sum that is added to values in 16 bits; with tensor ranks the sum for a bias after a
+ * scatter, which is over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT adds
+ * up gradients of pieces by separate ops, and some of its GELUs wait for copies. */
 static const struct step_row steps[] = {
     {"one rank", "local", "neutral",
      "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 1, 1, -1, 2e-4,
@@ -455,7 +456,8 @@ static bool is_rotated_before(const struct ir *ir, uint32_t op)
     return false;
 }
 
-/* Checks that ops which a product computes end with it. Returns how many there are. */
+/* Checks that ops which are computed with the op before them start and end when it ends. Returns how many there are,
+ * with the later ops of rotated packs. */
 static uint32_t check_times(const char *label, const struct executed_step *step)
 {
     const struct trace_ops *ops = &step->result.trace.ops;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* Facts of /proc/self/smaps on the mapping that has an address. */
+/* What /proc/self/smaps says about the mapping that contains an address. */
 struct mapping {
     uint64_t resident_bytes;
     bool large_pages; /* were requested */

@@ -5,7 +5,7 @@
 #include "tests/exec/hand.h"
 #include "tests/exec/one_op.h"
 
-/* The first op of a step reads what put() copied to the device. */
+/* The first op of a step reads what the host copied to the device before the step. */
 static void operands_are_there_before_the_step(void)
 {
     const struct work work = {.kind = WORK_ADD, .reads = 2, .elements = {1000, 0}};

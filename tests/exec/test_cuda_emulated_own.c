@@ -45,7 +45,7 @@ static void devices_draw_what_processors_draw(void)
     emulator_backwards = 0;
 }
 
-/* Calls of fill() for the own rank, and for others. */
+/* Calls of fill() for buffers of `rank`, the process's own, and of other ranks. */
 struct fills {
     uint32_t own, others, rank;
 };
@@ -58,7 +58,8 @@ static enum status fill_buffer(void *user, const struct exec_buffer *buffer, str
     return STATUS_OK;
 }
 
-/* Returns what a process is to exit with: 0 if it filled its own two buffers once. */
+/* Runs a rank and returns its exit code: 0 if fill() was called for its own two buffers, once each, and for no
+ * others. */
 static int process(uint32_t rank, int port)
 {
     static const char text[] =

@@ -191,7 +191,8 @@ static enum status look_at_product(void *user, const struct exec_buffer *buffer,
     return STATUS_OK;
 }
 
-/* Casts and their product run in a schedule; scales of other blocks are refused by name before a step. */
+/* Casts to 8 bits and the product of their results run in a schedule; a scaling that the backend lacks is refused by
+ * name before a step. */
 static void products_of_8_bits_run_or_are_refused(void)
 {
     static const char text[] =

@@ -69,7 +69,8 @@ static const struct {
      "emulated library; events can time it (without --cupti)\n"},
 };
 
-/* Checks that every op that launched something took time, and that a send and its receive start together. */
+/* Checks that every op but op 5, which launches nothing, took time, and that the send and its receive start together,
+ * if no row is missing. */
 static void check_times(const char *label, const struct trace *trace)
 {
     double message_s[2] = {-1, -2}; /* start of the send, of the receive */
@@ -236,7 +237,8 @@ static void refused_calls_are_named(void)
     }
 }
 
-/* The clock falls from 1980 to 1500 MHz; steps are measured once it has settled, and the trace says what it was. */
+/* The clock falls from 1980 to 1500 MHz. With waits_for_steady_clock, steps are measured once it has settled. The trace
+ * says what limits it. */
 static void steps_are_measured_at_a_steady_clock(void)
 {
     for (int settle = 0; settle < 2; settle++) {

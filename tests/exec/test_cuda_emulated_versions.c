@@ -106,7 +106,7 @@ static void wrong_versions_are_refused(void)
 }
 
 #ifdef HAVE_CUDNN
-/* Checks which library computes a tile of attention, and the reason given. */
+/* Checks whether cuDNN or tiles compute the attention, and the reason given for tiles. */
 static void check_way(const char *label, int version, struct work work, const char *wanted)
 {
     static float memory[1024];

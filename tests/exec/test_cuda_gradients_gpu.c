@@ -52,7 +52,7 @@ static bool wide_schedule(struct ir *ir, const char *strategy, int64_t ranks)
     return status == STATUS_OK;
 }
 
-/* Returns the largest relative error of any gradient (exec/reference_check.h). */
+/* Returns the largest relative error of any gradient (exec/reference_check.h); infinity if the step failed. */
 static double gradient_error(const char *strategy, int64_t ranks, enum exec_attention attention)
 {
     struct ir ir = {0};
@@ -80,7 +80,7 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
     return worst;
 }
 
-/* Blocks are merged in fp32 (docs/ir.md), so the error must not grow with the number of blocks. */
+/* Blocks are merged in fp32 (docs/ir.md), so the error must hardly grow with the number of blocks. */
 static void merges_of_longer_rings_drift_little(void)
 {
     static const int64_t ranks[] = {1, 2, 4, 8};

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* random shapes of each kind and dtype; bytes after a buffer that must not change */
+/* SHAPES: random shapes of each kind, with the dtypes in turn. GUARD: bytes after a buffer that must not change. */
 enum { SHAPES = 14, GUARD = 64 };
 
 static struct check_random rng;
@@ -263,7 +263,7 @@ static void fill_operand(const struct work *work, uint32_t read, const struct op
         if (o->dtype == DTYPE_I32)
             ((int32_t *)o->data)[i] = draw_index(work);
         else if (o->dtype ==
-                 DTYPE_U8) /* codes; or scales, which are numbers of any four such bytes */
+                 DTYPE_U8) /* codes, or scales: any four such bytes are a positive number */
             ((uint8_t *)o->data)[i] = (uint8_t)(read == 0 ? draw(0, 255) : 0x3c + draw(0, 2));
         else
             number_set(o->data, (enum dtype)o->dtype, i, draw_value(work, read));
@@ -314,7 +314,7 @@ struct row_lists {
     struct cuda_row_pairs pairs[MOVED_LIST_COUNT];
 };
 
-/* Draws lists of at most `most` rows, perhaps of none. Rows are sent and held several times, and received once. */
+/* Draws lists of at most `most` rows, perhaps of none. A row is sent and held up to twice and received at most once. */
 static void draw_lists(struct row_lists *l, int64_t most)
 {
     for (int which = 0; which < MOVED_LIST_COUNT; which++) {
@@ -382,7 +382,7 @@ static bool draw_dealing(struct dealing *d, struct work *work)
     return true;
 }
 
-/* Returns the number of rows of each list that fits a work which moves rows; -1: it moves none. */
+/* Returns how many rows each list of a work that moves rows may have; -1 for other works. */
 static int64_t most_rows(const struct work *work)
 {
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;

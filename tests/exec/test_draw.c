@@ -1,5 +1,5 @@
-/* tests/exec/test_draw.c: what a run without a reference computes: weights as models begin with, the same ones whatever
- * the schedule. */
+/* tests/exec/test_draw.c: runs without a reference draw the weights that models begin training with, the same ones for
+ * every schedule. */
 #include "exec/draw.h"
 #include "exec/number.h"
 #include "exec/training.h"
@@ -35,7 +35,7 @@ static void draws_are_nearly_normal(void)
     for (int i = 0; i + 1 < COUNT; i++)
         neighbours += (x[i] - 3) * (x[i + 1] - 3) / 4;
     CHECK_CLOSE("neighbours", neighbours / COUNT, 0, 0.01);
-    /* columns 10 to 17 of a tensor of 100 columns */
+    /* columns 10 to 16 of a tensor of 100 columns */
     draw = (struct draw){.seed = 5,
                          .rows = 50,
                          .cols = 7,
@@ -111,7 +111,8 @@ static void run_release(struct run *run)
 
 enum { TOKENS = 64 };
 
-/* Returns the loss of a second step. */
+/* Runs two steps on the same tokens, back to back if `behind`, and returns the loss of the second; NAN if they cannot
+ * be built. */
 static double loss_of(size_t layout, uint64_t seed, bool behind)
 {
     static int32_t tokens[2 * TOKENS];
@@ -146,7 +147,8 @@ static void what_is_computed_does_not_depend_on_the_layout(void)
     CHECK("another seed", fabs(loss_of(0, 2, false) - whole) > 1e-4);
 }
 
-/* Counts elements of parameters that are not as models begin. */
+/* What was seen of a run's parameters. wrong: elements of norms that are not 1, and of biases that are not 0, unless
+ * the weights are flat. */
 struct seen {
     bool flat; /* the weights were drawn with options.flat */
     uint32_t wrong;

@@ -66,8 +66,8 @@ static void set_capacity(struct request *request, const struct routing *shares, 
     request->expert_capacity = capacities[i % ARRAY_LEN(capacities)];
 }
 
-/* Copies above the capacity of an expert are dropped, by either rule, and rows are padded to it, with even routing and
- * with shares. */
+/* Copies above the capacity of an expert are dropped, by either rule, and in some cases rows are padded to it, with
+ * even routing and with shares. */
 static void capacities_compute_the_reference(void)
 {
     check_odd_rows(set_capacity);
@@ -111,7 +111,8 @@ static void weighted_activations_compute_the_reference(void)
 
 static void shared_experts_compute_the_reference_beside_any_exchange(void)
 {
-    /* values of --activations, each with weights of copies that sums apply, and that activations apply */
+    /* values of --activations; each with weights of copies that the sums apply, and with weights that the activation
+     * applies */
     const int sets = 4;
     for (int shared = SHARED_EXPERTS_BEFORE; shared < SHARED_EXPERTS_COUNT; shared++)
         for (int i = 0; i < 2 * sets; i++) {

@@ -71,7 +71,8 @@ static struct request draw_request(struct check_random *random, const struct tra
     r.micro_batch = check_random_i64(random, 1, 2);
     r.global_batch = 0;
     r.gpus_per_node = check_random_i64(random, 1, 4);
-    if (check_random_i64(random, 0, 2) == 0) /* if the strategy has both axes */
+    /* refused, and all is drawn again, if the strategy has no context ranks */
+    if (check_random_i64(random, 0, 2) == 0)
         r.cp = (int64_t)1 << check_random_i64(random, 0, 2);
     if (check_random_i64(random, 0, 1))
         r.loss_chunks = check_random_i64(random, 1, 3);
@@ -82,7 +83,7 @@ static struct request draw_request(struct check_random *random, const struct tra
     return r;
 }
 
-/* Gives the request several micro-batches. Returns false when the product is not legal. */
+/* Sets the global batch to one to three times its default. Returns false if the request is refused. */
 static bool settle(struct request *r, struct check_random *random)
 {
     struct choices c;

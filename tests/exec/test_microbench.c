@@ -13,7 +13,7 @@
 static const struct microbench_options brief = {
     .round_s = 1e-4, .most_rounds = 1, .operand_set_bytes = 1, .dtype = DTYPE_F32};
 
-/* Returns the smallest work of a kind. */
+/* Returns a work of a kind with small sizes. */
 static struct work smallest(enum work_kind kind)
 {
     const struct work_kind_info *info = work_kind_info(kind);
@@ -38,8 +38,8 @@ static struct work smallest(enum work_kind kind)
     return work;
 }
 
-/* Returns whether a kind can be timed: an opaque op is never executed, others need two ranks that differ, and rows that
- * ranks need of each other follow from the sequences of a schedule. */
+/* True if a kind can be timed by itself. An opaque op is never executed, a send, receive or barrier needs another
+ * rank's op, and the rows that context ranks send each other follow from the sequences of a schedule. */
 static bool is_alone(enum work_kind kind)
 {
     const struct work work = {.kind = (uint8_t)kind};

@@ -1,5 +1,5 @@
-/* tests/exec/test_mutations.c: the verifier or the numeric check finds broken schedules, three of each kind; one of
- * three days has the same. test_mutations_nightly.c makes 2,300 of them. */
+/* tests/exec/test_mutations.c: the verifier or the numeric check finds broken schedules, three of each kind; every
+ * third day has the same ones. test_mutations_nightly.c makes 2,300 of them. */
 #include "tests/exec/mutation_check.h"
 
 static void broken_schedules_are_found(void)

@@ -65,7 +65,8 @@ static void all_halves_come_back(void)
     }
 }
 
-/* Rounding loses at most half the distance to the next number. */
+/* Checks number_significand_bits() and number_min_exponent(): 1 and a bit more or less than half the distance to the
+ * next number round up or down, and numbers below the least normal one lose digits. */
 static void digits_are_those_of_rounding(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};

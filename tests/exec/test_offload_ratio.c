@@ -23,7 +23,7 @@ static const struct {
     {CHOICE_PIPELINE_INTERLEAVED, 2, 1, 4, 0.8, 0, true, 0},
     {CHOICE_PIPELINE_ZB_1P, 2, 2, 4, 0.5, 0, false, 0},
     {CHOICE_PIPELINE_ZB_V, 2, 1, 4, 0.9, 0, true, 0},
-    /* with 7 subsequences, the last of four stages that share 8 tokens has as many as the last of three */
+    /* 8 tokens a subsequence: shared by four stages each gets 2, and shared by three the last gets 2 as well */
     {CHOICE_PIPELINE_MSP, 4, 1, 1, 1, 0, true, 7},
     {CHOICE_PIPELINE_MSP, 4, 1, 2, 0.7, 0, false, 7},
 };

@@ -1,4 +1,4 @@
-/* tests/exec/test_parallel.c: loops that several threads share, and AdamW of host streams, which is one. */
+/* tests/exec/test_parallel.c: loops that several threads share, and AdamW of host streams, which is such a loop. */
 #include "exec/cpu/kernels.h"
 #include "exec/number.h"
 #include "exec/parallel.h"

@@ -1,5 +1,5 @@
-/* tests/exec/test_quantise.c: 8-bit numbers, their copies of matrices and products of those, beside what PyTorch
- * stores (tests/data/pytorch/float8.json, made by float8.py). */
+/* tests/exec/test_quantise.c: 8-bit numbers and 8-bit copies of matrices are those that PyTorch stores
+ * (tests/data/pytorch/float8.json, made by float8.py), and products of copies are right. */
 #include "base/json.h"
 #include "base/text.h"
 #include "exec/number.h"
@@ -49,7 +49,7 @@ static void check_casts(struct json_node root, enum dtype dtype)
     free(from);
 }
 
-/* Runs a quantise op on a copy of x. */
+/* Returns a trial that has run a quantise op on a copy of x. */
 static struct trial quantised(const float *x, int64_t rows, int64_t cols, struct work work,
                               enum dtype dtype)
 {
@@ -238,7 +238,7 @@ static void products_multiply_numbers_by_their_scales(void)
                 norm += plain * plain;
             }
         CHECK("its numbers", worst < 1e-4);
-        /* one rounding of normal numbers: 2.65 % of e4m3, 5.3 % of e5m2; a product of both 5.9 % */
+        /* the rms error of rounding normal numbers: 2.65 % to e4m3, 5.3 % to e5m2; of a product of both 5.9 % */
         CHECK("is near the plain product", sqrt(off / norm) > 0.02 && sqrt(off / norm) < 0.12);
         t.call.read_count = 0;
         trial_release(&t);

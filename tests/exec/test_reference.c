@@ -265,7 +265,7 @@ static void a_batch_is_the_mean_of_counted_tokens(void)
     }
 }
 
-/* Only the label of token 3 counts: tokens from 4 on must not change the loss, and token 3 must. */
+/* Only the label of position 3 counts: tokens from 4 on must not change the loss, and token 2 must. */
 static void a_token_sees_none_after_it(void)
 {
     int32_t changed[SEQ_LEN], only[SEQ_LEN];
@@ -285,7 +285,8 @@ static void a_token_sees_none_after_it(void)
     }
 }
 
-/* Swapping two earlier tokens changes the loss of the last position if and only if the model has positions. */
+/* Swapping two tokens changes the loss of a later position if and only if the model, cut to one layer, has
+ * positions. */
 static void positions_matter_where_there_are_any(void)
 {
     int32_t swapped[SEQ_LEN], only[SEQ_LEN];

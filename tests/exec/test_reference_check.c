@@ -39,7 +39,8 @@ static void draw(struct drawn *d, struct check_random *random, int64_t hidden, e
     d->seed = (uint64_t)check_random_i64(random, 0, 100000);
 }
 
-/* Runs the request and returns the verdict of the check. scale: all gradients are divided by it. */
+/* Runs the request and returns the verdict of the check; REFERENCE_CHECK_VERDICT_COUNT if the step failed. scale: all
+ * gradients are divided by it. */
 static enum reference_check_verdict verdict(const struct drawn *d, int64_t scale, struct diag *diag)
 {
     struct choices choices;

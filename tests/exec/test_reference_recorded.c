@@ -210,7 +210,8 @@ static void check_mixture(struct json_node model)
     free(ids);
 }
 
-/* Mixtures of experts, one with latent attention, whose routers score what our routing deals. */
+/* Mixtures of experts, one with latent attention. Their routers compute scores, but the experts of a token are those
+ * that our routing gives it (tests/data/reference/experts.py). */
 static void transformers_agree_on_experts(void)
 {
     struct text text = {0};

@@ -188,7 +188,7 @@ static void results_do_not_depend_on_timing(void)
     }
 }
 
-/* Several steps on the same tokens: the loss of each equals the reference's. */
+/* Four steps on the same tokens: the loss of the last one and the parameters after it are the reference's. */
 static void losses_follow_the_reference(void)
 {
     struct request request = step_request(&small_llama, 2, 24);

@@ -39,7 +39,7 @@ static void visit(const struct ir *ir)
     assert(sum >= 0);
 }
 
-/* True if the loops of a text, nested in each other, could expand to more lines than there is time for. */
+/* True if the loops of a text, nested in each other, could expand to more than LINES_MAX lines. */
 static bool is_long(const uint8_t *data, size_t size)
 {
     enum { LINES_MAX = 20000 };

@@ -37,7 +37,7 @@ int cuInit(unsigned flags)
     return NO_DEVICE; /* a runtime that loads this library still finds no GPU */
 }
 
-/* Returns the version of CUDA that the driver serves: MOCK_DRIVER_CUDA of the environment, or 13000. */
+/* Sets *version to the version of CUDA that the driver serves: MOCK_DRIVER_CUDA of the environment, or 13000. */
 int cuDriverGetVersion(int *version)
 {
     const char *given = getenv("MOCK_DRIVER_CUDA");
