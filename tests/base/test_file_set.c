@@ -377,7 +377,8 @@ static void a_text_that_is_given_up_leaves_nothing(void)
     }
 }
 
-/* Writes all files of a folder with the same word; false if that fails. */
+/* Writes the word into all files of a folder. Returns false, and prints the message, if that
+ * fails. */
 static bool write_folder(const char *folder, const char *word)
 {
     struct diag diag = {0};
@@ -447,7 +448,8 @@ static void files_of_two_processes_do_not_mix(void)
     }
 }
 
-/* Another process makes and removes a file again and again, as one does that renames its files into the folder. */
+/* Another process makes and removes a file again and again, like a process that renames its files
+ * into the folder. */
 static void a_file_that_comes_and_goes_is_replaced(void)
 {
     enum { ROUNDS = 10000 };

@@ -20,7 +20,8 @@ static void add_attention(struct calibrate_fixture *f)
                 }
 }
 
-/* Adds points of the host: what it takes to issue ops of each class, its AdamW, and the start of a kernel. */
+/* Adds points of the host: the times to issue ops of each class, to update parameters with AdamW,
+ * and until a kernel starts. */
 static void add_host_points(struct calibrate_fixture *f)
 {
     static const enum work_kind kinds[] = {

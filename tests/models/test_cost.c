@@ -181,7 +181,7 @@ static void chains_take_their_own_bytes_and_kernels(void)
     fixture_release(&f);
 }
 
-/* 10^4 elements: 24 bytes of each stream at 1 GB/s, and two passes over them go at 10^8 elements a
+/* Of each of 10^4 elements 24 bytes stream at 1 GB/s, and two passes handle 10^8 elements a
  * second. */
 static void slow_kernels_of_a_chain_go_by_their_elements(void)
 {
@@ -318,8 +318,8 @@ static void every_kind_has_its_functions(void)
     fixture_release(&f);
 }
 
-/* Bytes of a chain that gather or scatter rows move at the share of the bandwidth of their class. An unpermute without
- * weights has a chain of its own, or is one kernel. */
+/* Bytes that a chain gathers or scatters by rows move at the share of the bandwidth that gathers or
+ * scatters reach. An unpermute without weights has a chain of its own, or is one kernel. */
 static void chains_gather_and_scatter(void)
 {
     struct cost_fixture f;

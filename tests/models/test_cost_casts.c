@@ -1,6 +1,7 @@
-/* tests/models/test_cost_casts.c: products in 8 bits with their casts, beside kernels and whole linears that torchao
- * measured on a B200 (pytorch/ao at 36027d8, torchao/prototype/moe_training/README.md: 1000 W), and products of a layer
- * that TransformerEngine measured on a B300. */
+/* tests/models/test_cost_casts.c: products in 8 bits with their casts, compared with kernels and
+ * whole linears that torchao measured on a B200 (pytorch/ao at 36027d8,
+ * torchao/prototype/moe_training/README.md: 1000 W), and with products of a layer that
+ * TransformerEngine measured on a B300. */
 #include "tests/models/cost_fixture.h"
 
 static struct work cast_of(int64_t rows, int64_t cols, bool turned)

@@ -1,4 +1,5 @@
-/* tests/models/test_number_origin.c: how a number was obtained is a member of its object, and no word of its source. */
+/* tests/models/test_number_origin.c: the member "how" of a number's object says how the number was
+ * obtained; words in its source do not. */
 #include "models/number_origin.h"
 
 #include "models/cluster.h"

@@ -20,7 +20,8 @@ static const struct transformer llama2_7b = {
     .norm_eps = 1e-5,
 };
 
-/* A model that has every kind of tensor. */
+/* A model with biases, LayerNorm, learned positions, norms of q and k, and fewer K/V heads than
+ * heads. */
 static const struct transformer gpt = {
     .name = "m",
     .layers = 2,
@@ -162,7 +163,7 @@ static void flops_of_windows_are_those_of_visible_pairs(void)
     all.attention_window = 4;
     CHECK_CLOSE("window", transformer_visible_attention_flops(&all, 10), 4.0 * 32 * 64, 1e-15);
     CHECK_CLOSE("window of all", transformer_visible_attention_flops(&all, 4), 4.0 * 8 * 64, 1e-15);
-    /* If only every second layer has the window, the other layers have 50. */
+    /* If only every second layer has the window, the other layers have 50 pairs. */
     struct transformer half = all;
     half.layers = 4;
     half.full_attention_every = 2;

@@ -192,7 +192,7 @@ static const struct {
      {WORK_ATTENTION, BF, BF, 0, 0, {{4, 8, 2, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 8}}},
      3072,
      800},
-    /* 2 (3 16 + 2 8) flops; q, k, v, o, do, then dq, dk, dv */
+    /* 2 (3 x 16 + 2 x 8) flops a pair and head; q, k, v, o, do, then dq, dk, dv */
     {"attention_backward, narrow v",
      {WORK_ATTENTION_BACKWARD, BF, BF, 0, 0, {{4, 8, 2, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 8}}},
      8192,

@@ -144,7 +144,7 @@ static void what_is_wrong_gets_one_message(void)
     }
 }
 
-/* Ranges of numbers of groups are limited, because names of bounded length contain the numbers. */
+/* At most 65536 groups are read, because their numbers are parts of names of bounded length. */
 static void too_many_groups_are_refused(void)
 {
     struct step_recording r = {0};
