@@ -80,7 +80,8 @@ static void a_number_that_is_none_is_refused(void)
     }
 }
 
-/* A text of 2 MB whose brackets take libyaml minutes if they are all read. */
+/* Each text is 2 MB of opening brackets, for which libyaml would take minutes if it read them
+ * all. */
 static void brackets_nest_a_few_levels(void)
 {
     static const struct {

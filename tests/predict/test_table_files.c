@@ -265,7 +265,7 @@ static void shipped_tables_ignore_what_has_no_effect(void)
     diag_release(&diag);
 }
 
-/* Every shipped framework's keys recognise it, and no other framework. */
+/* Each key by which a shipped framework is recognised recognises this framework and no other. */
 static void shipped_frameworks_are_told_apart(void)
 {
     struct launch_tables tables = {0};

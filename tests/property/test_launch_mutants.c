@@ -1,6 +1,7 @@
-/* tests/property/test_launch_mutants.c: launch files of public repositories with one setting changed: its name, the
- * type of its value, its nesting, or a second line of it. What the change means is understood, reported or refused;
- * never is a step silently another one. A setting decides if the file without it gives another step. */
+/* tests/property/test_launch_mutants.c: launch files of public repositories with one setting
+ * changed: its name, the type of its value, its nesting, or a second line of it. The change is
+ * understood, reported or refused; the step never becomes another one silently. A setting decides
+ * if the file without it gives another step. */
 #include "predict/launch/launch.h"
 #include "predict/launch/table_file.h"
 
@@ -152,7 +153,7 @@ static void put_part(struct text *out, const struct text *text, size_t begin, si
 static void change_line(struct text *out, const struct text *text, const struct line *line,
                         enum change change, struct check_random *random)
 {
-    /* All changes draw both numbers. */
+    /* All kinds of change draw both numbers, so that later draws do not depend on the kind. */
     const char *other =
         other_values[check_random_i64(random, 0, (int64_t)ARRAY_LEN(other_values) - 1)];
     size_t middle =

@@ -195,7 +195,7 @@ static int weights_of(const struct choices *c)
     return whole ? CHOICE_WEIGHTS_ZERO3 : c->weights;
 }
 
-/* Appends the name of each choice in which two differ, as far as it changes anything. */
+/* Appends the name of each choice in which a and b differ, unless the difference has no effect. */
 static void put_differences(struct text *out, const struct choices *a, const struct choices *b)
 {
     bool shared = expressible_weight_sharing_ranks(a) > 1, ring = a->cp > 1;

@@ -93,7 +93,7 @@ static enum status load_setup(struct setup *setup, const char *args, const char 
     return status;
 }
 
-/* A change of one number of a loaded machine: apply() multiplies number `number` by `factor`. */
+/* A change of one number of a loaded machine: apply() changes number `number` by `factor`. */
 struct number_change {
     void (*apply)(struct setup *setup, size_t number, double factor);
     size_t number;

@@ -249,7 +249,7 @@ static bool has_backward(const struct core_sequence *s)
     return false;
 }
 
-/* True if a plan is right, by every token and every pair. */
+/* True if sequence 0 of a plan is right, which is checked for every token and every pair. */
 static bool is_right(const struct core_plan *plan)
 {
     const struct core_sequence *s = &plan->sequence[0];

@@ -317,8 +317,7 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
-/* The chunks of a micro-batch reuse the memory of the host that the chunks of the one before have
- * left. */
+/* The chunks of a micro-batch reuse the host memory of the previous one's chunks. */
 static void micro_batches_share_their_memory_of_the_host(void)
 {
     static const char *const labels[FETCH_COUNT] = {"each rank fetches",

@@ -7,8 +7,8 @@
 
 enum { EXPERTS = 4, COPIES = 2 };
 
-/* Worked by hand: largest remainders, no expert more than all tokens, and what is over goes to experts without a
- * share. */
+/* Worked by hand: copies are rounded by largest remainders, no expert gets more copies than there
+ * are tokens, and what is left over goes to other experts, also to those without a share. */
 static void counts_are_shares_rounded(void)
 {
     static const struct {

@@ -38,8 +38,8 @@ static const struct {
      "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\nop 2 " FILL "writes a0\nop 3 " FILL
      "writes a0\nop 4 " MEET "waits 3 reads a0 writes a0\nop 5 " FILL "waits 4 writes a0\n",
      3},
-    /* op 3 follows op 2, which ends 1 ms after op 1: so late, 10 deviations of a kernel, op 1 never
-     * ends */
+    /* op 3 waits for op 1, but follows op 2, which ends 1 ms after op 1. This is 10 standard
+     * deviations of a kernel, so op 1 delays nothing. */
     {"a meeting behind a kernel delays nobody",
      "op 0 " FILL "writes a0\nop 1 " MEET "waits 0 reads a0 writes a0\n"
      "op 2 " FILL "writes a0\nop 3 " FILL "waits 1 writes a0\n",

@@ -19,7 +19,7 @@
     "'out':[[0,[1000,1000],'bfloat16']],'rd':1,'wr':1},"
 #define ONE PRODUCT("500000")
 #define TWO PRODUCT("1000000")
-/* 3 s: of 4 ranks each sends its 100 GB to 3 others, at 100 GB/s. more: further members */
+/* 3 s: of 4 ranks each sends its 100 GB to 3 others, at 100 GB/s. more: further JSON members */
 #define GATHER_BY(op, stream, more)                                                                \
     "{'op':'" op "','k':'comm','ph':'f','m':0,'n':-1,'s':" stream ",'in':[],"                      \
     "'out':[[0,[1],'bfloat16']],'rd':1,'wr':1,'g':'g','full':400000000000" more "},"

@@ -1,5 +1,5 @@
-/* tests/sim/test_replicas.c: ranks that repeat others are not planned; which do follows from the mesh, the cluster and
- * the messages. */
+/* tests/sim/test_replicas.c: ranks that repeat others are not planned; which ranks these are
+ * follows from the mesh, the cluster and the messages. */
 #include "tests/sim/machine.h"
 
 #include "schedule/ir/mesh.h"

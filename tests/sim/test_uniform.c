@@ -1,5 +1,5 @@
-/* tests/sim/test_uniform.c: all ranks of a long ring are simulated as its last one where guards choose between equal
- * work; the flops stay those of each rank. */
+/* tests/sim/test_uniform.c: all ranks of a long ring are simulated like the last one where guards
+ * choose between equal work; the flops stay those of each rank. */
 #include "tests/sim/machine.h"
 
 #include "sim/uniform/uniform.h"
