@@ -82,8 +82,8 @@ static bool lacks_line_end(const char *path)
     return last != '\n';
 }
 
-/* Appends a line in one write, so that two processes do not mix their lines. If the file's last line has no end, puts
- * the end before *line first. */
+/* Appends a line in one write, so that two processes do not mix their lines. If the file's last
+ * line has no line end, *line gets one at its beginning first. */
 static enum status append_line(const char *path, struct text *line, struct diag *diag)
 {
     const struct loc at = {.name = path};
