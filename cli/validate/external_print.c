@@ -120,7 +120,8 @@ static void key_all(struct text *key, const struct external_validation *v, size_
 /* Returns the error of a row for a table; NAN if the row does not count there. */
 typedef double error_fn(const struct external_validation *v, size_t i);
 
-/* A table of means. Its lines are groups of rows that have the same key. title NULL: it continues the one before. */
+/* A table of means. Its lines are groups of rows that have the same key. title NULL: the lines
+ * belong to the table before. */
 static const struct mean_table {
     const char *name, *title;
     key_fn *key;
