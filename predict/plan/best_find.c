@@ -146,7 +146,8 @@ static void try_candidate(void *context, size_t job, void *result)
     find_longest_of_candidate(round, o);
 }
 
-/* Returns a digest of everything on which a candidate's outcome depends, with the longest sequence so far. */
+/* Returns a digest of what a candidate's outcome depends on besides the options and files of the question: the
+ * candidate, and the longest sequence so far. */
 static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
 {
     int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;

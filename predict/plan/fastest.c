@@ -334,7 +334,8 @@ static void begin_search_of_strategy(struct rate_search *s, int strategy)
 }
 
 /* Searches for the best configuration of each strategy: until no other candidate of the strategy can be faster by more
- * than RUNNER_UP_GAP, or than the gap that the user allows if that is larger; but for at most ROUNDS_MAX rounds. */
+ * than RUNNER_UP_GAP, or than the gap that the user allows if that is larger; but for at most ROUNDS_MAX rounds, and no
+ * longer than --within allows. */
 static enum status find_best_of_strategies(struct rate_search *s, struct progress *progress,
                                            struct diag *diag)
 {

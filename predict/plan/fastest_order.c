@@ -30,8 +30,8 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
 
 /* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, or
  * has as many whole steps or long jobs as it may; if it has a job of the candidate; if another job times the same
- * layer; or if the candidate with the other placement of stages has a job, which may show that neither fits. Without
- * `layers`, a candidate whose next step is a layer takes short steps instead. */
+ * layer; or if the step is more than a layer, and the candidate with the other placement of stages has a job, which may
+ * show that neither fits. Without `layers`, a candidate whose next step is a layer takes short steps instead. */
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct search_node *node = &s->node[i];

@@ -128,9 +128,9 @@ static void time_less_probable(const struct outcome *o, const struct request *re
     outcome_fill_times(less_probable, p);
 }
 
-/* Predicts the whole step with the candidate's next repair. If it fits, simulates it, and the candidate is done, unless
- * the prediction shows that it is too slow to be of interest. If it does not fit or cannot be built, the next step is
- * short steps with the repair after it; or the candidate is done, if no repair can make it fit. */
+/* Predicts the whole step with the candidate's next repair. If the step is too slow to be of interest, only lowers the
+ * candidate's bound. If it fits, simulates it, and the candidate is done. If it does not fit or cannot be built, the
+ * next step is short steps with the repair after it; or the candidate is done, if no repair can make it fit. */
 static void predict_whole_step(const struct rate_search *s, const struct search_node *node,
                                struct candidate_answer *a)
 {

@@ -28,8 +28,9 @@ struct repairs repairs_make(const struct request *given, const struct space_open
 }
 
 /* Sets *request to the configuration with a repair. Options that the user gave stay. Pieces become more, never fewer,
- * unless the repair has only_if_fewer. Returns false if the user's options do not allow the repair, or if it has
- * only_if_fewer and the configuration has no more pieces than the repair. */
+ * unless the repair has only_if_fewer. Returns false if the user's options do not allow the repair, if the framework to
+ * which the search is restricted cannot express it, or if it has only_if_fewer and the configuration has no more pieces
+ * than the repair. */
 static bool apply_repair(struct request *request, const struct repairs *r,
                          const struct repair *repair)
 {

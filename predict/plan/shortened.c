@@ -21,7 +21,7 @@ static bool has_fewer(const int64_t of[2])
 }
 
 /* Shortens the layers to `few` periods, and to one more, each plus the layers that do not divide into whole periods.
- * Does nothing if that would not be fewer than all. */
+ * Does nothing if that would not be fewer than all, or if the layers have no period. */
 static void shorten_layers(struct short_shape *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;

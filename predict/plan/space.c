@@ -34,8 +34,9 @@ struct schedule_identity {
     int attention_choice, is_adaptive, may_jitter;
 };
 
-/* True if the prediction adds jitter to the step: it does if the step has more ranks than any measured step with which
- * the strategy was compared, since the slowest of more ranks is later (predict/prediction_time.c). */
+/* True if the prediction adds jitter to the step: it does on a device whose costs have jitter, if the step has more
+ * ranks than any measured step with which the strategy was compared, since the slowest of more ranks is later
+ * (predict/prediction_time.c). */
 static bool may_jitter(const struct setup *setup, const struct choices *c,
                        const struct strategy *row)
 {
@@ -304,7 +305,8 @@ static void walk_chunks(struct space_walk *w, struct request request)
     walk_policies(w, request);
 }
 
-/* Tries the placements of context and head ranks, and the windows of a double ring (powers of two that divide cp). */
+/* Tries the placements of context and head ranks, if they are open, and the windows of a double ring, unless the user
+ * gives one: powers of two below cp that divide it, at most the GPUs of a node. */
 static void walk_windows(struct space_walk *w, struct request request)
 {
     int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;

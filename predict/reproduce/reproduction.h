@@ -81,8 +81,8 @@ enum status reproduction_mark_wanted(struct reproduction *r, size_t entry, struc
 /* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
 enum { REPRODUCTION_ANSWER_MAX = 8192 };
-/* reproduction_do_job() does a job; `answer` has room for its bytes, zeroed. reproduction_store_answer() stores the
- * answer. */
+/* reproduction_do_job() does a job that is no TRACE; `answer` has room for its bytes, zeroed.
+ * reproduction_store_answer() stores the answer, and marks the job as done. */
 void reproduction_do_job(const struct reproduction *r, size_t job, void *answer);
 void reproduction_store_answer(struct reproduction *r, size_t job, const void *answer);
 
