@@ -204,7 +204,8 @@ const char *check_temp_dir(void)
     return temp_dir;
 }
 
-/* Sets *number to the number in an environment variable. Without the variable, *number does not change. */
+/* Sets *number to the number in an environment variable. Without the variable, *number does not
+ * change. A value that is no number ends the program. */
 static void number_of_environment(const char *name, uint64_t *number)
 {
     const char *text = getenv(name);

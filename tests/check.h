@@ -28,7 +28,8 @@ struct check_case {
     void (*run)(void);
 };
 
-/* Runs the cases and prints the counts. Returns 0 when all hold, 1 when one does not, 2 when none was run. */
+/* Runs the cases and prints the counts. Returns 0 when all hold, 1 when a case fails or a list of
+ * check_today() is too short, 2 when no case ran. */
 int check_run(const char *suite, const struct check_case *cases, size_t count, int argc,
               char **argv);
 

@@ -1,5 +1,5 @@
-/* tests/models/test_cost_published.c: compares costs with the published points that the device files are
- * calibrated on. */
+/* tests/models/test_cost_published.c: compares costs with published points: with those that the
+ * device files are calibrated on, and with others. */
 #include "tests/models/cost_fixture.h"
 
 #include <math.h>

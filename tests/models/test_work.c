@@ -1,5 +1,5 @@
-/* tests/models/test_work.c: the table of kinds of work has no holes; attention's visible pairs, flops and bytes are
- * worked by hand. */
+/* tests/models/test_work.c: the table of kinds of work has no holes; visible pairs of attention,
+ * and flops and bytes of works, are worked by hand. */
 #include "models/work.h"
 
 #include "models/frozen_storage.h"

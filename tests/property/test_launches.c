@@ -1,5 +1,5 @@
-/* tests/property/test_launches.c: settings that plan --emit writes are read back by --from as the same choices,
- * for every request that the framework can express. */
+/* tests/property/test_launches.c: settings that plan --emit writes are read back by --from as the
+ * same choices, for random requests that the framework can express. */
 #include "cli/common/options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"

@@ -1,5 +1,5 @@
-/* tests/property/test_plans_nightly.c: no configuration is better than the plan that a search finds, over many random
- * requests and some questions in full. */
+/* tests/property/test_plans_nightly.c: no configuration is better than the plan that a search
+ * finds, over many random requests and some requests of real models. */
 #include "tests/property/plans.h"
 
 /* PLANS in the environment is the number of requests; 60 without it. */

@@ -1,6 +1,6 @@
-/* tests/sim/test_engine.c: checks the properties of SimGrid on which we rely: a flow takes exactly bytes /
- * rate, links are shared max-min, timers fire at their time. Each case runs in a child process, since a process
- * can have one engine only. */
+/* tests/sim/test_engine.c: checks the properties of SimGrid on which we rely: a flow takes exactly
+ * bytes / rate, links are shared max-min, timers fire at their time. Each engine runs in a child
+ * process of its own, since a process can have only one. */
 #include "sim/scheduler/engine.h"
 #include "tests/check.h"
 

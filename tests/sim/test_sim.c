@@ -1,4 +1,5 @@
-/* tests/sim/test_sim.c: simulations that cannot end say why, repeat to the byte, and name the busiest link. */
+/* tests/sim/test_sim.c: a simulation that cannot end says why; equal simulations give equal bytes;
+ * loads name the busiest link. */
 #include "sim/sim.h"
 #include "tests/sim/machine.h"
 
