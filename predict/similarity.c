@@ -38,8 +38,8 @@ static void add_context_part(struct similarity *like, const char *part)
 }
 
 /* Sets like->context to the kind of attention over several ranks, "none" if there is none. Appends those of the
- * following that the configuration has: products in 8 or 4 bits, experts, adapters, and rows that move by a core plan
- * or by --rotate needed. */
+ * following that the configuration has: products in 8 or 4 bits, experts (and whether they are in other domains of the
+ * fabric), adapters, and rows that move by a core plan or by --rotate needed. */
 static void add_context(struct similarity *like, const struct cluster *cluster,
                         const struct choices *c)
 {

@@ -66,7 +66,7 @@ struct share_reading {
     size_t row_count;
 };
 
-/* Reads a whole number below `most`. */
+/* Reads a whole number from 0 to below `most`. */
 static enum status read_index(const struct record *record, size_t field, const char *what,
                               int64_t most, int64_t *index, struct diag *diag)
 {
@@ -120,7 +120,8 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
-/* Gives each layer its list of shares. A layer without experts, whose shares nothing reads, may get any list. */
+/* Gives each layer its list of shares. Fails if all shares of a layer with experts are 0. A layer without experts,
+ * whose shares nothing reads, may get any list. */
 static enum status store_layer_shares(struct routing *r, struct arena *arena,
                                       const struct share_reading *reading, const char *path,
                                       struct diag *diag)

@@ -51,7 +51,8 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
     return transformer_check(&setup->model, at, diag);
 }
 
-/* Fails if no schedule can express the model, and proposes the dense model that is most like it. */
+/* Fails if no schedule can express the model, and proposes the dense model that is most like it, if one can be made of
+ * it. */
 static enum status refuse_unmodelled(struct setup *setup, const char *name, const char *ignore,
                                      struct diag *diag)
 {

@@ -60,8 +60,9 @@ enum status setup_fill_open_fields(struct setup *setup, struct diag *diag);
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
 /* These functions load the parts of a setup. setup_load_model(): a model by its name; ignore: keys of its file to leave
- * unread; fields: fields to set. setup_load_cluster(): a cluster with its costs; with 0 nodes or 0 GPUs it has as many
- * as its file says. setup_open_request(): a request with all choices open. */
+ * unread; fields: fields to set. setup_load_cluster(): a cluster with its costs; nodes, gpus: how many of them are in
+ * use; 0: that number follows from the other, or from the file if both are 0. setup_open_request(): a request with all
+ * choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

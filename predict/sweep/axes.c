@@ -140,8 +140,8 @@ static const char *unit_suffix(const char *value)
     return value + strspn(value, "0123456789.");
 }
 
-/* Parses the values of an axis over a number of the cluster file: a range or a list. A unit after the last value holds
- * for all of them. */
+/* Parses the values of an axis over a number of the cluster file: a range or a list. The unit after the last value
+ * holds for all values that have none. */
 static enum status parse_cluster_values(struct arena *arena, struct grid_axis *axis,
                                         struct diag *diag)
 {

@@ -34,7 +34,7 @@ const char *external_compared_memory(enum external_memory_kind kind)
 
 /* ---- one published run ---- */
 
-/* Fails if the configuration that is predicted is not the one that the row's columns describe. */
+/* Fails if the prediction has other GPUs, another length or another global batch than the row's columns state. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,
                                  struct diag *diag)
 {
