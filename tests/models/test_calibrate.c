@@ -511,7 +511,7 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
     fixture_release(&f);
 }
 
-/* ---- real points ---- */
+/* ---- points of a real machine ---- */
 
 static void the_example_is_fitted_as_it_was(void)
 {

@@ -273,7 +273,7 @@ static inline void plan_beats_all(struct plan_world *w, const char *law, double 
     free(best);
 }
 
-/* ---- what is left open ---- */
+/* ---- requests that a search chooses from ---- */
 
 /* A set of requests, compared by their options, so that each is predicted once. */
 struct plan_set {

@@ -66,7 +66,7 @@ static void three_documents_on_two_ranks(void)
     }
 }
 
-/* ---- beside every pair by itself ---- */
+/* ---- compared with pairs that are counted one by one ---- */
 
 /* Appends a random division of a sequence into runs, with equally many tokens for each rank. */
 static void put_random_deal(struct text *text, int64_t cp, int64_t seq, struct check_random *random)
