@@ -127,7 +127,8 @@ static bool ends_in(const char *name, const char *end)
     return size > wanted && strcmp(name + size - wanted, end) == 0;
 }
 
-/* Adds the recordings of a folder; other files than .json and .json.gz are passed over. */
+/* Adds the recordings of a folder, its files *.json and *.json.gz; skips hidden files. It is an error if there is
+ * none. */
 static enum status add_folder(struct schedule_recorded *recorded, const char *folder,
                               struct diag *diag)
 {

@@ -32,8 +32,9 @@ void waits_free(struct waits *waits);
 /* Adds an op for which the open op has to wait, whatever it touches. */
 void waits_add_op(struct waits *waits, uint32_t op);
 
-/* Adds to the list of waits the ops that conflict with one of touch[count], the elements that the open op reads or
- * writes. stream: that of the open op. Returns the number of ops that have been added for the open op so far. */
+/* Adds to the list of waits the ops of other streams that conflict with one of touch[count], the elements that the open
+ * op reads or writes, unless the open op starts after them anyway. stream: that of the open op. Returns the number of
+ * ops that have been added for the open op so far. */
 uint32_t waits_add_conflicts_of(struct waits *waits, const struct touch *touch, uint32_t count,
                                 uint8_t stream);
 

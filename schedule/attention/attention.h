@@ -60,8 +60,9 @@ attention_operator fpdt_operator_forward, fpdt_operator_backward;
  * that a backward tile reads. A wait of the host comes before and after each of the two. */
 void fpdt_emit_only_fetches(struct emit *e);
 
-/* Emits only the all-to-alls of the attention operator: first that of q, k and v, then that of the output, then their
- * backward. A wait of the host comes before and after each step. */
+/* Emits only the all-to-alls of the attention operator: first those of q, k and v, then that of the output, then the
+ * backward of both, in the reverse order. With one head rank, those of the output are left out. A wait of the host
+ * comes before and after each step. */
 void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
                         buffer_id dqkv);
 

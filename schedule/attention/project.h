@@ -37,7 +37,7 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
  * model's own number if `ranks` divides it, else `ranks`. */
 int64_t kv_heads_in_core(const struct choices *choices, uint32_t ranks);
 
-/* Returns the rotary embedding of x[rows, heads, head_dim], or with `backward` its inverse; positions is [rows]. */
+/* Returns x[rows, heads, head_dim] rotated by positions[rows] (RoPE) or, with `backward`, rotated back. */
 struct view rotate_heads(struct emit *e, struct view x, struct view positions, int64_t rows,
                          int64_t heads, bool backward, struct view to);
 

@@ -240,7 +240,7 @@ void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
     e->tags.step = (uint16_t)step;
     b->present = inner == 0 ? b->first_of_next_window : b->next_in_window;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
-        /* the block is packed in every step, as PyTorch does, though only the first one is sent */
+        /* the block is packed in every step but the last, as PyTorch does, though only the first one is sent */
         int64_t count = (int64_t)b->present.count;
         if (next_outer < outer_ring->size) {
             struct view message = pack_message(e, b->present);

@@ -52,9 +52,9 @@ struct core_plan {
     size_t sequence_count, capacity;
 };
 
-/* Reads a plan into *plan, which must be all-zero. Fails at the first row that cannot be read, with a message. It does
- * not check whether the rows fit together; core_plan_check() does (schedule/core_plan/coverage.h). name: the text's
- * name in messages. */
+/* Reads a plan into *plan, which must be all-zero. Fails with a message at the first line that cannot be read, or if
+ * there are no rows. It does not check whether the rows fit together; core_plan_check() does
+ * (schedule/core_plan/coverage.h). name: the text's name in messages. */
 enum status core_plan_parse(struct core_plan *plan, const char *name, const char *data, size_t size,
                             struct diag *diag);
 void core_plan_print(struct text *out, const struct core_plan *plan);

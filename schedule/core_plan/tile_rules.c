@@ -49,8 +49,8 @@ static struct tile_owners owners_if_windows_move(uint32_t rank, uint32_t step, u
                                 (rank / window * window + ranks - outer * window) % ranks + lane};
 }
 
-/* Adds a tile for each run of queries of rank of.queries with each run of keys of rank of.keys, unless all keys of the
- * run come after its queries. tile: its other members are those of every added tile. */
+/* Adds a tile for each run of queries of rank of.queries with each run of keys of rank of.keys, unless all of these
+ * keys come after all of these queries. tile: its other members are those of every added tile. */
 static void add_tiles_of_owners(struct tile_list *list, const struct token_deal *deal,
                                 struct tile_owners of, struct core_tile tile)
 {

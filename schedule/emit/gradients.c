@@ -180,8 +180,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
         emit_cast(e, product, dw);
 }
 
-/* Emits, or defers, the gradient of a weight as one product of `groups` matrices. The groups are the head ranks' rows
- * of the weight if grad->covers_own_heads_only, else experts. */
+/* Emits, or defers, the gradient of a weight as one product of `groups` matrices; does nothing if the weight is frozen.
+ * The groups are the head ranks' rows of the weight if grad->covers_own_heads_only, else experts. */
 static void emit_grouped_grad(struct emit *e, const struct deferred_gradient *grad, int64_t groups)
 {
     if (weight_is_frozen(e, grad->weight))

@@ -16,7 +16,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* Makes the streams and buffers of the tensor group, after emit_mesh(). layers: false for an attention operator by
+/* Makes the stream of the tensor ranks' collectives and, if all gathers share a buffer (tensor_gathers_share_buffer),
+ * that buffer; nothing with one tensor rank. Call it after emit_mesh(). layers: false for an attention operator by
  * itself, which gathers no rows. */
 void tensor_setup(struct emit *e, bool layers);
 

@@ -25,8 +25,8 @@ enum action_kind {
     ACTION_BACKWARD,
     ACTION_WEIGHTS, /* the gradients of weights, if the pipeline splits the backward */
     ACTION_SEND_KV, /* sends a unit's keys and values to the stages that will share later units */
-    /* sums the gradients of a unit's keys and values, over the stages that share later units, at the stage that owns
-     * the chunk */
+    /* sums gradients of the keys and values of units before this one (schedule/step/kv_exchange.c), over the stages
+     * that share later units, at the stage that owns the chunk */
     ACTION_RETURN_KV,
     ACTION_KIND_COUNT
 };

@@ -7,8 +7,8 @@
  *
  * NCCL runs sends and receives between two ranks in the order of issue, on a stream for these two ranks, and batches of
  * messages on the stream of their group. The messages of one batch run at the same time. So messages to a rank and
- * messages from it have streams of their own in the schedule, and the clock of a queue makes messages that are in no
- * batch wait for each other, and a batch for the batch before it. */
+ * messages from it are two queues with streams of their own in the schedule, and the clock of a queue makes messages
+ * that are in no batch wait for each other, and a batch for the batch before it. */
 #include "schedule/recorded/recorded.h"
 
 #include "base/c_locale.h"

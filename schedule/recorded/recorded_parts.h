@@ -42,7 +42,7 @@ struct recorded_first_writes {
     uint8_t count;
 };
 
-/* Adds an op without cost to the stream of computation, which writes these storages first, and returns its id. */
+/* Adds an op without cost, which writes these storages first, to the stream of computation. Returns the op's id. */
 uint32_t recorded_add_first_write(struct recorded_maker *m,
                                   const struct recorded_first_writes *first_writes);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
@@ -51,9 +51,9 @@ uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
 /* ---- memory ---- */
 void recorded_memory_open(struct recorded_maker *m);
 void recorded_memory_close(struct recorded_maker *m);
-/* Makes the buffers of the storages whose first event is event `number` or an earlier one, if they have none yet. The
- * op of the event is to write at most `room` of them first: sets *with_op to these. Adds ops without cost that write
- * the others. */
+/* Makes the buffers of the storages whose first event is event `number` or an earlier one, if they have bytes and no
+ * buffer yet. The op of the event is to write at most `room` of them first: sets *with_op to these. Adds ops without
+ * cost that write the others. */
 void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
                                  struct recorded_first_writes *with_op, uint8_t room);
 /* Records that `op` writes these storages first. */
