@@ -46,7 +46,7 @@ static double processor_s(void)
 
 /* ---- schedules ---- */
 
-/* A schedule that is built: all ops read and write the same two buffers. */
+/* A schedule that is being built. All its ops use the same two buffers, one on the device and one in pinned memory. */
 struct builder {
     struct ir ir;
     uint8_t compute_stream, comm_stream, weights_stream, h2d_stream, d2h_stream;

@@ -19,7 +19,8 @@ enum { WORDS_MAX = 64 };
 static volatile sig_atomic_t running;     /* the process group of the command */
 static volatile sig_atomic_t out_of_time; /* the alarm has ended the command */
 
-/* Ends the command and the processes it has forked, which are one process group, on a signal. */
+/* Ends the command and the processes it has forked, which are one process group; on a signal other than the alarm also
+ * this program. */
 static void kill_command(int signal)
 {
     out_of_time = signal == SIGALRM;

@@ -175,8 +175,8 @@ void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_fu
 
 struct copied_runs {
     const struct ir *ir;
-    /* the group's axes that neither a rank's role fixes nor the bundle is sharded over. Ranks that differ only along
-     * those of them over which a tensor is not cut hold the same elements of it. */
+    /* the group's axes along which a bundle is not sharded and the ranks of a role are not fixed. Ranks along such an
+     * axis hold the same elements of a tensor, unless the tensor is cut over the axis. */
     uint32_t replicating_axes;
     struct copied_run *runs;
     uint32_t run_count;

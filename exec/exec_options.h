@@ -54,7 +54,7 @@ struct exec_options {
     bool back_to_back;
     /* the warm-up goes on, with steps that are not measured, until the clock is steady or for 30 s */
     bool waits_for_steady_clock;
-    bool finds_unwritten_reads; /* prove that every element is written before it is read (slow) */
+    bool finds_unwritten_reads; /* find reads of elements that nothing has written (slow) */
     bool records_trace;         /* fill result.trace with the ops and memory of the median step */
     /* the run fails if, for this many seconds, no op ends and no op is running on any process; 0: 10 s, or 60 s with
      * several processes */

@@ -184,8 +184,8 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
     return y;
 }
 
-/* Computes the gradient of a norm. With n = (x - mean) rstd and g = dy weight: dx = rstd (g - n mean(g n) - mean(g)).
- * The last term comes from the mean; an RMSNorm has no mean, and no such term. */
+/* Adds the gradient of a norm. With n = (x - mean) rstd and g = dy weight: dx += rstd (g - n mean(g n) - mean(g)). The
+ * last term comes from the mean; an RMSNorm has no mean, and no such term. */
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows)
 {
@@ -296,8 +296,8 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
     return o;
 }
 
-/* Computes the gradient of attention. With P = exp(scale Q K^T - lse) and dS = scale P (dO V^T - dO . O): dV = P^T dO,
- * dQ = dS K and dK = dS^T Q. */
+/* Adds the gradient of attention. With P = exp(scale Q K^T - lse) and dS = scale P (dO V^T - dO . O): dV += P^T dO, dQ
+ * += dS K and dK += dS^T Q. */
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
                                   double *dv, const double *dout, const double *q, const double *k,
                                   const double *v, const double *o, const double *lse)

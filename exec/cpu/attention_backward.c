@@ -26,8 +26,8 @@ struct backward_head { /* one query head and its key head; pointers are to their
     int64_t q_stride, k_stride, v_stride, o_stride, heads, dim, vdim;
 };
 
-/* Replaces the products S = Q K^T and dO V^T of one tile by the probabilities P and their gradient dS, in place. Both
- * are 0 where the mask hides a key. */
+/* Replaces, in place, the scores S of one tile by the probabilities P, and the products dO V^T by the gradient dS of
+ * the scores. P and dS are 0 where the mask hides a key. */
 static void tile_probabilities(const struct backward_head *h, int64_t first, int64_t rows,
                                int64_t key, int64_t width)
 {

@@ -49,7 +49,7 @@ struct sampler *sampler_new(int device);
 /* Ends the thread and frees the sampler; does nothing if sampler is NULL. */
 void sampler_free(struct sampler *sampler);
 /* Copies the samples between two times to *sample, an array that the caller frees, and returns their number. If there
- * is no sample between the times, it copies the last one before them. */
+ * is no sample between the times, it copies the last one before them, if any. */
 size_t sampler_copy_samples(struct sampler *sampler, double begin_s, double end_s,
                             struct nvml_sample **sample);
 

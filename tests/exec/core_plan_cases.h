@@ -18,8 +18,8 @@ struct surroundings {
 
 static const struct surroundings plain = {.strategy = "ring", .dtype = DTYPE_F32};
 
-/* Runs a step of a right plan on as many ranks as it has, times those of the surroundings. Returns false if it differs
- * from the reference. variant: chooses the model and what it keeps for its backward. */
+/* Runs a step with a legal plan, on the ranks of the plan times the replicas, hp and tp of *s. Returns false if it
+ * differs from the reference. variant: chooses the model and what it keeps for its backward. */
 static bool run_plan(const struct core_plan *plan, const struct surroundings *s, size_t variant)
 {
     struct transformer model = shapes[variant % 2];

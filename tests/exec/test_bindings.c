@@ -52,8 +52,8 @@ static void tensors_go_out_in_parts_and_come_back(void)
         CHECK("w", memcmp(w, got_w, sizeof w) == 0);
         CHECK("u", memcmp(u, got_u, sizeof u) == 0);
         CHECK("v", memcmp(v, got_v, sizeof v) == 0);
-        /* grad[0:6] is the half of w on every rank: the sum over dp of twice what shards 0, 1 and 2 hold there.
-         * Element 0 of tp 0 is 2 (1 + u's first + v's third), one term per shard. */
+        /* The first 6 elements of grad are each rank's half of w. Op 1 writes there twice the rank's shard of all
+         * parameters, and the three ranks of dp add up theirs. Their shards begin with w[0], u[0] and v[2]. */
         CHECK_CLOSE("partial sums are added", g_w[0], 2 * (1 + 101 + 203), 0);
         CHECK_INT("replicas", (int64_t)b.differing_replica_elements, 0);
     }
