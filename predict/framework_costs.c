@@ -144,11 +144,13 @@ struct operators {
     int calls;
 };
 
-/* Clamps before an activation, in addition to the kernel of the activation. An element is one of gate or up. */
+/* The operators that clamp the input of an activation, in addition to the kernel of the activation. Elements are those
+ * of gate and up. */
 static const struct operators clamp_forward = {.bytes = 8, .calls = 3},
                               clamp_backward = {.bytes = 15, .calls = 9};
 
-/* RoPE whose cosines and sines have a factor, in place of the fused kernel. An element is one of queries or keys. */
+/* The operators of RoPE whose cosines and sines have a factor, in place of the fused kernel. Elements are those of
+ * queries and keys. */
 static const struct operators rope_forward = {.bytes = 24, .calls = 12},
                               rope_backward = {.bytes = 28, .calls = 7};
 

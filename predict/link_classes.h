@@ -14,7 +14,7 @@ enum { LINK_CLASSES_MAX = 10 };
 struct link_class {
     const char *name; /* a name for texts: "copies to a device" */
     bool is_measured; /* cluster_fact_is_measured() of the number that sets its rate */
-    /* the source of that number, or "the device's costs" if the cluster file does not give it */
+    /* the source of the number that sets its rate, or "the device's costs" if the cluster file does not give it */
     const char *source;
 };
 

@@ -370,7 +370,8 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     launch_add_option(l, field, "weights", copies > 1 ? "hsdp" : "zero3");
     if (copies > 1)
         launch_add_count_option(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
-    /* the profile's default is not to gather weights again for the backward with stages, and to do so without */
+    /* by the profile's default, weights are gathered again for the backward without stages, and not again with
+     * stages */
     if (launch_text_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
         launch_add_option(l, LAUNCH_RESHARD, "reshard", launch_field_text(l, LAUNCH_RESHARD));
     return STATUS_OK;

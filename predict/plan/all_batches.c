@@ -219,7 +219,7 @@ static void explain_row(void *context, size_t job, void *result)
 
 static uint64_t explanation_key(const struct setup *setup, const struct outcome *row)
 {
-    /* this text tells the key of a step's causes from that of the step's time */
+    /* this text makes the key of a step's causes differ from the key of the step's time */
     static const char causes[] = "causes";
     return digest_add(outcome_request_key(setup, &row->request, row->request.ranks), causes,
                       sizeof causes);

@@ -33,7 +33,7 @@ struct search_node {
      * recomputation and offload, which takes no longer. SEARCH_NO_LAYER: no layer of the candidate is timed */
     uint32_t least_layer_row, own_layer_row;
     uint8_t next_stage; /* enum search_stage */
-    /* the number of repairs that were found not to suffice, and so that of the next one */
+    /* how many repairs were found not to suffice, and so the number of the next one, counted from 0 */
     uint8_t repair;
     /* the candidate that differs only in the placement of stages; the candidate itself: there is none */
     size_t other_placement;

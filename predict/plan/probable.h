@@ -10,9 +10,9 @@
 
 struct probable_choice {
     double asked_probability; /* the probability that was asked for */
-    /* the one with which the winner was searched for, at most asked_probability */
+    /* the probability with which the winner was searched for, at most asked_probability */
     double taken_probability;
-    /* OUTCOME_SIMULATED: the less probable one; other kinds: there is none */
+    /* the outcome of the less probable configuration; if it is not OUTCOME_SIMULATED, there is none */
     struct outcome less_probable_outcome;
     /* with GOAL_GPUS: the number of GPUs of less_probable_outcome */
     size_t less_probable_gpu_count;

@@ -16,7 +16,7 @@
 
 /* names of the first three values of enum dtype, in their order */
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
-/* the kernels in 8 bits are chosen by --attention-products */
+/* kernels in 8 bits are left out, since --attention-products chooses them */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {
     "none",         "selective++",     "full",          "offload", "selective++offload",

@@ -38,7 +38,7 @@ struct setup {
     struct routing routing; /* request.routing points here if the user gave it */
     /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it; else NULL */
     double *offload_hidden_bytes;
-    /* is_partition_given: the user chose how sequences are cut; offload_given: what is offloaded */
+    /* is_partition_given: the user chose how sequences are cut; offload_given: the user chose what is offloaded */
     bool is_partition_given, offload_given;
     uint32_t uniform_above_ranks; /* uniform_above_ranks of struct sim_options */
     /* tokens of a step that are none of its documents: tokens per second leave them out */

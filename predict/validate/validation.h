@@ -21,7 +21,8 @@
 struct run_answer {
     bool has_succeeded;
     char error[256];
-    /* the verdict on the length of the row; if lengths are searched: on the longest that fits */
+    /* the verdict on the length of the row; if lengths are searched: on the longest that fits, or, if doubled lengths
+     * are searched and none fits, on the shortest */
     struct verdict verdict;
     struct reserved reserved;
     struct similarity similarity;
