@@ -93,9 +93,9 @@ const char *launch_adapter_options(struct launch *launch, const struct transform
 
 /* ---- the model ---- */
 
-/* Adds the option "model" for a transformer: the name of a preset with the same fields or, if there is none, a line of
- * fields. Without has_vocab the vocabulary is not known, and a line without it is added. Fails if the launch has the
- * option already. */
+/* Adds the option "model" for a transformer: the name of a preset with the same fields; a line of fields if there is
+ * none, or if the transformer is a dense proxy. Without has_vocab the vocabulary is not known, and the option is a line
+ * without it. Fails if the launch has the option already. */
 enum status launch_add_model_option(struct launch *launch, struct transformer *model,
                                     bool has_vocab, struct diag *diag);
 /* Adds the option "model" for field LAUNCH_MODEL, a path or the name of a model on the Hugging Face hub. Adds a remark
