@@ -28,8 +28,8 @@ static struct key_tensors key_tensors_of(const struct fpdt *f,
     return keys;
 }
 
-/* Stores the sums of the gradients of chunk k's keys and values on the host after a tile. The tiles of later queries
- * fetch them. */
+/* Stores the sums of the gradients of chunk k's keys and values after a tile: on the host, or on the device if nothing
+ * is offloaded. The tiles of later queries fetch them. */
 static void store_key_gradients(const struct fpdt *f, struct stored_key_gradients *state, int64_t k,
                                 const struct key_tensors *keys)
 {

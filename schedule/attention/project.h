@@ -52,10 +52,10 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION or ATTENTION_BACKWARD. */
 struct work attention_causal_work(const struct emit *e, enum work_kind kind, int64_t tokens,
                                   int64_t heads, int64_t kv_heads);
-/* The masks that hide pairs of a query and a key in a sequence, in addition to causality. window: the layer's sliding window; 0:
- * it has none, or one that reaches all tokens. has_documents: the sequence has several documents on some rank.
- * sequence: the number that ops carry for the sequence; sequences with the same documents on all ranks carry that of
- * the first of them (struct sequence_documents). */
+/* The masks that hide pairs of a query and a key in a sequence, in addition to causality. window: the layer's sliding
+ * window; 0: it has none, or one that reaches all tokens. has_documents: the sequence has several documents on some
+ * rank. sequence: the number that ops carry for the sequence; sequences with the same documents on all ranks carry that
+ * of the first of them (struct sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
     bool has_documents;

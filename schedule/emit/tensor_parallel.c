@@ -33,7 +33,8 @@ static bool uses_async_plan(const struct emit *e)
 
 /* Returns the number of pieces in which `own` rows of each tensor rank are gathered or reduced. For TENSOR_SEQUENCES
  * each sequence is a piece, since its rows are in order only if it is gathered by itself. For TENSOR_ANY async TP has a
- * piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has, and others have one piece. */
+ * piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has, if `own` divides evenly; else there is one
+ * piece. */
 static int64_t collective_pieces(const struct emit *e, int64_t own, enum tensor_rows order)
 {
     if (order == TENSOR_SEQUENCES)

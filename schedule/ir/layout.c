@@ -143,8 +143,8 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                       layout->sequence_tokens, name, step, below, below + step);
 }
 
-/* A document as layout ZIGZAG_DOCUMENTS cuts it: into 2 cp slices of equally many tokens, of which each context rank has
- * two. */
+/* A document as layout ZIGZAG_DOCUMENTS cuts it: into 2 cp slices of equally many tokens. Each context rank has two of
+ * them. */
 struct document_slices {
     /* begin: first position of the document; slice: number of tokens of each slice */
     int64_t begin, slice;
