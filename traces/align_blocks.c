@@ -117,8 +117,8 @@ static bool block_is_allowed(const struct align_item *a, size_t a_count, const s
 static void consider_blocks(const struct alignment *p, size_t i, size_t j, float *best,
                             uint8_t *move)
 {
-    /* Fewer than `first` items of b have a smaller amount than the last a items, and so than any larger number of
-     * them. */
+    /* For every b below `first`, the last b items have a smaller amount than the last a items of
+     * the other side, and so than any larger number of them. */
     size_t first = 1;
     for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run_length[i]; a++) {
         double wanted = p->a_amount_before[i] - p->a_amount_before[i - a];

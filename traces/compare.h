@@ -137,9 +137,9 @@ enum compare_verdict compare_judge(const struct comparison *comparison, double t
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
 double compare_header_step_s(const struct trace *trace, double otherwise_s);
 
-/* comparison_add_pair() appends an all-zero pair and returns it. comparison_finish() is called after the last pair was
- * added: it sets matched_time_share, and compares memory and exposed times. Only compare_own.c and compare_foreign.c
- * call these two. */
+/* comparison_add_pair() appends an all-zero pair and returns it. comparison_finish() is called
+ * after the last pair was added: it sets matched_time_share, and compares memory and, for our own
+ * traces, exposed times. Only compare_own.c and compare_foreign.c call these two. */
 struct compare_pair *comparison_add_pair(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);

@@ -203,12 +203,13 @@ struct external_result {
     const char *error_reason;
 };
 
-/* Returns a result in which every number is NAN and nothing is compared. */
+/* Returns a result of OUTCOME_ERROR in which every number is NAN. */
 struct external_result external_unknown_result(void);
 
-/* external_print_columns() appends the line of column names, those of results included. external_print() appends all
- * rows as they were read, each with the columns of its result, result[i] for row i. Numbers have six significant
- * digits, but predicted whole numbers have all their digits. */
+/* external_print_columns() appends the line of column names, those of results included.
+ * external_print() appends all rows as they were read, each with the columns of its result,
+ * result[i] for row i. Numbers have six significant digits, but bytes and predicted whole numbers
+ * have all their digits. */
 void external_print_columns(struct text *out);
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out);

@@ -139,8 +139,10 @@ static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
                              is_inductor_kernel(k->events->name[k->events->events[owner].name]));
 }
 
-/* Adds the time of each kernel to k->seconds of its owner; if the owner is unknown, to times->unassigned_s or, for a
- * kernel that Inductor wrote, to its own element. Kernels launched outside of the profiler's steps do not count. */
+/* Adds the time of each kernel, messages left out, to k->seconds of its owner; if the owner is
+ * unknown, to times->unassigned_s or, for a kernel that Inductor wrote, to its own element. Kernels
+ * launched outside of the profiler's steps do not count. Fails if no kernel that counts takes
+ * time. */
 static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
                                const char *name, struct diag *diag)
 {

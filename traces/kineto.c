@@ -145,8 +145,9 @@ static void add_operators(struct builder *b, const struct kineto_steps *steps)
     }
 }
 
-/* Adds a row for each kernel. It belongs to the step in which its operator was called; if its operator is unknown, to
- * the step that runs when the kernel starts. */
+/* Adds a row for each kernel. It belongs to the step in which its operator was called; if its
+ * operator is unknown, to the step that runs when the kernel starts. A kernel of no step is left
+ * out. */
 static void add_kernels(struct builder *b, const struct kineto_steps *steps)
 {
     const struct kineto_events *events = b->events;

@@ -30,7 +30,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if a text starts with '{' or '[', so that it can be such a recording but no CSV. */
+/* True if a text starts with '{', or with '[' and then '{' or ']', so that it can be such a
+ * recording but no CSV. */
 bool kineto_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size) to the trace, stream by stream in order of start. name stands for the text

@@ -13,7 +13,7 @@
  * than DIMENSIONS_MAX dimensions counts as unknown. */
 enum { INPUTS_MAX = 3, DIMENSIONS_MAX = 6 };
 enum { NAME_LIMIT = 4096 }; /* a longer name is cut */
-enum { TYPES_MAX = 16 };    /* the types of the first so many inputs of an operator are read */
+enum { TYPES_MAX = 16 };    /* the types of this many first inputs of an operator are read */
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
 
@@ -107,7 +107,8 @@ static enum status report_event_fault(struct reader *r, const char *what)
     return diag_error(r->diag, json_pull_loc(&r->pull), STATUS_BAD_INPUT, "%s", what);
 }
 
-/* If the next value is a number, sets *value to it and *there to true. Skips any other value. */
+/* If the next value is a number, sets *value to it and *there to true; NaN and a number that is too
+ * large set *there to false. Skips any other value. */
 static enum status read_number(struct reader *r, double *value, bool *there)
 {
     enum json_token token;
@@ -236,7 +237,8 @@ static enum step_dtype dtype_of_type(const struct json_pull *pull)
     return STEP_OTHER;
 }
 
-/* Reads "Input Dims": a list of shapes, one per input; an input that is a list of tensors has a list of shapes. */
+/* Reads "Input Dims": a list of shapes, one per input. Only those of the first INPUTS_MAX inputs
+ * are kept; the shape of a list of tensors, which is a list of shapes, counts as unknown. */
 static enum status read_shapes(struct reader *r, struct event_draft *draft)
 {
     enum json_token token;

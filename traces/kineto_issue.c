@@ -169,7 +169,8 @@ static void add_start_time(const struct gpu_work *w, const struct kineto_event *
 struct calls_so_far {
     size_t launched_kernels; /* number of kernels and copies that all earlier calls started */
     double last_call_end_us; /* < 0: there is no earlier call in the step */
-    /* the operator of the last launch in the step; UINT32_MAX: none */
+    /* the operator of the last call in the step that started work, if that was the launch of a
+     * kernel; UINT32_MAX: it was not, or the operator is unknown */
     uint32_t last_operator_event;
 };
 
@@ -178,10 +179,11 @@ struct starting_call {
     enum kineto_call kind;
     double call_s, gap_s; /* its time; the time since the call before it */
     bool is_first;        /* it is the first of its step, so the gap is unknown */
-    /* it may have waited for the GPU: the queue is full, or a copy is of pageable memory */
+    /* it may have waited for the GPU: the queue is almost full, or a copy is of pageable memory */
     bool is_held;
-    bool is_graph;         /* it started several kernels or copies, so it launched a graph */
-    bool is_same_operator; /* the call before it was a launch by the same operator */
+    bool is_graph; /* it started several kernels or copies, so it launched a graph */
+    /* the last call before it that started work was a launch by the same operator */
+    bool is_same_operator;
 };
 
 /* Returns the description of a call that started the kernels and copies started[0..count). */
@@ -207,8 +209,9 @@ static struct starting_call describe_call(const struct gpu_work *w,
     };
 }
 
-/* Returns the seconds that are left out as pauses: the gap before a call if it is longer than PAUSE_S, plus the call
- * itself if it is longer; 0: there is no pause. */
+/* Returns the seconds that are left out as pauses: the gap before a call if it is longer than
+ * PAUSE_S, plus the call itself if it is longer. Returns 0 for a call that may have waited for the
+ * GPU and for the first call of a step. */
 static double pause_s(const struct starting_call *call)
 {
     if (call->is_held || call->is_first)
@@ -216,7 +219,8 @@ static double pause_s(const struct starting_call *call)
     return (call->gap_s > PAUSE_S ? call->gap_s : 0) + (call->call_s > PAUSE_S ? call->call_s : 0);
 }
 
-/* Adds a call to the sums of its step and returns true, or counts the reason why it is left out and returns false. */
+/* Adds a call to the sums of its step and returns true, or leaves it out and returns false. Counts
+ * calls that may have waited for the GPU, and pauses. */
 static bool add_starting_call(const struct starting_call *call, struct kineto_issue_step *step)
 {
     struct kineto_calls *sum = &step->calls_of[call->kind];

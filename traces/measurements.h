@@ -32,7 +32,8 @@ enum measurement_score {
     SCORE_COUNT
 };
 
-/* METRIC(symbol, name, quantity, score): the metrics. traces/published/README.md says what each of them is. */
+/* METRIC(symbol, name, quantity, score): the metrics. traces/published/README.md explains those
+ * whose names do not. */
 #define MEASUREMENT_METRICS(METRIC)                                                                \
     METRIC(TGS, "tgs", TOKENS_PER_GPU, RELATIVE)                                                   \
     METRIC(MFU, "mfu", FRACTION, RELATIVE)                                                         \
@@ -75,8 +76,9 @@ extern const struct measurement_metric_info measurement_metrics[METRIC_COUNT];
 /* Sets *metric to the metric with that name; returns false if there is none. */
 bool measurement_find_metric(const char *name, enum measurement_metric *metric);
 
-/* Sets *scale to the factor that converts a metric's value in that unit to s, bytes, tokens, tokens/s/GPU, flop/s or
- * a pure number. False: the metric has no such unit, and *right receives the units that it has: "'ms', 's'". */
+/* Sets *scale to the factor that converts a metric's value in that unit to s, bytes, tokens,
+ * tokens/s/GPU, flop/s or a pure number. False: the metric has no such unit, and *right receives
+ * the units that it has: "'s', 'ms', 'us'". */
 bool measurement_find_unit(enum measurement_metric metric, const char *unit, double *scale,
                            struct text *right);
 

@@ -168,7 +168,8 @@ static void add_item(struct reader *r, struct pickle_value *to, struct pickle_va
     to->byte_or_item_count++;
 }
 
-/* Moves the values that are on the stack from index `from` on into a collection. */
+/* Adds the values that are on the stack from index `from` on to a collection. They stay on the
+ * stack, too. */
 static void move_items(struct reader *r, struct pickle_value *to, size_t from)
 {
     bool dict = to->kind == PICKLE_DICT;

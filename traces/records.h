@@ -1,10 +1,11 @@
 /* traces/records.h: reads and writes rows of CSV through libcsv.
  *
- * The reader hands over one row at a time with the line it starts on, in RFC 4180 form: fields
- * may be quoted, a quoted field may hold separators, quotes (doubled) and line ends, rows end in
- * LF or CRLF, and the last one need not. Blank lines and a leading byte order mark are skipped;
- * blanks around an unquoted field are dropped. Anything else is an error with its place: NUL
- * bytes, stray or missing quotes, rows of more than 1 MiB or 256 fields. */
+ * The reader hands over one row at a time with the line it starts on. Fields are separated by
+ * commas and may be quoted; a quoted field may hold separators, quotes (doubled) and line ends.
+ * Rows end in LF, CRLF or CR (a CR alone starts no new line in messages), and the last one need
+ * not. Blank lines and a leading byte order mark are skipped; blanks around an unquoted field are
+ * dropped. Anything else is an error with its place: NUL bytes, stray or missing quotes, rows of
+ * more than 1 MiB or 256 fields. */
 #ifndef TRACES_RECORDS_H
 #define TRACES_RECORDS_H
 

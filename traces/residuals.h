@@ -21,8 +21,9 @@ enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 /* The member `context` of a residual ends in this if rows of tokens travel between nodes to their experts. */
 #define CONTEXT_BETWEEN_NODES " between nodes"
 
-/* One run, with the features by which runs are compared; predict/intervals.h finds those of a prediction. Texts are
- * never NULL, except real_framework. */
+/* One run, with the features by which runs are compared; predict/similarity.h finds those of a
+ * prediction. Texts are never NULL, except real_framework and, in a run to be predicted, source and
+ * run. */
 struct residual {
     const char *source;     /* the source that measured: "FPDT" */
     const char *laboratory; /* name that all sources of one author or one code share */
@@ -36,8 +37,9 @@ struct residual {
      * NULL: framework is right */
     const char *real_framework;
     const char *attention; /* the kernel: "fa2" */
-    /* how ranks share a sequence ("none", "ulysses", "ring", "2d", "fpdt", "upipe"), and properties that interact
-     * with it: "ring with experts between nodes" */
+    /* how ranks share a sequence ("none", "ulysses", "ring", "2d", "fpdt", "upipe"), and properties
+     * that interact with it, such as experts, adapters and products in 8 bits: "ring with experts
+     * between nodes" */
     const char *context;
     const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
     bool host_optimizer;     /* the optimizer's step runs on the host */
@@ -45,8 +47,8 @@ struct residual {
     int64_t tp, pp, gpus;
     int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
     int64_t parameters;         /* number of parameters of the whole model */
-    /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch: 2 parameters / layers x
-     * tokens / (ranks that share a sequence x tp) / peak */
+    /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch: 2 x
+     * parameters that a token uses / layers x tokens / (ranks that share a sequence x tp) / peak */
     double layer_s;
     double log_ratio[RESIDUAL_COUNT]; /* log(measured / predicted); NAN: not measured */
     /* log(measured / predicted) of the time at first sight: predicted by the program as it was before anyone had

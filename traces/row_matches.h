@@ -1,12 +1,14 @@
 /* traces/row_matches.h: assigns the time of recorded steps to the rows of a prediction.
  *
- * A recording of another program is aligned with the prediction as in compare_foreign() (traces/align.h). There are two
- * sorts of matches. One is a block of the alignment: predicted rows of products, attention, messages or copies, and the
- * recorded time for them. The other is all other rows between two blocks: the predicted ones, and the total time of the
- * recorded ones; rows of the optimizer there are a match of their own if both sides have some.
+ * A recording of another program is aligned with the prediction as in compare_foreign()
+ * (traces/align.h). There are two sorts of matches. One is a block of the alignment: predicted rows
+ * of products, attention, messages or copies, and the recorded time for them. The other is all
+ * other rows between two blocks, before the first or after the last: the predicted ones, and the
+ * total time of the recorded ones; rows of the optimizer there are a match of their own if both
+ * sides have some.
  *
- * Recorded rows without a match are strays. So are recorded rows between blocks whose class does not follow from their
- * name. */
+ * Recorded rows without a match are strays. So are recorded rows between blocks whose class does
+ * not follow from their name. */
 #ifndef TRACES_ROW_MATCHES_H
 #define TRACES_ROW_MATCHES_H
 

@@ -261,7 +261,7 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
     stats->category_count += memory->category_count;
 }
 
-/* Returns a number that is at least the number of different (rank, memory, category). */
+/* Returns the number of different (rank, memory, category). */
 static size_t count_categories(const struct trace *trace, const struct row_order *order)
 {
     const struct trace_memory *table = &trace->memory;

@@ -78,8 +78,9 @@ struct trace_stats {
     double start_s, end_s; /* over all ranks; 0 and 0 without ops */
 };
 
-/* Computes the statistics of a trace. *stats holds no pointers into the trace. The time is linear in the rows if those
- * of each stream are in order of start. */
+/* Computes the statistics of a trace. *stats holds no pointers into the trace. The time is linear
+ * in the rows if those of each stream and memory are in order of time, and if there are few
+ * labels. */
 void trace_stats_init(struct trace_stats *stats, const struct trace *trace);
 void trace_stats_release(struct trace_stats *stats);
 

@@ -32,7 +32,8 @@ enum step_event_kind {
     STEP_RECORD,    /* stream `s` records event `e` */
     STEP_WAIT,      /* stream `s` waits for event `e` */
     STEP_HOST_WAIT, /* the host waits for event `e`, or for stream `s` */
-    STEP_ITEM,      /* the host reads a value of the device: it waits for stream `s` */
+    /* the host reads a value of the device ("item", "nonzero"): it waits for stream `s` */
+    STEP_ITEM,
     STEP_WORK_WAIT, /* stream `s` waits for the collective event[awaited_event] */
     STEP_EVENT_KIND_COUNT
 };
@@ -47,7 +48,7 @@ enum step_dtype {
     STEP_F64,
     STEP_E4M3,
     STEP_E5M2,
-    STEP_OTHER, /* integers, booleans, complex numbers and narrower types: no product has them */
+    STEP_OTHER, /* all others: integers, booleans, complex numbers, other floats */
 };
 
 /* step_dtype_name() returns PyTorch's name of an element type, "other" for STEP_OTHER; step_dtype_of() returns the
@@ -72,7 +73,8 @@ struct step_event {
     const char *op_name;      /* "mm", "c10d._allgather_base_" */
     uint32_t module;          /* row of module[] */
     int64_t stream;           /* a handle of CUDA; 0: the default stream */
-    /* for records and waits: the number of the CUDA event; -1: a wait for the whole stream */
+    /* for records and waits: the number of the CUDA event. The host waits for the whole stream if
+     * this is -1 or an event that the step has not recorded, such as 0. */
     int64_t cuda_event;
     /* for STEP_WORK_WAIT: the index in event[] of the collective for which it waits; -1: unknown */
     int64_t awaited_event;
@@ -96,7 +98,8 @@ struct step_event {
 struct step_storage {
     uint64_t bytes;
     int64_t first_event, last_event;
-    const char *role; /* "param NAME", "grad", "optimizer", "given", "unsharded", "" */
+    /* "param NAME", "buffer NAME", "grad", "optimizer", "given", "unsharded", "" */
+    const char *role;
 };
 
 struct step_group {

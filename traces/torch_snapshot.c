@@ -346,7 +346,7 @@ static void add_freed(struct torch_snapshot *s, struct site_table *sites,
     }
 }
 
-/* Checks that the sizes of segments and blocks are possible. */
+/* Fails if there are no segments, or if the sizes of segments and blocks contradict each other. */
 static enum status check_sums(const struct torch_snapshot *s, const char *name, struct diag *diag)
 {
     struct loc at = {.name = name};

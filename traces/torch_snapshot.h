@@ -19,8 +19,9 @@ struct snapshot_site {
     size_t block_count;
 };
 
-/* The memory of one device. If the history has a failed allocation, it is the memory at the time of the last one; else
- * at the time of the snapshot. */
+/* The memory of one device at the time of the last failed allocation in the history, or at the time
+ * of the snapshot if there is none. The segments that are counted, and searched for free ranges,
+ * are those of the snapshot in either case. */
 struct torch_snapshot {
     struct arena arena;
     int64_t device;              /* of all devices the one whose segments have most bytes */
