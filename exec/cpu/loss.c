@@ -158,8 +158,8 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
 }
 
 /* Merges the statistics of all parts of the vocabulary, which an all-gather has put together as (parts, rows, 3).
- * Writes the log-sum-exp of each row. Adds the losses of the rows that count, divided by the number `count` of the
- * whole batch, to the loss so far, if there is one. */
+ * Writes the log-sum-exp of each row. Adds the losses of the rows that count, divided by the number of rows that count
+ * in the whole batch (a parameter), to the loss so far, if there is one. */
 const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
 {
     (void)scratch;

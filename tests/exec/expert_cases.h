@@ -81,8 +81,8 @@ static void strategies_with_experts_compute_the_reference(void)
     }
 }
 
-/* Modules of the layers, one dense and the others with experts, drop what they made and make it again; every second
- * time attention's core is one of them. */
+/* Modules of a dense layer and of layers with experts drop their results and compute them again; in every second case
+ * attention's core is one of these modules. */
 static void modules_make_again_what_they_dropped(void)
 {
     static const unsigned sets[] = {

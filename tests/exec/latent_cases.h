@@ -170,7 +170,8 @@ static void expanded_tensors_are_computed_again(void)
     }
 }
 
-/* Norms and what latent attention expands are made again, also beside attention's core. */
+/* Norms, MLPs and the up-projections of latent attention are computed again, in rows that keep all other activations
+ * and in rows that also drop those of attention's core. */
 static void modules_of_latents_are_computed_again(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++) {

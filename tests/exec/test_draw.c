@@ -150,7 +150,7 @@ static void what_is_computed_does_not_depend_on_the_layout(void)
 /* What was seen of a run's parameters. wrong: elements of norms that are not 1, and of biases that are not 0, unless
  * the weights are flat. */
 struct seen {
-    bool flat; /* the weights were drawn with options.flat */
+    bool flat; /* the weights were drawn with options.flat_weights */
     uint32_t wrong;
     double squares
         [64]; /* by tensor: the sum of the squares of a matrix's elements, times its columns */

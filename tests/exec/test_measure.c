@@ -117,7 +117,7 @@ static void traces_hold_the_whole_step(void)
     step_release(&step);
 }
 
-/* No op starts before every op that it waits for has ended. */
+/* No op starts before all ops that it waits for have ended. */
 static void waits_are_kept(void)
 {
     struct request request = step_request(&small_gpt, 4, 16);
