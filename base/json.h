@@ -87,8 +87,8 @@ enum status json_as_i64(struct json_node node, int64_t low, int64_t high, int64_
                         struct diag *diag);
 enum status json_as_string(struct json_node node, const char **out, struct diag *diag);
 
-/* Fails if an object has a member whose key is not in known[0..count). The error names the first such member, and
- * suggests a known key if one is near. */
+/* Fails if a node is no object, or has a member whose key is not in known[0..count). The error
+ * names the first such member, and suggests a known key if one is near. */
 enum status json_reject_unknown_keys(struct json_node object, const char *const *known,
                                      size_t count, struct diag *diag);
 

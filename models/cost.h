@@ -206,9 +206,9 @@ double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);
 
-/* Returns the device seconds of one op in a training step, without the host's issue. If the work is attention, impl
- * must have passed cost_check_attention(). Communication, copies and SYNC kinds are 0 here: their time is that of links
- * and of the issuing thread. */
+/* Returns the device seconds of one op in a training step, without the host's issue. If the work
+ * is attention, impl must have passed cost_check_attention(). Communication, copies and kinds of
+ * STREAM_SYNC are 0 here: their time is that of links and of the issuing thread. */
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
@@ -245,7 +245,7 @@ double cost_host_work_bytes(const struct work *work);
 double cost_ideal_s(double peak_flop_per_s, const struct work *work);
 
 /* Returns the calibration of the formula that gives the time of this work; NULL if none does, as
- * for communication, copies and SYNC kinds. */
+ * for communication, copies and kinds of STREAM_SYNC. */
 const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    const struct work *work);

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Returns 0: the time of communication, copies and SYNC kinds is that of links and of the issuing thread. */
+/* Returns 0: the time of communication, copies and kinds of STREAM_SYNC is that of links and of the issuing thread. */
 static double no_device_s(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work, enum cost_clock clock)
 {

@@ -49,8 +49,8 @@ void evidence_release(struct evidence *evidence)
 
 /* ---- what was measured ---- */
 
-/* True if the model explains a source: the root mean square of the errors of all its rows is at most
- * EXPLAINED_ERROR. */
+/* True if the model explains a source: the root mean square of the errors of its rows is at most
+ * EXPLAINED_ERROR. Rows that did not measure the figure do not count. */
 static bool is_explained(const struct residuals *runs, enum residual_of of, const char *source)
 {
     double squares = 0;

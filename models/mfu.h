@@ -39,9 +39,10 @@ extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
 /* Sets *convention to the one with that name; returns false if there is none. */
 bool mfu_find(const char *name, enum mfu_convention *convention);
 
-/* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. If the model has
- * windows or block-sparse attention, each convention counts only the share of its pairs that is visible; otherwise
- * FPDT's Table 4 would contradict its times. recomputes: the run computes the forward again in the backward. */
+/* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all
+ * ranks. If the model has windows or block-sparse attention, each convention counts only the share
+ * of its pairs that is visible: with all pairs, FPDT's Table 4 would contradict its times.
+ * recomputes: the run computes the forward again in the backward. */
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 

@@ -21,8 +21,9 @@ enum work_kind {
     WORK_KIND_COUNT
 };
 
-/* The class of stream on which a kind runs. ADAMW and FILL may also run on a HOST stream (of the host's processor), and
- * a copy also on the stream of the other direction. SYNC kinds run on no stream: the issuing thread executes them. */
+/* The class of stream on which a kind runs. ADAMW and FILL may also run on a HOST stream (of the
+ * host's processor), and a copy also on the stream of the other direction. Kinds of STREAM_SYNC
+ * run on no stream: the issuing thread executes them. */
 enum stream_class {
     STREAM_COMPUTE,
     STREAM_COMM,
@@ -367,7 +368,7 @@ bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
 /* True if a kind may work in place: write number `write` may be the same elements as read number `read`. */
 bool work_may_be_in_place(enum work_kind kind, uint32_t read, uint32_t write);
 
-/* True if ops of a kind may be on a stream of that class. SYNC kinds may name any stream: they wait for it. */
+/* True if ops of a kind may be on a stream of that class. Kinds of STREAM_SYNC may name any stream: they wait for it. */
 bool work_may_run_on(enum work_kind kind, enum stream_class stream);
 
 const char *stream_class_name(enum stream_class stream);
@@ -465,7 +466,7 @@ double work_flops(const struct work *work);
  *   - A quantise makes a further pass over x with `amax`, and one for a transposed copy with a scale
  *     for each row. With `finds` it makes only the pass of `amax`, if it has that.
  *   - An opaque op has the bytes that were recorded.
- *   - SYNC kinds, communication and copies have 0 bytes; work_payload_bytes() has those of the latter
+ *   - Kinds of STREAM_SYNC, communication and copies have 0 bytes; work_payload_bytes() has those of the latter
  *     two. */
 double work_memory_bytes(const struct work *work);
 

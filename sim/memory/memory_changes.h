@@ -17,7 +17,8 @@ struct live_buffers {
     } * row;
 };
 
-/* Lists the buffers of a role. The caller frees live_buffers->row. */
+/* Lists the buffers of a role that take memory: persistent ones, except those that are part of
+ * another buffer, and others that an op of the role writes. The caller frees live_buffers->row. */
 void live_buffers_init(struct live_buffers *live_buffers, const struct ir *ir, uint32_t role);
 
 enum { MEMORY_CHANGE_ROW_MAX = (1 << 30) - 1 };

@@ -13,7 +13,7 @@ struct sim_costs {
      * itself is NULL if there are no such shapes */
     const double *const *work_s_by_place;
     /* [shape_count] seconds of the work on the device. It is not used for communication and copies, whose time follows
-     * from the cluster, nor for SYNC kinds, whose time is in issue_s. */
+     * from the cluster, nor for kinds of STREAM_SYNC, whose time is in issue_s. */
     const double *work_s;
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
     /* [shape_count] seconds for which the host issues an op. An op can start once the host has issued it and everything

@@ -12,10 +12,11 @@
  * rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops() counts
  * what ranks really execute, and buffers and offsets are the schedule's.
  *
- * With packed documents every context rank has a time of its own. If there are more than `above` context ranks, all
- * ranks are taken as the fullest (visible_find_fullest()): they run the variants that it runs, and the caller gives
- * sim_costs without times by place, those of the fullest rank instead. The pairs of the ranks may then differ by any
- * factor, and the caller says by which.
+ * With packed documents every context rank has a time of its own. If there are more than `above`
+ * context ranks, and visible_why_unfit() has no objection, all ranks are taken as the fullest
+ * (visible_find_fullest()): they run the variants that it runs, and the caller gives sim_costs
+ * without times by place, those of the fullest rank instead. The pairs of the ranks may then
+ * differ by any factor, and the caller says by which.
  *
  * The folder sim/uniform/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */
@@ -49,10 +50,11 @@ enum {
  * `above` context ranks (0: EVEN_ABOVE), and visible_why_unfit() has no objection. */
 bool uniform_takes_fullest(const struct ir *ir, uint32_t above);
 
-/* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group, the element is 1 +
- * the index of that member of the group whose variants all members run; for other guards it is 0. The last element is 1
- * if uniform_takes_fullest(). Groups are made even if their guards distinguish more than `above` ranks; 0: more than
- * EVEN_ABOVE. */
+/* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group,
+ * the element is 1 + the index of that member of the group whose variants all members run; for
+ * other guards it is 0. The last element is 1 if uniform_takes_fullest(). Otherwise groups become
+ * even only if their guards together distinguish more than `above` ranks (0: EVEN_ABOVE) and the
+ * schedule has no packed documents. */
 uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups distinguish, or the number of context ranks that are taken as the
