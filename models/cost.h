@@ -72,7 +72,7 @@ struct cost_attention {
 
 /* One number of a device and its source, for `longhaul list`. */
 struct cost_fact {
-    const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
+    const char *name; /* "matmul.ramp_s", "attention.fa2.forward.rates.128" */
     double value;     /* in SI units */
     /* the range of values on machines with this device, where they differ; 0, 0: unknown */
     double low, high;
@@ -128,8 +128,8 @@ struct device_cost {
     const char *name, *note;
     bool is_ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
 
-    /* A member for each row of models/cost_params.def, named FAMILY_FIELD: the row (matmul, k_ramp) makes
-     * matmul_k_ramp. */
+    /* A member for each row of models/cost_params.def, named FAMILY_FIELD: the row (matmul, ramp_s) makes
+     * matmul_ramp_s. */
 #define COST(family, field, unit, low, high, meaning) double family##_##field;
 #include "models/cost_params.def"
 #undef COST

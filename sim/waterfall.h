@@ -15,8 +15,8 @@ enum cause {
     /* the time that the flops of the model take at the device's peak. Its mean over all ranks, divided by the step, is
      * MFU by convention longhaul */
     CAUSE_USEFUL,
-    /* flops on pairs that the mask hides. It is 0 for kernels whose tiles follow the mask, since work_flops() counts
-     * only visible pairs; all kernels in this program are of that sort */
+    /* flops on pairs that the mask hides. It is always 0: work_flops() counts only visible pairs, so the time that a
+     * kernel spends on others is part of CAUSE_INEFFICIENCY */
     CAUSE_IMBALANCE,
     /* all ops of phase recompute; and, at peak, flops that are computed twice: the scores in attention's backward, what
      * several tensor ranks duplicate, and padding rows of the vocabulary */
