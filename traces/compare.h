@@ -88,8 +88,10 @@ void comparison_release(struct comparison *comparison);
 enum status compare_own(struct comparison *comparison, const struct trace *predicted,
                         const struct trace *measured, const char *name, struct diag *diag);
 
-/* Aligns a recording, a trace from traces/kineto.h, with the predicted rows of its rank, or of the only predicted rank.
- * Arguments and errors are those of compare_own(); a step with too many rows to align is an error, too. */
+/* Aligns a recording, a trace from traces/kineto.h, with the predicted rows of its rank, or of the
+ * only predicted rank. Arguments are those of compare_own(). It is an error if a trace has no rows,
+ * if several ranks were predicted but not the recorded one, or if a step has too many items to
+ * align. */
 enum status compare_foreign(struct comparison *comparison, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag);
 

@@ -21,7 +21,7 @@ struct kernel_key {
     /* as recorded steps name it, without an overload if the profiler says none: "mm", "fsdp.copy" */
     const char *op;
     const char *inputs; /* the shapes of inputs that have one: "[1024,640][640,256]" */
-    uint8_t dtype;      /* enum step_dtype of the first of them; STEP_OTHER: integers, or unknown */
+    uint8_t dtype; /* enum step_dtype of the first of them; STEP_OTHER: another type, or unknown */
 };
 
 struct kernel_time {

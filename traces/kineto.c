@@ -220,8 +220,8 @@ static size_t skip_blanks(const char *data, size_t size, size_t at)
 bool kineto_recognise(const char *data, size_t size)
 {
     size_t at = skip_blanks(data, size, 0);
-    /* An array of events begins with "[{". Other texts that begin with '[', such as "[1,0]<stdout>: ..." of mpirun, do
-     * not. */
+    /* An array of events begins with "[{" or is "[]". Other texts that begin with '[', such as
+     * "[1,0]<stdout>: ..." of mpirun, do not. */
     if (at < size && data[at] == '[')
         at = skip_blanks(data, size, at + 1);
     return at < size && (data[at] == '{' || data[at] == ']');
