@@ -372,6 +372,9 @@ static enum status read_command(struct shell_reader *s)
         bool both = c == '&' && s->next_char + 1 < s->end && s->next_char[1] == '>';
         if (c == ' ' || c == '\t' || c == '\r') {
             s->next_char++;
+        } else if (bracket && c == '\n') { /* [[ ]] may have several lines */
+            s->next_char++;
+            s->line++;
         } else if (c == '\\' && s->next_char + 1 < s->end &&
                    (s->next_char[1] == '\n' || s->next_char[1] == '\r')) {
             s->next_char += s->next_char[1] == '\r' && s->next_char + 2 < s->end ? 3 : 2;
@@ -381,9 +384,10 @@ static enum status read_command(struct shell_reader *s)
                 s->next_char++;
         } else if (bracket &&
                    (c == '&' || c == '|' || c == '(' || c == ')' || c == '<' || c == '>')) {
-            size_t size = s->next_char + 1 < s->end && s->next_char[1] == c ? 2 : 1;
-            shell_add_word(s->shell, &words, s->next_char, size, s->line);
-            s->next_char += size;
+            bool joins =
+                (c == '&' || c == '|') && s->next_char + 1 < s->end && s->next_char[1] == c;
+            shell_add_word(s->shell, &words, s->next_char, joins ? 2 : 1, s->line);
+            s->next_char += joins ? 2 : 1;
         } else if (digits || both || c == '<' || c == '>') {
             status = shell_read_redirection(s);
         } else if (strchr("\n;&|()", c) != NULL && c != '\0') {

@@ -53,24 +53,92 @@ static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t
     return count == 3 ? compare_texts(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
-/* Returns whether a condition holds that consists of tests with && and || between them. These are applied from left to
- * right with equal precedence (within [[ ]], bash itself applies && first). word[0..count): the condition without its
- * brackets. */
-static enum shell_answer evaluate_test(const struct shell_word *word, size_t count)
+/* ---- conditions of [[ ]] ---- */
+
+/* The state of evaluating the words between [[ and ]]. */
+struct shell_condition {
+    const struct shell_word *next_word, *end;
+    unsigned depth;      /* the number of parentheses around next_word */
+    bool is_not_grammar; /* the words are no condition, or one that is nested too deep */
+};
+
+static enum shell_answer evaluate_or(struct shell_condition *c);
+
+static bool next_word_is(const struct shell_condition *c, const char *text)
 {
-    enum shell_answer all = ANSWER_YES;
-    char joined = '&';
-    for (size_t begin = 0, i = 0; i <= count; i++) {
-        bool and = i < count && strcmp(word[i].text, "&&") == 0;
-        bool or = i < count && strcmp(word[i].text, "||") == 0;
-        if (i < count && !and&&! or)
-            continue;
-        enum shell_answer one = evaluate_one_test(word + begin, i - begin);
-        all = joined == '&' ? (one < all ? one : all) : (one > all ? one : all);
-        joined = or ? '|' : '&';
-        begin = i + 1;
+    return c->next_word < c->end && strcmp(c->next_word->text, text) == 0;
+}
+
+/* Returns the position after a test, which ends before && or ||, or before the ')' that closes a group around it. A
+ * regular expression (=~) may have parentheses of its own, with any words between them. */
+static const struct shell_word *one_test_end(struct shell_condition *c)
+{
+    const struct shell_word *word = c->next_word;
+    size_t nested = 0;
+    for (; word < c->end; word++) {
+        const bool closes = strcmp(word->text, ")") == 0;
+        if (nested == 0 &&
+            (closes || strcmp(word->text, "&&") == 0 || strcmp(word->text, "||") == 0))
+            break;
+        nested += strcmp(word->text, "(") == 0;
+        nested -= closes;
+    }
+    c->is_not_grammar = c->is_not_grammar || nested > 0;
+    return word;
+}
+
+/* Evaluates one test, or a condition in parentheses, with any number of '!' before it. */
+static enum shell_answer evaluate_primary(struct shell_condition *c)
+{
+    enum shell_answer answer;
+    bool is_inverted = false;
+    for (; next_word_is(c, "!"); c->next_word++)
+        is_inverted = !is_inverted;
+    if (next_word_is(c, "(") && c->depth < SHELL_DEPTH_MAX) {
+        c->next_word++;
+        c->depth++;
+        answer = evaluate_or(c);
+        c->depth--;
+        c->is_not_grammar = c->is_not_grammar || !next_word_is(c, ")");
+        c->next_word += next_word_is(c, ")");
+    } else {
+        const struct shell_word *begin = c->next_word;
+        c->is_not_grammar = c->is_not_grammar || next_word_is(c, "(");
+        c->next_word = one_test_end(c);
+        answer = evaluate_one_test(begin, (size_t)(c->next_word - begin));
+    }
+    return is_inverted ? shell_not(answer) : answer;
+}
+
+static enum shell_answer evaluate_and(struct shell_condition *c)
+{
+    enum shell_answer all = evaluate_primary(c);
+    while (next_word_is(c, "&&")) {
+        c->next_word++;
+        enum shell_answer one = evaluate_primary(c);
+        all = one < all ? one : all;
     }
     return all;
+}
+
+static enum shell_answer evaluate_or(struct shell_condition *c)
+{
+    enum shell_answer any = evaluate_and(c);
+    while (next_word_is(c, "||")) {
+        c->next_word++;
+        enum shell_answer one = evaluate_and(c);
+        any = one > any ? one : any;
+    }
+    return any;
+}
+
+/* Returns whether the condition word[0..count), without its [[ and ]], holds. Within it && binds tighter than ||, as
+ * in bash; between commands of a list both have the same precedence (shell_commands.c). */
+static enum shell_answer evaluate_condition(const struct shell_word *word, size_t count)
+{
+    struct shell_condition c = {.next_word = word, .end = word + count};
+    enum shell_answer answer = evaluate_or(&c);
+    return c.is_not_grammar || c.next_word < c.end ? ANSWER_OPEN : answer;
 }
 
 enum shell_answer shell_command_answer(const struct shell_words *words)
@@ -80,8 +148,10 @@ enum shell_answer shell_command_answer(const struct shell_words *words)
     if (strcmp(name, "false") == 0)
         return ANSWER_NO;
     if (strcmp(name, "test") == 0)
-        return evaluate_test(words->word + 1, count - 1);
-    if (strcmp(name, "[") == 0 || strcmp(name, "[[") == 0)
-        return count > 2 ? evaluate_test(words->word + 1, count - 2) : ANSWER_OPEN;
+        return evaluate_one_test(words->word + 1, count - 1);
+    if (strcmp(name, "[") == 0)
+        return count > 2 ? evaluate_one_test(words->word + 1, count - 2) : ANSWER_OPEN;
+    if (strcmp(name, "[[") == 0)
+        return count > 2 ? evaluate_condition(words->word + 1, count - 2) : ANSWER_OPEN;
     return has_open_part(name) ? ANSWER_OPEN : ANSWER_YES;
 }
