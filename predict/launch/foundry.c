@@ -107,16 +107,21 @@ static enum status add_model_options(struct launch *l, struct launch_given given
 enum status launch_foundry_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     enum status status = add_model_options(l, given, diag);
+    if (status == STATUS_OK)
+        status = launch_check_text_is_one_of(
+            l, LAUNCH_SHARDING,
+            "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2", diag);
     if (status != STATUS_OK)
         return status;
+    bool zero2 = launch_text_is(l, LAUNCH_SHARDING, "_HYBRID_SHARD_ZERO2");
     launch_add_degree_options(l, (struct launch_degrees){.tp = 1, .pp = 1, .cp = 1, .hp = 1});
     launch_add_option(l, LAUNCH_FIELD_COUNT, "profile", "fsdp1");
     launch_add_option(l, LAUNCH_SHARDING, "weights",
-                      launch_text_is(l, LAUNCH_SHARDING, "NO_SHARD")       ? "replicated"
-                      : launch_text_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
-                                                                           : "zero3");
-    if (launch_text_is(l, LAUNCH_SHARDING,
-                       "SHARD_GRAD_OP")) /* parameters stay gathered for the backward */
+                      launch_text_is(l, LAUNCH_SHARDING, "NO_SHARD")                ? "replicated"
+                      : zero2 || launch_text_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
+                                                                                    : "zero3");
+    /* parameters stay gathered for the backward */
+    if (zero2 || launch_text_is(l, LAUNCH_SHARDING, "SHARD_GRAD_OP"))
         launch_add_option(l, LAUNCH_SHARDING, "reshard", "never");
     if (launch_has_field(l, LAUNCH_SEQ))
         launch_add_count_option(l, LAUNCH_SEQ, "seq", launch_count_or(l, LAUNCH_SEQ, 0));

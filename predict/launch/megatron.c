@@ -596,6 +596,9 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
     if (status == STATUS_OK)
         status = launch_check_text_is_one_of(l, LAUNCH_GRANULARITY, "full selective", diag);
     if (status == STATUS_OK)
+        status = launch_check_text_is_one_of(l, LAUNCH_SHARDING,
+                                             "no_shard optim optim_grads optim_grads_params", diag);
+    if (status == STATUS_OK)
         status = launch_check_text_is_one_of(l, LAUNCH_LOSS_KERNEL, "native te linear", diag);
     if (status == STATUS_OK)
         status = add_context_options(l, &d, diag);

@@ -4,6 +4,7 @@
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SETS LAUNCH_SETS_FIELD
@@ -206,15 +207,14 @@ static bool asks_for_zero(const struct launch *l)
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
-/* True if LAUNCH_SHARDING, a list of words, has a word that is `word`, or that begins with `word` and a '_'. Older
- * files of Accelerate have a number there. */
+/* True if LAUNCH_SHARDING, a list of words, has the word. Older files of Accelerate have a number there. */
 static bool sharding_has_word(const struct launch *l, const char *word)
 {
     size_t size = strlen(word);
     const char *text =
         launch_has_field(l, LAUNCH_SHARDING) ? launch_field_text(l, LAUNCH_SHARDING) : "";
     for (text += strspn(text, " ,"); *text != '\0'; text += strspn(text, " ,")) {
-        if (c_equal_ignoring_case_n(text, word, size) && strchr(" ,_", text[size]) != NULL)
+        if (strcspn(text, " ,") == size && c_equal_ignoring_case_n(text, word, size))
             return true;
         text += strcspn(text, " ,");
     }
@@ -239,18 +239,31 @@ static bool has_fsdp(const struct launch *l)
     return asks || launch_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_is_on(l, LAUNCH_FSDP);
 }
 
-/* Fails if a file names a kind of training that is not known, or words for sharding of which none is known. */
+/* Fails if a word for sharding is not known. */
+static enum status check_sharding_words(const struct launch *l, struct diag *diag)
+{
+    static const char words[] = "full_shard shard_grad_op no_shard hybrid_shard hybrid_shard_zero2 "
+                                "offload auto_wrap true false no none 1 2 3 4 5";
+    const char *text =
+        launch_has_field(l, LAUNCH_SHARDING) ? launch_field_text(l, LAUNCH_SHARDING) : "";
+    for (text += strspn(text, " ,"); *text != '\0'; text += strspn(text, " ,")) {
+        char word[64];
+        const size_t size = strcspn(text, " ,");
+        snprintf(word, sizeof word, "%.*s", (int)(size < sizeof word ? size : sizeof word), text);
+        if (!launch_is_predicted_value(words, word))
+            return launch_field_error(l, LAUNCH_SHARDING, diag,
+                                      "'%s' is no kind of FSDP: full_shard, shard_grad_op, "
+                                      "no_shard, hybrid_shard and hybrid_shard_zero2 are",
+                                      word);
+        text += size;
+    }
+    return STATUS_OK;
+}
+
+/* Fails if a file names a kind of training or a word for sharding that is not known. */
 static enum status check_sharding(const struct launch *l, struct diag *diag)
 {
     static const char *const kinds[] = {"NO", "MULTI_GPU", "FSDP", "DEEPSPEED"};
-    static const char *const words[] = {"full_shard", "shard_grad_op",
-                                        "no_shard",   "hybrid_shard",
-                                        "offload",    "auto_wrap",
-                                        "true",       "false",
-                                        "no",         "none",
-                                        "1",          "2",
-                                        "3",          "4",
-                                        "5"};
     bool known = !launch_has_field(l, LAUNCH_DISTRIBUTED);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         known = known || launch_text_is(l, LAUNCH_DISTRIBUTED, kinds[i]);
@@ -259,17 +272,7 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
                                   "'%s' is not read: NO, MULTI_GPU, FSDP and DEEPSPEED are; for "
                                   "MEGATRON_LM give Megatron's arguments",
                                   launch_field_text(l, LAUNCH_DISTRIBUTED));
-    known =
-        !launch_has_field(l, LAUNCH_SHARDING) || launch_field_text(l, LAUNCH_SHARDING)[0] == '\0';
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        known = known || sharding_has_word(l, words[i]);
-    if (!known)
-        return launch_field_error(
-            l, LAUNCH_SHARDING, diag,
-            "'%s' is no kind of FSDP: full_shard, shard_grad_op, no_shard and "
-            "hybrid_shard are",
-            launch_field_text(l, LAUNCH_SHARDING));
-    return STATUS_OK;
+    return check_sharding_words(l, diag);
 }
 
 /* Returns how ranks share weights, a value of enum weights_choice; -1 if the ZeRO stage is none of 0 to 3. Sets *copies
@@ -284,7 +287,7 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
     }
     if (!fsdp || sharding_is(l, "NO_SHARD", "3"))
         return CHOICE_WEIGHTS_REPLICATED;
-    if (sharding_is(l, "HYBRID_SHARD", "4"))
+    if (sharding_is(l, "HYBRID_SHARD", "4") || sharding_is(l, "HYBRID_SHARD_ZERO2", "5"))
         return CHOICE_WEIGHTS_HSDP;
     if (*copies > 1)
         return CHOICE_WEIGHTS_HSDP;
@@ -295,7 +298,8 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 static bool keeps_parameters_gathered(const struct launch *l)
 {
     return !asks_for_zero(l) &&
-           (sharding_is(l, "SHARD_GRAD_OP", "2") || launch_text_is(l, LAUNCH_RESHARD, "false"));
+           (sharding_is(l, "SHARD_GRAD_OP", "2") || sharding_is(l, "HYBRID_SHARD_ZERO2", "5") ||
+            launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
 /* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is no FSDP, no

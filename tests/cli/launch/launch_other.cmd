@@ -19,6 +19,16 @@ printf 'model_name_or_path: x/y\nmax_length: 8192\nper_device_train_batch_size: 
 sed 's/^fsdp: .*/fsdp: full_shard/' $T/sft.yaml | file sft2.yaml; of $T/sft2.yaml | grep -A 2 auto_wrap
 sed 's/^fsdp: .*/fsdp: ""/' $T/sft.yaml | file sft2.yaml; of $T/sft2.yaml | grep -o -e '--weights [a-z0-9]*' | sort -u
 sed 's/^fsdp: .*/fsdp: half_shard/' $T/sft.yaml | file sft2.yaml; bad $T/sft2.yaml
+# every word of a list is known, and is one as a whole
+sed 's/^fsdp: .*/fsdp: full_shard half_shard/' $T/sft.yaml | file sft2.yaml; bad $T/sft2.yaml
+sed 's/^fsdp: .*/fsdp: full_shard_offload/' $T/sft.yaml | file sft2.yaml; bad $T/sft2.yaml
+sharding() { of "$@" | grep -o -e '--weights [a-z0-9]*\|--reshard [a-z]*' | sort -u; }
+sed 's/^fsdp: .*/fsdp: hybrid_shard_zero2 auto_wrap/' $T/sft.yaml | file sft2.yaml; sharding $T/sft2.yaml
+printf 'distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: 5\nnum_processes: 8\n' | file acc.yaml; sharding $T/acc.yaml --seq 4K
+mpt() { printf 'max_seq_len: 2048\nglobal_train_batch_size: 8\ndevice_train_microbatch_size: 1\nmodel:\n  name: mpt_causal_lm\n  d_model: 1024\n  n_heads: 8\n  n_layers: 4\nfsdp_config:\n  sharding_strategy: %s\n' $1 | file mpt.yaml; }
+mpt HYBRID_SHARDS; bad $T/mpt.yaml
+mpt _HYBRID_SHARD_ZERO2; sharding $T/mpt.yaml
+printf 'torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 4096 --use-megatron-fsdp --data-parallel-sharding-strategy optim_grad\n' | file recipe.sh; bad $T/recipe.sh
 printf 'distributed_type: MEGATRON_LM\nnum_processes: 8\n' | file acc.yaml; bad $T/acc.yaml
 printf 'accelerate launch --use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP --fsdp_offload_params true --num_processes 8 sft.py --model_name_or_path x/y --max_length 4096 --packing --gradient_checkpointing false\n' | file recipe.sh; of $T/recipe.sh
 
