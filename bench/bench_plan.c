@@ -2,9 +2,9 @@
  *
  *     bench_plan [WORDS]    all questions, or those whose command contains WORDS
  *
- * Processor seconds are divided by those of one prediction (REFERENCE; the median of some runs just before), so that
- * the ratios hold on any machine. Each question is asked twice: until nothing can be faster by more than 1 %, and until
- * something fits at all (a gap that any answer closes), which is when the first answer is known. Both include the
+ * Processor seconds are divided by those of one prediction (REFERENCE_COMMAND; the median of some runs just before), so
+ * that the ratios hold on any machine. Each question is asked twice: until nothing can be faster by more than 1 %, and
+ * until something fits at all (a gap that any answer closes), which is when the first answer is known. Both include the
  * report. */
 #include "base/arena.h"
 #include "bench/command.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REFERENCE                                                                                  \
+#define REFERENCE_COMMAND                                                                          \
     "predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 512K --strategy fpdt"
 #define LLAMA3_405B                                                                                \
     "layers=126,hidden=16384,heads=128,kv_heads=8,head_dim=128,ffn=53248,vocab=128256,"            \
@@ -41,7 +41,7 @@ static const char *const questions[] = {
 /* Runs a command with the further words `more`. Returns false, with a message, if no process can be started, or if the
  * command ends in time without an answer. Returns true if it takes longer than LIMIT_S; run->ended_in_time is then
  * false. */
-static bool run_question(const char *command, const char *more, struct command_run *run)
+static bool run_plan_command(const char *command, const char *more, struct command_run *run)
 {
     char line[512];
     snprintf(line, sizeof line, "%s%s", command, more);
@@ -59,7 +59,7 @@ static bool measure_reference_s(double *reference_s)
     struct repeat repeat = {0};
     struct command_run run = {.ended_in_time = true};
     while (repeat_needs_more(&repeat)) {
-        if (!run_question(REFERENCE, "", &run) || !run.ended_in_time)
+        if (!run_plan_command(REFERENCE_COMMAND, "", &run) || !run.ended_in_time)
             return false;
         repeat_add(&repeat, run.cpu_s);
     }
@@ -84,15 +84,16 @@ int main(int argc, char **argv)
     command_catch_signals();
     if (!measure_reference_s(&reference_s))
         return 2;
-    printf("the reference takes %.3f processor seconds: longhaul %s\n", reference_s, REFERENCE);
+    printf("the reference takes %.3f processor seconds: longhaul %s\n", reference_s,
+           REFERENCE_COMMAND);
     printf("%8s %6s %-4s %8s %6s %-4s %6s %6s %-4s  longhaul ...\n", "proved", "target", "",
            "first", "target", "", "MiB", "target", "");
     for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
         struct command_run proved, first;
         if (strstr(questions[i], only) == NULL)
             continue;
-        if (!run_question(questions[i], " --gap 1", &proved) ||
-            !run_question(questions[i], " --gap 1e9", &first)) {
+        if (!run_plan_command(questions[i], " --gap 1", &proved) ||
+            !run_plan_command(questions[i], " --gap 1e9", &first)) {
             code = 2;
             continue;
         }

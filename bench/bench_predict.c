@@ -14,12 +14,12 @@
 
 enum { LIMIT_S = 60 };
 
-#define SHORT_S 0.15 /* the target of predictions that have no target of their own */
-#define QUICK_8B "predict --quick --model llama3-8b --cluster dgx-h100 "
-#define PIPELINE                                                                                   \
+#define DEFAULT_TARGET_S 0.15 /* the target of predictions that have no target of their own */
+#define QUICK_8B_COMMAND "predict --quick --model llama3-8b --cluster dgx-h100 "
+#define QUICK_PIPELINE_COMMAND                                                                     \
     "predict --quick --model gpt-65b --cluster loongtrain-a100 --gpus 128 --strategy ulysses "     \
     "--hp 16 --pp 8 --pipeline seq1f1b --subsequences 128 --seq 1M --zero 1"
-#define QUICK_7B "predict --quick --model gpt-7b --cluster dgx-a100 "
+#define QUICK_7B_COMMAND "predict --quick --model gpt-7b --cluster dgx-a100 "
 
 static const struct chain_row {
     const char *command; /* what follows "longhaul" */
@@ -27,29 +27,29 @@ static const struct chain_row {
     double target_mib; /* 0: none */
 } rows[] = {
     /* clang-format off */
-    {QUICK_8B "--nodes 8 --strategy ring --seq 1M",                                              0.4,     0},
-    {QUICK_8B "--nodes 64 --strategy ring --seq 4M",                                             0.5,     0},
-    {QUICK_8B "--nodes 128 --strategy 2d --seq 1M",                                              0.15,    0},
-    {QUICK_8B "--nodes 1 --strategy fpdt --seq 16M --chunk 64K",                                 5,       0},
-    {QUICK_8B "--nodes 1 --strategy fpdt --seq 1M --chunk 8K",                                   0.7,     0},
-    {QUICK_8B "--nodes 2048 --strategy sppo --tp 8 --pp 4 --seq 1M",                             0.4,   512},
-    {QUICK_8B "--nodes 16384 --strategy ulysses --hp 8 --seq 1M",                                0.3,     0},
-    {QUICK_8B "--nodes 4 --strategy megatron-sp --tp 8 --pp 4 --seq 8K --batch 1024",            0.2,     0},
+    {QUICK_8B_COMMAND "--nodes 8 --strategy ring --seq 1M",                                      0.4,     0},
+    {QUICK_8B_COMMAND "--nodes 64 --strategy ring --seq 4M",                                     0.5,     0},
+    {QUICK_8B_COMMAND "--nodes 128 --strategy 2d --seq 1M",                                      0.15,    0},
+    {QUICK_8B_COMMAND "--nodes 1 --strategy fpdt --seq 16M --chunk 64K",                         5,       0},
+    {QUICK_8B_COMMAND "--nodes 1 --strategy fpdt --seq 1M --chunk 8K",                           0.7,     0},
+    {QUICK_8B_COMMAND "--nodes 2048 --strategy sppo --tp 8 --pp 4 --seq 1M",                     0.4,   512},
+    {QUICK_8B_COMMAND "--nodes 16384 --strategy ulysses --hp 8 --seq 1M",                        0.3,     0},
+    {QUICK_8B_COMMAND "--nodes 4 --strategy megatron-sp --tp 8 --pp 4 --seq 8K --batch 1024",    0.2,     0},
     {"plan --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 1M",                             2.5,     0},
-    {QUICK_8B "--gpus 8 --strategy fpdt --seq 1M --chunk 64K",                                   SHORT_S, 0},
-    {QUICK_8B "--gpus 1024 --strategy fpdt --hp 8 --seq 512K --chunk 64K",                       SHORT_S, 0},
-    {QUICK_8B "--gpus 1024 --strategy megatron-sp --tp 8 --seq 64K",                             SHORT_S, 0},
-    {QUICK_8B "--gpus 1024 --strategy megatron-sp --tp 8 --pp 8 --seq 64K --batch 512",          SHORT_S, 0},
-    {QUICK_7B "--gpus 64 --strategy ulysses --hp 32 --seq 512K",                                 SHORT_S, 0},
-    {QUICK_7B "--gpus 8 --strategy ulysses --seq 64K --batch 32",                                SHORT_S, 0},
-    {QUICK_7B "--gpus 64 --strategy 2d --cp 8 --hp 8 --seq 512K",                                SHORT_S, 0},
-    {QUICK_7B "--gpus 32 --strategy sppo --tp 8 --pp 4 --seq 512K --subsequences 32",            SHORT_S, 0},
-    {QUICK_7B "--gpus 1024 --strategy ulysses --hp 32 --seq 512K",                               SHORT_S, 0},
-    {QUICK_7B "--gpus 1024 --strategy 2d --cp 8 --hp 8 --seq 512K",                              SHORT_S, 0},
-    {QUICK_7B "--gpus 1024 --strategy ring --cp 8 --seq 64K",                                    SHORT_S, 0},
-    {QUICK_7B "--gpus 1024 --strategy sppo --tp 8 --pp 4 --seq 512K --subsequences 16",          SHORT_S, 0},
-    {PIPELINE,                                                                                   1,       0},
-    {PIPELINE " --exact",                                                                        4,     512},
+    {QUICK_8B_COMMAND "--gpus 8 --strategy fpdt --seq 1M --chunk 64K",                           DEFAULT_TARGET_S, 0},
+    {QUICK_8B_COMMAND "--gpus 1024 --strategy fpdt --hp 8 --seq 512K --chunk 64K",               DEFAULT_TARGET_S, 0},
+    {QUICK_8B_COMMAND "--gpus 1024 --strategy megatron-sp --tp 8 --seq 64K",                     DEFAULT_TARGET_S, 0},
+    {QUICK_8B_COMMAND "--gpus 1024 --strategy megatron-sp --tp 8 --pp 8 --seq 64K --batch 512",  DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 64 --strategy ulysses --hp 32 --seq 512K",                         DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 8 --strategy ulysses --seq 64K --batch 32",                        DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 64 --strategy 2d --cp 8 --hp 8 --seq 512K",                        DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 32 --strategy sppo --tp 8 --pp 4 --seq 512K --subsequences 32",    DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 1024 --strategy ulysses --hp 32 --seq 512K",                       DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 1024 --strategy 2d --cp 8 --hp 8 --seq 512K",                      DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 1024 --strategy ring --cp 8 --seq 64K",                            DEFAULT_TARGET_S, 0},
+    {QUICK_7B_COMMAND "--gpus 1024 --strategy sppo --tp 8 --pp 4 --seq 512K --subsequences 16",  DEFAULT_TARGET_S, 0},
+    {QUICK_PIPELINE_COMMAND,                                                                     1,       0},
+    {QUICK_PIPELINE_COMMAND " --exact",                                                          4,     512},
     /* 240 points, of which two cores are to predict 200 a second */
     {"sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 64 --strategy ulysses --vary seq=64K..1M:x2 "
      "--vary zero=0..3 --vary hp=4,8,16,32 --vary checkpoint=none,full,offload",                 2.4,     0},
@@ -59,14 +59,14 @@ static const struct chain_row {
     /* 9 batches of 64 micro-batches: 256 such batches may take a minute on two cores */
     {QUICK_8B "--nodes 8 --strategy ulysses --hp 8 --seq 1M --batch 512 --documents lognormal:3000,1.7 "
      "--batches 9",                                                                              4.2,     0},
-    {QUICK_8B "--nodes 8 --strategy 2d --hp 8 --cp 8 --seq 1M --batch 64 --documents lognormal:3000,1.7 "
+    {QUICK_8B_COMMAND "--nodes 8 --strategy 2d --hp 8 --cp 8 --seq 1M --batch 64 --documents lognormal:3000,1.7 "
      "--batches 9",                                                                              4.2,     0},
     /* clang-format on */
 };
 
 /* ---- the table ---- */
 
-static const char *verdict_on_target(double got, double target)
+static const char *compare_with_target_text(double got, double target)
 {
     return target == 0 ? "" : got <= target ? "ok" : "over";
 }
@@ -78,11 +78,11 @@ static void print_row(const struct chain_row *row, const struct repeat *repeat,
         printf("%8s %7.2f %-4s %6s %4s", ">60 wall", row->target_s, "over", "", "");
     else
         printf("%8.3f %7.2f %-4s %5.1f%% %4zu", repeat_median_s(repeat), row->target_s,
-               verdict_on_target(repeat_median_s(repeat), row->target_s),
+               compare_with_target_text(repeat_median_s(repeat), row->target_s),
                100 * repeat_spread(repeat), repeat->round_count);
     printf(" %8.0f", peak_mib);
     if (row->target_mib > 0)
-        printf(" %6.0f %-4s", row->target_mib, verdict_on_target(peak_mib, row->target_mib));
+        printf(" %6.0f %-4s", row->target_mib, compare_with_target_text(peak_mib, row->target_mib));
     else
         printf(" %6s %-4s", "-", "");
     printf("  %s%s\n", row->command, last->ended_in_time ? "" : "   (does not end in 60 s)");

@@ -26,7 +26,7 @@ static const struct {
 };
 
 /* One line of the table: its name, counts, speeds, sizes. */
-#define LINE(count, speed, size)                                                                   \
+#define TABLE_LINE_FORMAT(count, speed, size)                                                      \
     "%-28s %" count " %" count " %" speed " %" speed " %" speed " %" size " %" size " %" size "\n"
 
 static double processor_s(void)
@@ -88,8 +88,8 @@ static enum status measure_and_print_row(size_t row, struct diag *diag)
         repeat_add(&times.verify, processor_s() - begin_s);
     }
     if (status == STATUS_OK)
-        printf(LINE("9u", "9.2f", "9.3f"), rows[row].name, ir.op.count, ir.buffer.count,
-               ir.op.count / repeat_median_s(&times.build) / 1e6,
+        printf(TABLE_LINE_FORMAT("9u", "9.2f", "9.3f"), rows[row].name, ir.op.count,
+               ir.buffer.count, ir.op.count / repeat_median_s(&times.build) / 1e6,
                ir.buffer.count / repeat_median_s(&times.plan) / 1e6,
                ir.op.count / repeat_median_s(&times.verify) / 1e6,
                (double)figures.planned_bytes[MEMORY_HBM] / 1e9,
@@ -102,9 +102,10 @@ static enum status measure_and_print_row(size_t row, struct diag *diag)
 
 int main(void)
 {
-    printf(LINE("9s", "9s", "9s"), "", "ops", "buffers", "made", "planned", "verified", "arena",
-           "held", "live");
-    printf(LINE("9s", "9s", "9s"), "", "", "", "Mop/s", "Mbuffer/s", "Mop/s", "GB", "GB", "GB");
+    printf(TABLE_LINE_FORMAT("9s", "9s", "9s"), "", "ops", "buffers", "made", "planned", "verified",
+           "arena", "held", "live");
+    printf(TABLE_LINE_FORMAT("9s", "9s", "9s"), "", "", "", "Mop/s", "Mbuffer/s", "Mop/s", "GB",
+           "GB", "GB");
     for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
         struct diag diag = {0};
         if (measure_and_print_row(row, &diag) != STATUS_OK) {

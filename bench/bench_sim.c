@@ -300,11 +300,11 @@ static void collect_flow_starts(struct flow_replay *r, const struct sim_result *
 
 /* Returns the processor seconds of the baseline: in a child process, the flows of the simulation are started again,
  * each at its date. NAN: it failed. */
-static double replay_flows_s(const struct ir *ir, const struct cluster *cluster,
-                             const struct sim_costs *costs, const struct sim_result *result)
+static double run_flow_replay_s(const struct ir *ir, const struct cluster *cluster,
+                                const struct sim_costs *costs, const struct sim_result *result)
 {
     int channel[2];
-    double took_s = NAN;
+    double elapsed_s = NAN;
     if (pipe(channel) != 0)
         return NAN;
     if (engine_load(NULL) != STATUS_OK)
@@ -322,19 +322,20 @@ static double replay_flows_s(const struct ir *ir, const struct cluster *cluster,
         fold_make(&fold, &traffic, &pruned, true);
         struct flow_replay r = {.traffic = &traffic, .fold = &fold};
         collect_flow_starts(&r, result);
-        engine_init(start_due_flows, NULL, &r, fold.bytes_per_s, traffic.platform.link_count);
+        engine_init(start_flows_that_are_due, NULL, &r, fold.bytes_per_s,
+                    traffic.platform.link_count);
         double began_s = own_processor_s();
-        start_due_flows(&r, 0);
+        start_flows_that_are_due(&r, 0);
         const char *fault = engine_run();
-        took_s = fault ? NAN : own_processor_s() - began_s;
-        _exit(write(channel[1], &took_s, sizeof took_s) == sizeof took_s ? 0 : 1);
+        elapsed_s = fault ? NAN : own_processor_s() - began_s;
+        _exit(write(channel[1], &elapsed_s, sizeof elapsed_s) == sizeof elapsed_s ? 0 : 1);
     }
     close(channel[1]);
-    if (read(channel[0], &took_s, sizeof took_s) != sizeof took_s)
-        took_s = NAN;
+    if (read(channel[0], &elapsed_s, sizeof elapsed_s) != sizeof elapsed_s)
+        elapsed_s = NAN;
     close(channel[0]);
     waitpid(child, NULL, 0);
-    return took_s;
+    return elapsed_s;
 }
 
 /* ---- the table ---- */
@@ -380,7 +381,7 @@ static enum status measure_round(struct sim_figures *f, const char *name, const 
         f->op_instances = exact.counts.op_instances;
         f->flows = exact.counts.flows_started;
         f->rank_classes = folded.class_count;
-        straight_s = replay_flows_s(ir, cluster, costs, &exact);
+        straight_s = run_flow_replay_s(ir, cluster, costs, &exact);
         if (isnan(straight_s))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                                 "the child process that replays the events has failed");

@@ -38,7 +38,7 @@ struct call_buffers {
 struct direct_plan {
     size_t set_count, call_count;
     size_t measured_calls; /* the last ones; the calls before them warm up */
-    struct call_buffers *sets;
+    struct call_buffers *buffer_sets;
     void *scratch;
     cudaEvent_t *begin, *end;
     cudaStream_t stream;
@@ -69,9 +69,9 @@ static bool allocate_sets(struct direct_plan *a, const struct size *s, bool back
     size_t bytes = backward ? 8 * queries + 8 * keys : 4 * queries + 4 * keys;
     a->set_count = MICROBENCH_ROTATE_GPU / (bytes + 4 * rows) + 1;
     a->set_count = a->set_count < a->call_count ? a->set_count : a->call_count;
-    a->sets = heap_zalloc(a->set_count, sizeof *a->sets);
+    a->buffer_sets = heap_zalloc(a->set_count, sizeof *a->buffer_sets);
     for (size_t i = 0; i < a->set_count; i++) {
-        struct call_buffers *b = &a->sets[i];
+        struct call_buffers *b = &a->buffer_sets[i];
         const struct {
             void **to;
             size_t elements;
@@ -93,8 +93,8 @@ static bool allocate_sets(struct direct_plan *a, const struct size *s, bool back
 
 static void release_plan(struct direct_plan *a, const struct cudnn *dnn)
 {
-    for (size_t i = 0; a->sets != NULL && i < a->set_count; i++) {
-        const struct call_buffers *b = &a->sets[i];
+    for (size_t i = 0; a->buffer_sets != NULL && i < a->set_count; i++) {
+        const struct call_buffers *b = &a->buffer_sets[i];
         void *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->stats};
         for (size_t k = 0; k < ARRAY_LEN(all); k++)
             cudaFree(all[k]);
@@ -113,7 +113,7 @@ static void release_plan(struct direct_plan *a, const struct cudnn *dnn)
         cudaStreamDestroy(a->stream);
     free(a->begin);
     free(a->end);
-    free(a->sets);
+    free(a->buffer_sets);
 }
 
 static bool open_plan(struct direct_plan *a, const struct cudnn *dnn)
@@ -135,7 +135,7 @@ static const char *time_all_calls(const struct direct_plan *a, bool backward)
 {
     const char *words = NULL;
     for (size_t i = 0; i < a->call_count && words == NULL; i++) {
-        const struct call_buffers *b = &a->sets[i % a->set_count];
+        const struct call_buffers *b = &a->buffer_sets[i % a->set_count];
         cudaEventRecord(a->begin[i], a->stream);
         words = backward ? fused_backward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->d_o,
                                           b->stats, b->dq, b->dk, b->dv, a->scratch, NULL)

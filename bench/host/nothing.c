@@ -11,13 +11,13 @@ enum { SUCCESS = 0, SMALL_COPY_BYTES = 1 << 16 };
 /* The numbers of calls since the program began, which bench/host/layer.py reads. */
 long nothing_launches, nothing_products, nothing_copies, nothing_syncs;
 
-#define SUCCEEDS(function)                                                                         \
+#define DEFINE_CALL_THAT_SUCCEEDS(function)                                                        \
     int function(void)                                                                             \
     {                                                                                              \
         return SUCCESS;                                                                            \
     }
 
-#define COUNTS(function, counter)                                                                  \
+#define DEFINE_COUNTED_CALL(function, counter)                                                     \
     int function(void)                                                                             \
     {                                                                                              \
         counter++;                                                                                 \
@@ -26,15 +26,15 @@ long nothing_launches, nothing_products, nothing_copies, nothing_syncs;
 
 /* ---- kernels, copies and waits ---- */
 
-COUNTS(cudaLaunchKernel, nothing_launches)
-COUNTS(cudaLaunchKernelExC, nothing_launches)
-COUNTS(cuLaunchKernel, nothing_launches)
-COUNTS(cuLaunchKernelEx, nothing_launches)
-COUNTS(cuLaunchCooperativeKernel, nothing_launches)
-COUNTS(cudaMemsetAsync, nothing_launches)
-COUNTS(cudaStreamSynchronize, nothing_syncs)
-COUNTS(cudaEventSynchronize, nothing_syncs)
-COUNTS(cudaDeviceSynchronize, nothing_syncs)
+DEFINE_COUNTED_CALL(cudaLaunchKernel, nothing_launches)
+DEFINE_COUNTED_CALL(cudaLaunchKernelExC, nothing_launches)
+DEFINE_COUNTED_CALL(cuLaunchKernel, nothing_launches)
+DEFINE_COUNTED_CALL(cuLaunchKernelEx, nothing_launches)
+DEFINE_COUNTED_CALL(cuLaunchCooperativeKernel, nothing_launches)
+DEFINE_COUNTED_CALL(cudaMemsetAsync, nothing_launches)
+DEFINE_COUNTED_CALL(cudaStreamSynchronize, nothing_syncs)
+DEFINE_COUNTED_CALL(cudaEventSynchronize, nothing_syncs)
+DEFINE_COUNTED_CALL(cudaDeviceSynchronize, nothing_syncs)
 
 int cudaMemcpyAsync(void *to, const void *from, size_t size)
 {
@@ -50,8 +50,8 @@ int cudaMemcpy(void *to, const void *from, size_t size)
 }
 
 /* The grid and block that <<< >>> gave, which code made by nvcc takes back for the launch: nothing reads them. */
-SUCCEEDS(__cudaPushCallConfiguration)
-SUCCEEDS(__cudaPopCallConfiguration)
+DEFINE_CALL_THAT_SUCCEEDS(__cudaPushCallConfiguration)
+DEFINE_CALL_THAT_SUCCEEDS(__cudaPopCallConfiguration)
 
 void **__cudaRegisterFatBinary(void)
 {
@@ -118,10 +118,10 @@ int cuFuncGetAttribute(int *value, int attribute)
     return SUCCESS;
 }
 
-SUCCEEDS(cuFuncSetAttribute)
-SUCCEEDS(cuFuncSetCacheConfig)
-SUCCEEDS(cuModuleUnload)
-SUCCEEDS(cuTensorMapEncodeTiled)
+DEFINE_CALL_THAT_SUCCEEDS(cuFuncSetAttribute)
+DEFINE_CALL_THAT_SUCCEEDS(cuFuncSetCacheConfig)
+DEFINE_CALL_THAT_SUCCEEDS(cuModuleUnload)
+DEFINE_CALL_THAT_SUCCEEDS(cuTensorMapEncodeTiled)
 
 int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks)
 {
@@ -155,7 +155,7 @@ static int do_nothing(void)
     return SUCCESS;
 }
 
-static int hand_out(void **function, int *result)
+static int give_address_of_do_nothing(void **function, int *result)
 {
     *function = (void *)do_nothing;
     if (result != NULL)
@@ -168,7 +168,7 @@ int cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long l
 {
     (void)symbol;
     (void)flags;
-    return hand_out(function, result);
+    return give_address_of_do_nothing(function, result);
 }
 
 int cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
@@ -177,7 +177,7 @@ int cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsign
     (void)symbol;
     (void)version;
     (void)flags;
-    return hand_out(function, result);
+    return give_address_of_do_nothing(function, result);
 }
 
 const char *cudaGetErrorString(void)
@@ -187,7 +187,7 @@ const char *cudaGetErrorString(void)
 
 /* ---- modules of the driver, and handles of cuBLAS and cuDNN: all are one object, which nothing reads ---- */
 
-#define MAKES_HANDLE(function)                                                                     \
+#define DEFINE_CALL_THAT_MAKES_HANDLE(function)                                                    \
     int function(void **handle)                                                                    \
     {                                                                                              \
         static char only;                                                                          \
@@ -195,16 +195,16 @@ const char *cudaGetErrorString(void)
         return SUCCESS;                                                                            \
     }
 
-MAKES_HANDLE(cuModuleLoad)
-MAKES_HANDLE(cuModuleLoadData)
-MAKES_HANDLE(cuModuleLoadDataEx)
-MAKES_HANDLE(cuModuleGetFunction)
-MAKES_HANDLE(cublasCreate_v2)
-MAKES_HANDLE(cublasLtCreate)
-MAKES_HANDLE(cudnnCreate)
+DEFINE_CALL_THAT_MAKES_HANDLE(cuModuleLoad)
+DEFINE_CALL_THAT_MAKES_HANDLE(cuModuleLoadData)
+DEFINE_CALL_THAT_MAKES_HANDLE(cuModuleLoadDataEx)
+DEFINE_CALL_THAT_MAKES_HANDLE(cuModuleGetFunction)
+DEFINE_CALL_THAT_MAKES_HANDLE(cublasCreate_v2)
+DEFINE_CALL_THAT_MAKES_HANDLE(cublasLtCreate)
+DEFINE_CALL_THAT_MAKES_HANDLE(cudnnCreate)
 
-COUNTS(cublasGemmEx, nothing_products)
-COUNTS(cublasLtMatmul, nothing_products)
+DEFINE_COUNTED_CALL(cublasGemmEx, nothing_products)
+DEFINE_COUNTED_CALL(cublasLtMatmul, nothing_products)
 
 int cublasGetMathMode(void *handle, int *mode)
 {

@@ -137,7 +137,7 @@ int cudaDeviceGetAttribute(int *value, int attribute, int d)
     return SUCCESS;
 }
 
-#define SUCCEEDS(function)                                                                         \
+#define DEFINE_CALL_THAT_SUCCEEDS(function)                                                        \
     int function(void)                                                                             \
     {                                                                                              \
         return SUCCESS;                                                                            \
@@ -162,12 +162,12 @@ STORES(cudaGetDevice, 0)
 STORES(cudaDriverGetVersion, device.version)
 STORES(cudaRuntimeGetVersion, device.version)
 STORES(cudaDeviceCanAccessPeer, 0)
-SUCCEEDS(cudaSetDevice)
-SUCCEEDS(cudaGetLastError)
-SUCCEEDS(cudaPeekAtLastError)
-SUCCEEDS(cudaThreadExchangeStreamCaptureMode)
-SUCCEEDS(cudaProfilerStart)
-SUCCEEDS(cudaProfilerStop)
+DEFINE_CALL_THAT_SUCCEEDS(cudaSetDevice)
+DEFINE_CALL_THAT_SUCCEEDS(cudaGetLastError)
+DEFINE_CALL_THAT_SUCCEEDS(cudaPeekAtLastError)
+DEFINE_CALL_THAT_SUCCEEDS(cudaThreadExchangeStreamCaptureMode)
+DEFINE_CALL_THAT_SUCCEEDS(cudaProfilerStart)
+DEFINE_CALL_THAT_SUCCEEDS(cudaProfilerStop)
 
 int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
@@ -196,10 +196,10 @@ NUMBERS(cudaStreamCreateWithFlags)
 NUMBERS(cudaStreamCreateWithPriority)
 NUMBERS(cudaEventCreate)
 NUMBERS(cudaEventCreateWithFlags)
-SUCCEEDS(cudaStreamDestroy)
-SUCCEEDS(cudaEventDestroy)
-SUCCEEDS(cudaStreamQuery)
-SUCCEEDS(cudaEventQuery)
+DEFINE_CALL_THAT_SUCCEEDS(cudaStreamDestroy)
+DEFINE_CALL_THAT_SUCCEEDS(cudaEventDestroy)
+DEFINE_CALL_THAT_SUCCEEDS(cudaStreamQuery)
+DEFINE_CALL_THAT_SUCCEEDS(cudaEventQuery)
 
 static int store_second(const void *first, int *stored)
 {
@@ -283,8 +283,8 @@ int cudaMallocHost(void **memory, size_t size)
     return cudaMalloc(memory, size);
 }
 
-SUCCEEDS(cudaFree)
-SUCCEEDS(cudaFreeHost)
+DEFINE_CALL_THAT_SUCCEEDS(cudaFree)
+DEFINE_CALL_THAT_SUCCEEDS(cudaFreeHost)
 
 int cudaMemGetInfo(size_t *free_bytes, size_t *bytes)
 {
@@ -354,8 +354,8 @@ int cuDevicePrimaryCtxRetain(void **made)
     return new_context(made);
 }
 
-SUCCEEDS(cuInit)
-SUCCEEDS(cuCtxSetCurrent)
+DEFINE_CALL_THAT_SUCCEEDS(cuInit)
+DEFINE_CALL_THAT_SUCCEEDS(cuCtxSetCurrent)
 
 int cuGetErrorString(int error, const char **text)
 {
