@@ -24,7 +24,7 @@ struct assignment_message {
 
 /* The elements of one operand that a rank's SQUARE_SUM adds. Each run has the number of ranks that hold its
  * elements. */
-struct assignment_shares {
+struct assignment_square_sum_runs {
     struct copied_run *runs;
     uint32_t run_count;
 };
@@ -43,7 +43,7 @@ struct routed_rows {
     uint32_t experts, ranks, first_expert; /* first_expert: the first of the rank's own experts */
     /* for ROUTE and its backward: [tokens * copies of a token] the expert of each slot; slot j * tokens + t is copy j
      * of token t */
-    const int32_t *slot_expert;
+    const int32_t *expert_of_slot;
     /* for permutations: source_row[i] is the input row that is copied to row i of the experts, or -1 if row i is
      * padding; source_copy[i] says which of its token's copies row i is */
     const int64_t *source_row, *source_copy;
@@ -89,13 +89,14 @@ struct assignment {
     /* (ops) for a collective or a BARRIER: how many collectives, or barriers, of its group come before it in the role's
      * list */
     uint32_t *collective_number;
-    uint32_t *most_collectives; /* (groups) the most collectives that a role lists */
-    uint32_t *most_barriers;    /* (groups) the most barriers that a role lists */
+    uint32_t *max_collectives_of_group; /* (groups) the most collectives that a role lists */
+    uint32_t *max_barriers_of_group;    /* (groups) the most barriers that a role lists */
     /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written, and not
      * logits */
     bool *reads_softmax;
-    struct assignment_shares *square_sum_shares; /* (rows, ranks), one row for each SQUARE_SUM op */
-    uint32_t *share_row_of_op;                   /* (ops) row of square_sum_shares, or IR_NONE */
+    struct assignment_square_sum_runs
+        *square_sum_runs;           /* (rows, ranks), one row for each SQUARE_SUM op */
+    uint32_t *square_sum_row_of_op; /* (ops) row of square_sum_runs, or IR_NONE */
     /* (rows, ranks), one row for each shape with work_has_documents() */
     struct assignment_pieces *attention_pieces;
     uint32_t *pieces_row_of_shape; /* (shapes) row of attention_pieces, or IR_NONE */
@@ -108,10 +109,10 @@ struct assignment {
     uint32_t *routed_row_of_shape; /* (shapes) row of routed_rows, or IR_NONE */
     struct assignment_message *messages;
     uint32_t message_count;
-    /* (ranks, op_stride) for each SEND and RECV that no guard leaves out, by its index in its role's list: the row of
-     * messages[]; NULL if the schedule has no messages */
+    /* (ranks, max_op_count_of_role) for each SEND and RECV that no guard leaves out, by its index in its role's list:
+     * the row of messages[]; NULL if the schedule has no messages */
     uint32_t *message_number;
-    uint32_t op_stride; /* ops of the largest role */
+    uint32_t max_op_count_of_role; /* ops of the largest role */
     struct arena arena;
 };
 
@@ -173,7 +174,7 @@ static inline uint32_t assignment_group_index(const struct assignment *assignmen
 static inline uint32_t assignment_message_number(const struct assignment *assignment, uint32_t rank,
                                                  uint32_t op)
 {
-    return assignment->message_number[(size_t)rank * assignment->op_stride +
+    return assignment->message_number[(size_t)rank * assignment->max_op_count_of_role +
                                       (op - assignment_first_op(assignment, rank))];
 }
 /* True for the kinds from ALL_TO_ALL to SHIFT, in which all members of a group's instance take part. */

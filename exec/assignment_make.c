@@ -225,10 +225,12 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
             status = operands_check(ir, op, members, name, diag);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->most_collectives[g] =
-            calls[g] > assignment->most_collectives[g] ? calls[g] : assignment->most_collectives[g];
-        assignment->most_barriers[g] =
-            barriers[g] > assignment->most_barriers[g] ? barriers[g] : assignment->most_barriers[g];
+        assignment->max_collectives_of_group[g] = calls[g] > assignment->max_collectives_of_group[g]
+                                                      ? calls[g]
+                                                      : assignment->max_collectives_of_group[g];
+        assignment->max_barriers_of_group[g] = barriers[g] > assignment->max_barriers_of_group[g]
+                                                   ? barriers[g]
+                                                   : assignment->max_barriers_of_group[g];
     }
     free(calls);
     return status;
@@ -256,29 +258,29 @@ static void find_softmax_readers(struct assignment *assignment)
 /* Finds the elements that each rank's SQUARE_SUM adds. If its operand is a whole buffer that is bound to tensors, it
  * adds the elements of the tensors but not the padding, and each run of elements has the number of ranks that hold it,
  * so that the sum over ranks counts an element once. Otherwise it adds all elements of the operand. */
-static void find_square_sum_shares(struct assignment *assignment)
+static void find_square_sum_runs(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
     uint32_t rows = 0;
-    assignment->share_row_of_op =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->share_row_of_op);
+    assignment->square_sum_row_of_op =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->square_sum_row_of_op);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        assignment->share_row_of_op[op] = ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
-    assignment->square_sum_shares =
-        arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
-                    sizeof *assignment->square_sum_shares);
+        assignment->square_sum_row_of_op[op] =
+            ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
+    assignment->square_sum_runs = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
+                                              sizeof *assignment->square_sum_runs);
     for (uint32_t op = 0; op < ir->op.count && rows > 0; op++) {
-        if (assignment->share_row_of_op[op] == IR_NONE)
+        if (assignment->square_sum_row_of_op[op] == IR_NONE)
             continue;
         struct view view = ir_read_view(ir, op, 0);
         int64_t over = ir_work(ir, op)->square_sum.over;
         uint16_t group = over > 0 ? (uint16_t)(over - 1) : IR_NONE16;
         bool whole = view.begin == 0 && view.count == ir_buffer_elements(ir, view.buffer);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
-            struct assignment_shares *to =
-                &assignment->square_sum_shares[(size_t)assignment->share_row_of_op[op] *
-                                                   assignment->ranks +
-                                               rank];
+            struct assignment_square_sum_runs *to =
+                &assignment->square_sum_runs[(size_t)assignment->square_sum_row_of_op[op] *
+                                                 assignment->ranks +
+                                             rank];
             if (assignment->role_of_rank[rank] != ir->buffer.role[view.buffer.i])
                 continue;
             to->run_count = whole ? bindings_copied_runs(ir, rank, view.buffer.i, group, NULL) : 1;
@@ -559,7 +561,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                                   .experts = ir->routing.expert_count,
                                   .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
-            any.slot_expert = experts_of_slots(arena, &counts);
+            any.expert_of_slot = experts_of_slots(arena, &counts);
         if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
             list_tokens_by_member(arena, &counts, &any);
         if (own) /* the list is the same on all ranks */
@@ -580,7 +582,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                 ranks * (any.sent_token != NULL
                              ? any.first_sent_token[index + 1] - any.first_sent_token[index]
                              : assignment_copies_for_member(to, index));
-            to->work = work_with_rows(shape, to->row_count);
+            to->work = work_with_row_count(shape, to->row_count);
             if (permutes)
                 list_row_sources(arena, &counts, (enum permute_source)shape->permute.of, to);
         }
@@ -605,21 +607,21 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
         status = check_buffers(ir, name, diag);
     assignment->collective_number =
         arena_array(&assignment->arena, ir->op.count, sizeof *assignment->collective_number);
-    assignment->most_collectives =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_collectives);
-    assignment->most_barriers =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->most_barriers);
+    assignment->max_collectives_of_group = arena_array(
+        &assignment->arena, ir->group_count, sizeof *assignment->max_collectives_of_group);
+    assignment->max_barriers_of_group =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->max_barriers_of_group);
     for (uint32_t r = 0; r < ir->role_count; r++)
-        assignment->op_stride = ir->role[r].op_count > assignment->op_stride
-                                    ? ir->role[r].op_count
-                                    : assignment->op_stride;
+        assignment->max_op_count_of_role = ir->role[r].op_count > assignment->max_op_count_of_role
+                                               ? ir->role[r].op_count
+                                               : assignment->max_op_count_of_role;
     for (uint32_t r = 0; r < ir->role_count && status == STATUS_OK; r++)
         status = number_and_check_ops(assignment, &ir->role[r], name, diag);
     if (status == STATUS_OK)
         status = assignment_match_messages(assignment, name, diag);
     if (status == STATUS_OK) {
         find_softmax_readers(assignment);
-        find_square_sum_shares(assignment);
+        find_square_sum_runs(assignment);
         status = list_attention_pieces(assignment, name, diag);
         if (status == STATUS_OK)
             status = find_routed_rows(assignment, name, diag);

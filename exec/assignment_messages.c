@@ -9,14 +9,14 @@ static bool is_message(enum work_kind kind)
     return kind == WORK_SEND || kind == WORK_RECV;
 }
 
-struct endpoint {
+struct message_endpoint {
     uint32_t source, destination, channel;
     uint32_t rank, op;
 };
 
 static int compare_by_channel(const void *a, const void *b)
 {
-    const struct endpoint *x = a, *y = b;
+    const struct message_endpoint *x = a, *y = b;
     if (x->source != y->source)
         return x->source < y->source ? -1 : 1;
     if (x->destination != y->destination)
@@ -28,7 +28,7 @@ static int compare_by_channel(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static bool same_channel(const struct endpoint *a, const struct endpoint *b)
+static bool same_channel(const struct message_endpoint *a, const struct message_endpoint *b)
 {
     return a->source == b->source && a->destination == b->destination && a->channel == b->channel;
 }
@@ -51,7 +51,7 @@ static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32
 
 /* Makes the messages of one channel from the endpoints end[begin..stop): the n-th send and the n-th receive get one row
  * of messages[]. */
-static void match_messages(struct assignment *assignment, const struct endpoint *end,
+static void match_messages(struct assignment *assignment, const struct message_endpoint *end,
                            uint32_t begin, uint32_t stop)
 {
     uint32_t sends = 0, receives = 0, base = assignment->message_count;
@@ -65,7 +65,7 @@ static void match_messages(struct assignment *assignment, const struct endpoint 
             assignment->messages[id].send_op = end[i].op;
         else
             assignment->messages[id].recv_op = end[i].op;
-        assignment->message_number[(size_t)end[i].rank * assignment->op_stride +
+        assignment->message_number[(size_t)end[i].rank * assignment->max_op_count_of_role +
                                    (end[i].op - assignment_first_op(assignment, end[i].rank))] = id;
     }
 }
@@ -74,7 +74,7 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
                                       struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
-    struct endpoint *end = NULL;
+    struct message_endpoint *end = NULL;
     size_t count = 0, capacity = 0;
     enum status status = STATUS_OK;
     for (uint32_t rank = 0; rank < assignment->ranks; rank++)
@@ -95,16 +95,17 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
                 end = heap_realloc(end, capacity, sizeof *end);
             }
             bool send = ir->op.kind[op] == WORK_SEND;
-            end[count++] = (struct endpoint){send ? rank : peer, send ? peer : rank,
-                                             (uint32_t)ir_work(ir, op)->p2p.channel, rank, op};
+            end[count++] =
+                (struct message_endpoint){send ? rank : peer, send ? peer : rank,
+                                          (uint32_t)ir_work(ir, op)->p2p.channel, rank, op};
         }
     if (count == 0)
         goto out;
     qsort(end, count, sizeof *end, compare_by_channel);
     assignment->messages = arena_array(&assignment->arena, count, sizeof *assignment->messages);
-    assignment->message_number =
-        arena_array(&assignment->arena, (size_t)assignment->ranks * assignment->op_stride,
-                    sizeof *assignment->message_number);
+    assignment->message_number = arena_array(
+        &assignment->arena, (size_t)assignment->ranks * assignment->max_op_count_of_role,
+        sizeof *assignment->message_number);
     for (uint32_t begin = 0, i = 1; i <= count; i++)
         if (i == count || !same_channel(&end[begin], &end[i])) {
             match_messages(assignment, end, begin, i);

@@ -9,7 +9,7 @@ struct written {
     uint32_t range_count, capacity;
 };
 
-static bool is_written(const struct written *w, uint64_t begin, uint64_t end)
+static bool is_written(const struct written_ranges *w, uint64_t begin, uint64_t end)
 {
     for (uint32_t i = 0; i < w->range_count; i++)
         if (w->ranges[i].begin <= begin && end <= w->ranges[i].begin + w->ranges[i].count)
@@ -17,7 +17,7 @@ static bool is_written(const struct written *w, uint64_t begin, uint64_t end)
     return begin == end;
 }
 
-static void add_written(struct written *w, uint64_t begin, uint64_t end)
+static void add_written(struct written_ranges *w, uint64_t begin, uint64_t end)
 {
     for (uint32_t i = 0; i < w->range_count;) { /* ranges that touch the new one are joined to it */
         uint64_t first = w->ranges[i].begin, last = first + w->ranges[i].count;
@@ -39,7 +39,8 @@ static void add_written(struct written *w, uint64_t begin, uint64_t end)
 bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
 {
     bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
-    struct written *written = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written);
+    struct written_ranges *written_ranges =
+        heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written_ranges);
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
@@ -54,7 +55,7 @@ bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
                 add_written(&written[b], view.begin, view.begin + view.count);
         }
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        free(written[b].ranges);
-    free(written);
+        free(written_ranges[b].ranges);
+    free(written_ranges);
     return first;
 }

@@ -38,8 +38,8 @@ struct call {
     bool reads_softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     /* SQUARE_SUM: the runs of the first operand that are added, each with the number of ranks that hold it; NULL: the
      * whole operand is added, and only this rank holds it */
-    const struct copied_run *square_sum_shares;
-    uint32_t share_count;
+    const struct copied_run *square_sum_runs;
+    uint32_t square_sum_run_count;
     /* for attention over documents (work_has_documents()): the pieces of keys that the rank sees. NULL: it sees none,
      * or this is other work. */
     const struct attention_piece *seen_pieces;
@@ -61,8 +61,8 @@ typedef bool backend_kernel(void *context, struct call *call);
 /* The state of an op, for the message about a stall. */
 enum op_state {
     OP_NOT_ISSUED,
-    OP_QUEUED,     /* issued; its stream or its waits hold it back */
-    OP_RENDEZVOUS, /* communication that this rank has reached and that waits for other ranks */
+    OP_QUEUED,        /* issued; its stream or its waits hold it back */
+    OP_AT_RENDEZVOUS, /* communication that this rank has reached and that waits for other ranks */
     OP_RUNNING,
     OP_DONE
 };
@@ -131,7 +131,7 @@ struct backend {
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*finish)(struct exec_run *run, uint32_t rank);
     /* Called when the host has passed a SYNC op. Other ops may wait for it. */
-    void (*sync_passed)(struct exec_run *run, uint32_t rank, uint32_t op);
+    void (*record_passed_sync)(struct exec_run *run, uint32_t rank, uint32_t op);
 
     /* The watcher calls it before it decides whether a run has stalled. It counts the ops that have ended, for a
      * backend that must ask the device. NULL: the backend counts ops when they end. */

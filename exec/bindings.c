@@ -71,8 +71,8 @@ struct tensor_slice {
     int64_t allocated_rows; /* rows for which a part has memory; the last parts may hold fewer */
 };
 
-static struct tensor_slice held_slice(const struct ir *ir, const struct tensor *tensor,
-                                      const struct mesh_place *place)
+static struct tensor_slice slice_held_by_rank(const struct ir *ir, const struct tensor *tensor,
+                                              const struct mesh_place *place)
 {
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
@@ -114,7 +114,7 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
     }
     for (uint32_t t = bundle->tensor_begin; t < bundle->tensor_begin + bundle->tensor_count; t++) {
         const struct tensor *tensor = &ir->tensor[t];
-        struct tensor_slice slice = held_slice(ir, tensor, &place);
+        struct tensor_slice slice = slice_held_by_rank(ir, tensor, &place);
         bool whole_rows = slice.cols == tensor->cols;
         uint64_t size = (uint64_t)(slice.rows * slice.cols);
         uint64_t run = whole_rows ? size : (uint64_t)slice.cols;
@@ -138,7 +138,7 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
 
 /* Joins runs that have equal lengths and equal distances in their tensor, one after another, to a block. A run that
  * does not fit ends the block, which use_block() then gets, and begins the next one. */
-struct joined_runs {
+struct run_joiner {
     bindings_block_function *use_block;
     void *context;
     struct bindings_block block; /* rows 0: no block has begun */
@@ -146,7 +146,7 @@ struct joined_runs {
 
 static void join_run(void *context, const struct element_run *s)
 {
-    struct joined_runs *j = context;
+    struct run_joiner *j = context;
     struct bindings_block *b = &j->block;
     uint64_t step = s->tensor_offset - b->tensor_offset;
     bool next = b->rows > 0 && s->tensor == b->tensor && s->element_count == b->cols &&
@@ -167,13 +167,13 @@ static void join_run(void *context, const struct element_run *s)
 void bindings_for_each_block(const struct exec_buffer *buffer, bindings_block_function *use,
                              void *context)
 {
-    struct joined_runs joining = {.use_block = use, .context = context};
+    struct run_joiner joining = {.use_block = use, .context = context};
     for_each_run(buffer, join_run, &joining);
     if (joining.block.rows > 0)
         use(context, &joining.block);
 }
 
-struct copied_runs {
+struct copied_run_collector {
     const struct ir *ir;
     /* the group's axes along which a bundle is not sharded and the ranks of a role are not fixed. Ranks along such an
      * axis hold the same elements of a tensor, unless the tensor is cut over the axis. */
@@ -185,7 +185,7 @@ struct copied_runs {
 
 static void add_copied_run(void *context, const struct element_run *run)
 {
-    struct copied_runs *s = context;
+    struct copied_run_collector *s = context;
     const struct tensor *tensor = &s->ir->tensor[run->tensor];
     uint32_t same = s->replicating_axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]),
              copies = 1;
@@ -221,7 +221,7 @@ uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffe
                                       .rank = rank,
                                       .buffer = buffer,
                                       .element_count = ir_buffer_elements(ir, (buffer_id){buffer})};
-    struct copied_runs s = {.ir = ir, .runs = share};
+    struct copied_run_collector s = {.ir = ir, .runs = share};
     if (binding == NULL || binding->bundle == IR_NONE16) {
         if (share != NULL)
             *share = (struct copied_run){0, bound.element_count, 1};
@@ -233,7 +233,7 @@ uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffe
     return s.run_count;
 }
 
-struct binding_copy {
+struct tensor_transfer {
     struct bindings *b;
     const struct exec_buffer *buffer;
     const double *const *sources;
@@ -243,7 +243,7 @@ struct binding_copy {
 
 static void fill_run(void *context, const struct element_run *s)
 {
-    const struct binding_copy *t = context;
+    const struct tensor_transfer *t = context;
     for (uint64_t i = 0; i < s->element_count; i++)
         number_set(t->buffer->data, t->buffer->dtype, s->buffer_offset + i,
                    t->sources[s->tensor][s->tensor_offset + i]);
@@ -254,7 +254,7 @@ static void fill_run(void *context, const struct element_run *s)
  * elements are parts of a sum, they are added, each part once. */
 static void collect_run(void *context, const struct element_run *s)
 {
-    struct binding_copy *t = context;
+    struct tensor_transfer *t = context;
     const struct ir *ir = t->b->ir;
     const struct tensor *tensor = &ir->tensor[s->tensor];
     uint32_t cut = tensor->slice_axes[0] | tensor->slice_axes[1];
@@ -277,7 +277,7 @@ static void collect_run(void *context, const struct element_run *s)
 
 static enum status fill_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
-    struct binding_copy transfer = {.b = b, .buffer = buffer};
+    struct tensor_transfer transfer = {.b = b, .buffer = buffer};
     switch ((enum binding_kind)buffer->binding->kind) {
     case BINDING_PARAM:
     case BINDING_MASTER:
@@ -311,7 +311,7 @@ static uint32_t head_axes(const struct ir *ir)
 }
 
 /* True if two masks of axes span the same ranks; axes of one rank make no difference. */
-static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
+static bool axes_span_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 {
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
         if (ir->mesh.axis[a].size > 1 && (axes >> a & 1) != (others >> a & 1))
@@ -320,12 +320,12 @@ static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 }
 
 /* Returns the position in the sequence of the token with index p among a rank's own tokens. */
-static int64_t own_position(const struct ir *ir, uint32_t rank,
-                            const struct document_list *documents, int64_t p)
+static int64_t position_of_own_token(const struct ir *ir, uint32_t rank,
+                                     const struct document_list *documents, int64_t p)
 {
     struct mesh_place place = mesh_place_of(ir, rank);
     uint32_t size, c = ir_context_index(ir, rank);
-    uint32_t h = index_along(ir, &place, head_axes(ir), &size);
+    uint32_t h = index_along(ir, &place, axes_that_cut_tokens(ir), &size);
     return layout_global_position(&ir->layout, documents, c, h, p);
 }
 
@@ -352,8 +352,8 @@ static int64_t position_of_element(const struct exec_buffer *buffer,
     uint16_t group = buffer->binding->gathered_group;
     uint32_t instance, index;
     if (group == IR_NONE16)
-        return own_position(ir, buffer->rank, documents, p);
-    if (are_same_ranks(ir, group_axes(ir, group), head_axes(ir)))
+        return position_of_own_token(ir, buffer->rank, documents, p);
+    if (axes_span_same_ranks(ir, group_axes(ir, group), axes_that_cut_tokens(ir)))
         return layout_gathered_position(&ir->layout, documents, ir_context_index(ir, buffer->rank),
                                         p);
     if (!group_find_member(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
@@ -361,7 +361,7 @@ static int64_t position_of_element(const struct exec_buffer *buffer,
     int64_t own = own_token_count(ir);
     uint32_t member =
         group_rank_of_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
-    return own_position(ir, member, documents, p % own);
+    return position_of_own_token(ir, member, documents, p % own);
 }
 
 static int32_t token_value(const struct bindings *b, enum binding_kind kind, int64_t sequence,
@@ -434,7 +434,7 @@ enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, s
     return STATUS_OK;
 }
 
-static void clear_collected(struct bindings *b)
+static void zero_collected_tensors(struct bindings *b)
 {
     b->loss = 0;
     for (int kind = 0; kind < BINDING_KIND_COUNT; kind++)
@@ -464,7 +464,7 @@ static int axis_count(uint32_t axes)
 /* True if the results of this binding are collected. A schedule may bind a gradient both before and after its
  * reduction: only the binding that is partial over the fewest axes is collected. If several are partial over equally
  * few, it is the first of them. */
-static bool is_result(const struct ir *ir, const struct binding *binding)
+static bool is_collected_binding(const struct ir *ir, const struct binding *binding)
 {
     int partial = axis_count(partial_axes(ir, binding));
     for (uint32_t i = 0; i < ir->binding_count; i++) {
@@ -481,11 +481,11 @@ static void collect_tensors(struct bindings *b, const struct exec_buffer *buffer
 {
     const struct ir *ir = b->ir;
     const struct binding *binding = buffer->binding;
-    struct binding_copy transfer = {.b = b,
-                                    .buffer = buffer,
-                                    .destinations = b->collected[binding->kind],
-                                    .partial_axes = partial_axes(ir, binding)};
-    if (transfer.destinations != NULL && is_result(ir, binding))
+    struct tensor_transfer transfer = {.b = b,
+                                       .buffer = buffer,
+                                       .destinations = b->collected[binding->kind],
+                                       .partial_axes = partial_axes(ir, binding)};
+    if (transfer.destinations != NULL && is_collected_binding(ir, binding))
         for_each_run(buffer, collect_run, &transfer);
 }
 
@@ -494,7 +494,7 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
     struct bindings *b = user;
     (void)diag;
     if (b->next_step != buffer->step + 1) {
-        clear_collected(b);
+        zero_collected_tensors(b);
         b->next_step = buffer->step + 1;
     }
     if (stored_tensors_are_in(buffer))

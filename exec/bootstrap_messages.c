@@ -159,7 +159,7 @@ struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t r
     struct bootstrap *b = heap_zalloc(1, sizeof *b);
     b->place = *place;
     b->request_digest = request;
-    b->limits = (struct silence_limits){.idle_s = 10, .silent_s = 60};
+    b->limits = (struct silence_limits){.idle_after_s = 10, .silent_s = 60};
     b->timeout_s = timeout_s;
     b->machine_id = machine_id();
     b->local_process_count = 1;

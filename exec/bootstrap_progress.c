@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define BEAT_S 0.1 /* seconds between two heartbeats */
+#define HEARTBEAT_INTERVAL_S 0.1 /* seconds between two heartbeats */
 
 /* The next heartbeat of a peer, as far as its bytes have been received. */
 struct partial_heartbeat {
@@ -64,7 +64,7 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
             last[r].failed_rank_plus_1 = r + 1; /* a process that has ended in a step has failed */
         }
         const double silence_s = bootstrap_now_s() - half[r].last_received_s;
-        if (silence_s > limits.idle_s)
+        if (silence_s > limits.idle_after_s)
             last[r].busy_processes = 0;
         if (silence_s > limits.silent_s)
             last[r].silent_rank_plus_1 = r + 1;
@@ -91,7 +91,7 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
 
 void *bootstrap_exchange_progress(void *argument)
 {
-    static const struct timespec nap = {0, (long)(1e9 * BEAT_S)};
+    static const struct timespec nap = {0, (long)(1e9 * HEARTBEAT_INTERVAL_S)};
     struct bootstrap *b = argument;
     struct partial_heartbeat *half = heap_zalloc(b->place.process_count, sizeof *half);
     struct heartbeat *last = heap_zalloc(b->place.process_count, sizeof *last);

@@ -25,8 +25,8 @@ struct heartbeat {
 /* The limits after which a process that sends no heartbeats, because it is stopped or its machine is gone, is treated
  * as idle or as lost. */
 struct silence_limits {
-    double idle_s;   /* after this time no op counts as running there */
-    double silent_s; /* after this time no process waits for its messages */
+    double idle_after_s; /* after this time no op counts as running there */
+    double silent_s;     /* after this time no process waits for its messages */
 };
 
 struct bootstrap {

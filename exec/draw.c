@@ -7,16 +7,16 @@
 enum { BLOCK = 1024, GRAIN = 64 * BLOCK };
 
 /* The arguments of one call of draw_fill(), for the threads that fill parts of it. */
-struct fill_call {
+struct draw_fill_arguments {
     char *destination;
     enum dtype dtype;
     const struct draw *draw;
 };
 
 /* Fills elements [begin, end) of the block, counted row after row. */
-static void fill_part(void *context, uint64_t begin, uint64_t end)
+static void fill_element_range(void *context, uint64_t begin, uint64_t end)
 {
-    const struct fill_call *f = context;
+    const struct draw_fill_arguments *f = context;
     const struct draw *d = f->draw;
     float block[BLOCK];
     for (uint64_t at = begin; at < end;) {
@@ -32,6 +32,6 @@ static void fill_part(void *context, uint64_t begin, uint64_t end)
 
 void draw_fill(void *to, uint8_t dtype, const struct draw *draw, uint32_t threads)
 {
-    struct fill_call fill = {to, (enum dtype)dtype, draw};
-    parallel_for(threads, draw->rows * draw->cols, GRAIN, fill_part, &fill);
+    struct draw_fill_arguments fill = {to, (enum dtype)dtype, draw};
+    parallel_for(threads, draw->rows * draw->cols, GRAIN, fill_element_range, &fill);
 }

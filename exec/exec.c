@@ -244,8 +244,9 @@ static enum status share_op_times(struct exec_run *run, const struct measured_st
     struct op_time *time =
         steps->op_times +
         find_median_step(steps->step_s, steps->measured_count) * steps->times_per_step;
-    return bootstrap_all_gather(run->world, time + run->first_rank * run->assignment.op_stride,
-                                time, run->assignment.op_stride * sizeof *time, diag);
+    return bootstrap_all_gather(run->world,
+                                time + run->first_rank * run->assignment.max_op_count_of_role, time,
+                                run->assignment.max_op_count_of_role * sizeof *time, diag);
 }
 
 /* Returns STATUS_OK, or reports the first failure of the run. */
@@ -525,7 +526,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         status = check_memory_of_machines(&run, diag);
     if (status != STATUS_OK)
         goto out;
-    steps.times_per_step = (size_t)run.assignment.ranks * run.assignment.op_stride;
+    steps.times_per_step = (size_t)run.assignment.ranks * run.assignment.max_op_count_of_role;
     steps.step_s = heap_zalloc(steps.measured_count, sizeof *steps.step_s);
     steps.begin_s = heap_zalloc(steps.measured_count, sizeof *steps.begin_s);
     if (options->records_trace)

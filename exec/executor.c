@@ -69,7 +69,7 @@ static bool run_sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
                     : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
     time->end_s = run_now_s() - run->epoch_s;
     if (going) {
-        run->backend->sync_passed(run, rank, op);
+        run->backend->record_passed_sync(run, rank, op);
         atomic_fetch_add(&run->ended_ops, 1);
     }
     return going;

@@ -27,7 +27,7 @@ static int compare_by_start(const void *a, const void *b)
 static struct op_time op_time_of(const struct exec_run *run, const struct op_time *time,
                                  uint32_t rank, uint32_t op)
 {
-    return time[(size_t)rank * run->assignment.op_stride +
+    return time[(size_t)rank * run->assignment.max_op_count_of_role +
                 (op - assignment_first_op(&run->assignment, rank))];
 }
 

@@ -122,15 +122,15 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     int64_t part = work_part_group(call->work);
     call->part_index =
         part < 0 ? 0 : assignment_group_index(&run->assignment, rank, (uint32_t)part);
-    call->square_sum_shares = NULL;
-    call->share_count = 0;
-    if (run->assignment.share_row_of_op[op] != IR_NONE) {
-        const struct assignment_shares *shares =
-            &run->assignment.square_sum_shares[(size_t)run->assignment.share_row_of_op[op] *
-                                                   run->assignment.ranks +
-                                               rank];
-        call->square_sum_shares = shares->runs;
-        call->share_count = shares->run_count;
+    call->square_sum_runs = NULL;
+    call->square_sum_run_count = 0;
+    if (run->assignment.square_sum_row_of_op[op] != IR_NONE) {
+        const struct assignment_square_sum_runs *shares =
+            &run->assignment.square_sum_runs[(size_t)run->assignment.square_sum_row_of_op[op] *
+                                                 run->assignment.ranks +
+                                             rank];
+        call->square_sum_runs = shares->runs;
+        call->square_sum_run_count = shares->run_count;
     }
     call->seen_pieces = NULL;
     call->seen_piece_count = 0;

@@ -31,7 +31,7 @@ struct exec_run {
 
     double epoch_s;           /* time at which the current step was released */
     uint32_t step_number;     /* of the run, from 0 */
-    struct op_time *op_times; /* (ranks, assignment.op_stride) of the current step */
+    struct op_time *op_times; /* (ranks, assignment.max_op_count_of_role) of the current step */
     bool *must_zero; /* (buffers) bound gradients and losses that must be zero before every step */
     /* (ranks) the op that the host is issuing; the end of the role's ops: the host has issued all */
     _Atomic uint32_t *host_op;
@@ -70,7 +70,7 @@ static inline bool run_has_rank(const struct exec_run *run, uint32_t rank)
 }
 static inline struct op_time *run_op_time(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return &run->op_times[(size_t)rank * run->assignment.op_stride +
+    return &run->op_times[(size_t)rank * run->assignment.max_op_count_of_role +
                           (op - assignment_first_op(&run->assignment, rank))];
 }
 /* Fills *call with an op, the addresses of its operands on a rank, and what the assignment has for it there. */

@@ -197,7 +197,7 @@ static struct wait_node explain_wait(struct stall_report *story, struct wait_nod
         append_sentence(story, " is about to start");
         return END;
     }
-    case OP_RENDEZVOUS:
+    case OP_AT_RENDEZVOUS:
         return kind == WORK_SEND || kind == WORK_RECV ? explain_missing_peer(story, at)
                                                       : explain_missing_member(story, at);
     case OP_RUNNING:

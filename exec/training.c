@@ -336,7 +336,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
         .first_element = (uint64_t)(tensor->first_row * tensor->cols) + b->tensor_offset,
         .row_stride = b->row_stride,
         .centre = norm && !flat ? 1 : 0,
-        .scale = (float)(deviation / DRAW_DEVIATION),
+        .scale = (float)(deviation / DRAW_SUM_DEVIATION),
     };
     d->draw_block(d->context, b->buffer_offset, &draw);
 }

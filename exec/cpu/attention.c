@@ -86,7 +86,7 @@ static int64_t max_i64(int64_t a, int64_t b)
 static void softmax_tile_row(float *score, int64_t begin, int64_t end, int64_t width,
                              float *maximum, float *sum, float *scale)
 {
-    float top = lanes_max(score + begin, end - begin);
+    float top = largest_of_lanes(score + begin, end - begin);
     if (top < *maximum)
         top = *maximum;
     for (int64_t j = 0; j < begin; j++)
@@ -96,7 +96,7 @@ static void softmax_tile_row(float *score, int64_t begin, int64_t end, int64_t w
     for (int64_t j = end; j < width; j++)
         score[j] = 0;
     *scale = isinf(*maximum) ? 0 : expf(*maximum - top);
-    *sum = *sum * *scale + lanes_sum(score + begin, end - begin);
+    *sum = *sum * *scale + sum_of_lanes(score + begin, end - begin);
     *maximum = top;
 }
 

@@ -115,8 +115,8 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
 static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
 {
     uint32_t ended =
-        need.stream == CPU_HOST ? rank->passed_syncs : rank->workers[need.stream].ended_ops;
-    return ended > need.last_position;
+        need.stream == CPU_HOST ? rank->passed_sync_count : rank->workers[need.stream].ended_ops;
+    return ended > need.last_list_position;
 }
 
 /* Sleeps on `wake` until the ops that `until` names have ended. Meanwhile *need shows for what the thread waits.
@@ -144,8 +144,8 @@ static void wake_sleepers(const struct exec_run *run, struct cpu_rank *rank)
         pthread_cond_signal(&rank->host_wakeup);
 }
 
-static struct awaited_end end_of_op(const struct exec_run *run, const struct cpu_rank *rank,
-                                    uint32_t op)
+static struct awaited_end awaited_end_of_op(const struct exec_run *run, const struct cpu_rank *rank,
+                                            uint32_t op)
 {
     bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
     return (struct awaited_end){
@@ -164,7 +164,7 @@ static bool wait_until_startable(struct cpu_worker *worker, uint32_t op)
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
         if (!sleep_until_ended(worker->run, worker->rank, &worker->awaited, &worker->wakeup,
-                               end_of_op(worker->run, worker->rank, wait)))
+                               awaited_end_of_op(worker->run, worker->rank, wait)))
             return false;
     }
     return true;
@@ -320,7 +320,7 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
 
 static void wake_all(struct exec_run *run, bool quit)
 {
-    struct cpu *cpu = cpu_of(run);
+    struct cpu *cpu = cpu_of_run(run);
     for (uint32_t r = 0; r < cpu->rank_count; r++) {
         struct cpu_rank *rank = &cpu->rank_states[r];
         pthread_mutex_lock(&rank->lock);
@@ -353,7 +353,7 @@ static void close_rank(struct exec_run *run, struct cpu_rank *rank)
 
 static void cpu_close(struct exec_run *run)
 {
-    struct cpu *cpu = cpu_of(run);
+    struct cpu *cpu = cpu_of_run(run);
     if (cpu == NULL)
         return;
     wake_all(run, true);
@@ -374,7 +374,7 @@ static void cpu_close(struct exec_run *run)
 
 static void *cpu_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {
-    return cpu_of(run)->rank_states[rank].memory[memory];
+    return cpu_of_run(run)->rank_states[rank].memory[memory];
 }
 
 static void cpu_write_memory(struct exec_run *run, uint32_t rank, enum memory memory,
@@ -391,12 +391,12 @@ static void cpu_read_memory(struct exec_run *run, uint32_t rank, enum memory mem
 
 static void cpu_begin_step(struct exec_run *run)
 {
-    struct cpu *cpu = cpu_of(run);
+    struct cpu *cpu = cpu_of_run(run);
     for (uint32_t r = 0; r < cpu->rank_count; r++) {
         struct cpu_rank *rank = &cpu->rank_states[r];
         pthread_mutex_lock(&rank->lock);
-        rank->passed_syncs = 0;
-        rank->send_link.free_s = rank->h2d_link.free_s = rank->d2h_link.free_s = 0;
+        rank->passed_sync_count = 0;
+        rank->send_link.idle_from_s = rank->h2d_link.idle_from_s = rank->d2h_link.idle_from_s = 0;
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
             rank->workers[s].issued_ops = rank->workers[s].ended_ops = 0;
         pthread_mutex_unlock(&rank->lock);
@@ -406,7 +406,7 @@ static void cpu_begin_step(struct exec_run *run)
 
 static bool cpu_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
+    struct cpu_rank *rank = &cpu_of_run(run)->rank_states[r];
     struct cpu_worker *worker = &rank->workers[run->ir->op.stream[op]];
     pthread_mutex_lock(&rank->lock);
     bool idle = worker->ended_ops == worker->issued_ops++;
@@ -424,7 +424,7 @@ static bool host_sleep_until_ended(struct exec_run *run, struct cpu_rank *rank,
 
 static bool cpu_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
+    struct cpu_rank *rank = &cpu_of_run(run)->rank_states[r];
     pthread_mutex_lock(&rank->lock);
     uint32_t issued = rank->workers[stream].issued_ops;
     bool ended =
@@ -435,16 +435,16 @@ static bool cpu_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 
 static bool cpu_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
+    struct cpu_rank *rank = &cpu_of_run(run)->rank_states[r];
     pthread_mutex_lock(&rank->lock);
-    bool ended = host_sleep_until_ended(run, rank, end_of_op(run, rank, op));
+    bool ended = host_sleep_until_ended(run, rank, awaited_end_of_op(run, rank, op));
     pthread_mutex_unlock(&rank->lock);
     return ended;
 }
 
 static bool cpu_barrier(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return comm_wait_at_barrier(cpu_of(run)->comm, rank, op);
+    return comm_wait_at_barrier(cpu_of_run(run)->comm, rank, op);
 }
 
 static bool cpu_finish(struct exec_run *run, uint32_t rank)
@@ -455,12 +455,12 @@ static bool cpu_finish(struct exec_run *run, uint32_t rank)
     return true;
 }
 
-static void cpu_sync_passed(struct exec_run *run, uint32_t r, uint32_t op)
+static void cpu_record_passed_sync(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
+    struct cpu_rank *rank = &cpu_of_run(run)->rank_states[r];
     (void)op; /* SYNC ops are passed in list order */
     pthread_mutex_lock(&rank->lock);
-    rank->passed_syncs++;
+    rank->passed_sync_count++;
     wake_sleepers(run, rank);
     pthread_mutex_unlock(&rank->lock);
 }
@@ -470,29 +470,29 @@ static void cpu_stop(struct exec_run *run)
     wake_all(run, false);
 }
 
-static enum op_state cpu_state(struct exec_run *run, uint32_t r, uint32_t op)
+static enum op_state cpu_op_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cpu_rank *rank = &cpu_of(run)->rank_states[r];
+    struct cpu_rank *rank = &cpu_of_run(run)->rank_states[r];
     enum op_state state = OP_QUEUED;
     pthread_mutex_lock(&rank->lock);
-    struct awaited_end need = end_of_op(run, rank, op);
+    struct awaited_end need = awaited_end_of_op(run, rank, op);
     if (has_ended(rank, need)) {
         state = OP_DONE;
     } else if (need.stream == CPU_HOST ||
-               rank->workers[need.stream].issued_ops <= need.last_position) {
+               rank->workers[need.stream].issued_ops <= need.last_list_position) {
         state = OP_NOT_ISSUED;
-    } else if (rank->workers[need.stream].ended_ops == need.last_position &&
+    } else if (rank->workers[need.stream].ended_ops == need.last_list_position &&
                rank->workers[need.stream].is_running_op) {
-        state =
-            atomic_load(&rank->workers[need.stream].waits_for_ranks) ? OP_RENDEZVOUS : OP_RUNNING;
+        state = atomic_load(&rank->workers[need.stream].waits_for_ranks) ? OP_AT_RENDEZVOUS
+                                                                         : OP_RUNNING;
     }
     pthread_mutex_unlock(&rank->lock);
     return state;
 }
 
-static bool cpu_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
+static bool cpu_has_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return comm_has_arrived(cpu_of(run)->comm, rank, op);
+    return comm_has_arrived(cpu_of_run(run)->comm, rank, op);
 }
 
 const struct backend cpu_backend = {
@@ -511,8 +511,8 @@ const struct backend cpu_backend = {
     .wait_op = cpu_wait_op,
     .barrier = cpu_barrier,
     .finish = cpu_finish,
-    .sync_passed = cpu_sync_passed,
+    .record_passed_sync = cpu_record_passed_sync,
     .stop = cpu_stop,
-    .state = cpu_state,
-    .arrived = cpu_arrived,
+    .state = cpu_op_state,
+    .arrived = cpu_has_arrived,
 };

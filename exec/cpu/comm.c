@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The operands with which one member takes part in a collective, or one end in a message. */
-struct collective_part {
+struct member_call {
     bool has_arrived;
     enum work_kind kind;
     struct operand send, recv;
@@ -25,22 +25,23 @@ struct group_instance {
     uint32_t member_count;
     uint32_t collectives_per_step, barriers_per_step;
     /* (collectives_per_step) how often a member has passed a phase, summed over the members */
-    uint32_t *passed_members;
-    struct collective_part *parts; /* (collectives_per_step, member_count) */
-    uint32_t *barrier_arrivals;    /* (barriers_per_step) members that have arrived */
-    bool *has_reached_barrier;     /* (barriers_per_step, member_count) */
+    uint32_t *phase_pass_count;
+    struct member_call *parts;  /* (collectives_per_step, member_count) */
+    uint32_t *barrier_arrivals; /* (barriers_per_step) members that have arrived */
+    bool *has_reached_barrier;  /* (barriers_per_step, member_count) */
 };
 
-/* One message between two ranks. passed_members is 2 once both ranks have given their operands, and 4 once the bytes
+/* One message between two ranks. phase_pass_count is 2 once both ranks have given their operands, and 4 once the bytes
  * have moved. */
 struct comm_message {
-    struct collective_part ends[2]; /* of the sender, of the receiver */
-    uint32_t passed_members;
+    struct member_call ends[2]; /* of the sender, of the receiver */
+    uint32_t phase_pass_count;
 };
 
 struct comm {
     struct exec_run *run;
-    uint32_t *first_instance_row; /* (groups) row in instances[] of the group's first instance */
+    /* (groups) row in instances[] of the group's first instance */
+    uint32_t *first_instance_of_group;
     uint32_t instance_count;
     struct group_instance *instances;
     pthread_mutex_t message_lock; /* guards the messages */
@@ -55,22 +56,23 @@ struct comm *comm_new(struct exec_run *run)
     uint32_t groups = run->ir->group_count;
     struct comm *comm = heap_zalloc(1, sizeof *comm);
     comm->run = run;
-    comm->first_instance_row = arena_array(&comm->arena, groups, sizeof *comm->first_instance_row);
+    comm->first_instance_of_group =
+        arena_array(&comm->arena, groups, sizeof *comm->first_instance_of_group);
     for (uint32_t g = 0; g < groups; g++) {
-        comm->first_instance_row[g] = comm->instance_count;
+        comm->first_instance_of_group[g] = comm->instance_count;
         comm->instance_count += assignment->instance_count[g];
     }
     comm->instances = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instances);
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t i = 0; i < assignment->instance_count[g]; i++) {
-            struct group_instance *c = &comm->instances[comm->first_instance_row[g] + i];
+            struct group_instance *c = &comm->instances[comm->first_instance_of_group[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
             c->member_count = assignment->group_size[g];
-            c->collectives_per_step = assignment->most_collectives[g];
-            c->barriers_per_step = assignment->most_barriers[g];
-            c->passed_members =
-                arena_array(&comm->arena, c->collectives_per_step, sizeof *c->passed_members);
+            c->collectives_per_step = assignment->max_collectives_of_group[g];
+            c->barriers_per_step = assignment->max_barriers_of_group[g];
+            c->phase_pass_count =
+                arena_array(&comm->arena, c->collectives_per_step, sizeof *c->phase_pass_count);
             c->parts = arena_array(&comm->arena, (size_t)c->collectives_per_step * c->member_count,
                                    sizeof *c->parts);
             c->barrier_arrivals =
@@ -104,7 +106,7 @@ void comm_begin_step(struct comm *comm)
     for (uint32_t i = 0; i < comm->instance_count; i++) {
         struct group_instance *c = &comm->instances[i];
         pthread_mutex_lock(&c->lock);
-        memset(c->passed_members, 0, c->collectives_per_step * sizeof *c->passed_members);
+        memset(c->phase_pass_count, 0, c->collectives_per_step * sizeof *c->phase_pass_count);
         memset(c->parts, 0, (size_t)c->collectives_per_step * c->member_count * sizeof *c->parts);
         memset(c->barrier_arrivals, 0, c->barriers_per_step * sizeof *c->barrier_arrivals);
         memset(c->has_reached_barrier, 0,
@@ -131,7 +133,7 @@ void comm_stop(struct comm *comm)
 static struct group_instance *instance_of_rank(const struct comm *comm, uint32_t rank,
                                                uint32_t group)
 {
-    return &comm->instances[comm->first_instance_row[group] +
+    return &comm->instances[comm->first_instance_of_group[group] +
                             assignment_group_instance(&comm->run->assignment, rank, group)];
 }
 
@@ -181,22 +183,22 @@ bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 /* ---- collectives ---- */
 
 /* One member of a group while it takes part in one collective. */
-struct comm_member {
+struct collective_member {
     struct cpu_worker *worker;
     struct exec_run *run;
     struct group_instance *instance;
     const struct call *call;
     uint32_t collective_number; /* number of the collective among those of its group in the step */
     uint32_t member_index;
-    struct collective_part *parts; /* (member_count) the operands of all members */
+    struct member_call *parts; /* (member_count) the operands of all members */
 };
 
 /* Counts this member as having passed phase `phase`, from 1, and waits until all members have. Returns false if the run
  * has failed. */
-static bool wait_for_phase(const struct comm_member *m, uint32_t phase)
+static bool wait_for_phase(const struct collective_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
-    uint32_t *passed = &c->passed_members[m->collective_number], want = phase * c->member_count;
+    uint32_t *passed = &c->phase_pass_count[m->collective_number], want = phase * c->member_count;
     atomic_fetch_sub(&m->run->running_ops, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
@@ -209,9 +211,9 @@ static bool wait_for_phase(const struct comm_member *m, uint32_t phase)
     return met;
 }
 
-static void publish_part(const struct call *call, struct collective_part *part)
+static void publish_member_call(const struct call *call, struct member_call *part)
 {
-    *part = (struct collective_part){.has_arrived = true, .kind = call->work->kind};
+    *part = (struct member_call){.has_arrived = true, .kind = call->work->kind};
     if (call->read_count > 0)
         part->send = call->read[0];
     if (call->write_count > 0)
@@ -232,7 +234,8 @@ static void copy_elements(void *to, const void *from, uint64_t count, enum dtype
 
 /* Returns where, in the send buffer of member k, the slice of `count` elements for this member begins. It is `begin`,
  * but in a relative reduce-scatter it depends on k: there slice j of a member is for the member j ranks before it. */
-static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t begin, uint64_t count)
+static uint64_t slice_begin(const struct collective_member *m, uint32_t k, uint64_t begin,
+                            uint64_t count)
 {
     const struct work *work = m->call->work;
     uint32_t size = m->instance->member_count;
@@ -242,8 +245,8 @@ static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t be
 
 /* Sets `count` elements of `to` to the sum or the maximum, over all members, of their slices for this member
  * (slice_begin()). */
-static void reduce_elements(const struct comm_member *m, void *to, uint64_t begin, uint64_t count,
-                            enum reduce_op reduction)
+static void reduce_elements(const struct collective_member *m, void *to, uint64_t begin,
+                            uint64_t count, enum reduce_op reduction)
 {
     enum { BLOCK = 1024 };
     enum dtype dtype = m->parts[0].send.dtype;
@@ -269,7 +272,7 @@ static void reduce_elements(const struct comm_member *m, void *to, uint64_t begi
 /* Computes an all-reduce. Each member reduces its own slice into its result; after phase 2 it fetches the other slices
  * from their members. It may run in place: before the end of phase 2 only its own member reads or writes a slice.
  * Returns false if the run has failed. */
-static bool all_reduce(const struct comm_member *m)
+static bool all_reduce(const struct collective_member *m)
 {
     struct operand recv = m->parts[m->member_index].recv;
     uint64_t size = m->instance->member_count, each = (recv.element_count + size - 1) / size;
@@ -289,7 +292,7 @@ static bool all_reduce(const struct comm_member *m)
 }
 
 /* Returns the rows that member k of the group sends and receives in this EXCHANGE. */
-static const struct assignment_rows *rows_of_member(const struct comm_member *m, uint32_t k)
+static const struct assignment_rows *rows_of_member(const struct collective_member *m, uint32_t k)
 {
     const struct assignment *assignment = &m->run->assignment;
     const struct ir *ir = m->run->ir;
@@ -330,7 +333,7 @@ static void fetch_needed_rows(const struct comm_member *m)
 
 /* Fetches rows of experts in an all-to-all: with all_to_all.ahead, the rows that each rank sends to this rank's
  * experts; else the results for the rows that this rank had sent. */
-static void fetch_routed_rows(const struct comm_member *m)
+static void fetch_routed_rows(const struct collective_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;
     const struct operand recv = m->parts[m->member_index].recv;
@@ -367,7 +370,7 @@ static void add_elements(void *to, const void *from, uint64_t count, enum dtype 
 
 /* Runs an all-to-all that moves each token once. With all_to_all.ahead it fetches the tokens that have an expert on
  * this member. Else it sums, for each of this member's tokens, what the members with its experts have computed. */
-static void exchange_tokens_once(const struct comm_member *m)
+static void exchange_tokens_once(const struct collective_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;
     const struct operand recv = m->parts[m->member_index].recv;
@@ -395,7 +398,7 @@ static void exchange_tokens_once(const struct comm_member *m)
     }
 }
 
-static void compute_member_result(const struct comm_member *m)
+static void compute_member_result(const struct collective_member *m)
 {
     const struct work *work = m->call->work;
     struct operand recv = m->parts[m->member_index].recv;
@@ -478,11 +481,11 @@ static double least_sent_bytes(const struct work *work, uint32_t size)
 
 /* Checks that all members call the same kind of collective with the same dtype and, unless it moves rows of experts,
  * with equally many elements. If they do not, records a failure of the run and returns false. */
-static bool members_agree(const struct comm_member *m)
+static bool members_agree(const struct collective_member *m)
 {
-    const struct collective_part *own = &m->parts[m->member_index];
+    const struct member_call *own = &m->parts[m->member_index];
     for (uint32_t k = 0; k < m->instance->member_count; k++) {
-        const struct collective_part *other = &m->parts[k];
+        const struct member_call *other = &m->parts[k];
         const struct operand *a = own->send.data ? &own->send : &own->recv;
         const struct operand *b = other->send.data ? &other->send : &other->recv;
         const bool equal = a->element_count == b->element_count || m->call->routed_rows != NULL;
@@ -511,17 +514,17 @@ bool cpu_collective(void *context, struct call *call)
     struct exec_run *run = worker->run;
     const struct assignment *assignment = &run->assignment;
     uint32_t group = (uint32_t)work_comm_group(call->work);
-    struct comm_member m = {
+    struct collective_member m = {
         .worker = worker,
         .run = run,
-        .instance = instance_of_rank(cpu_of(run)->comm, call->rank, group),
+        .instance = instance_of_rank(cpu_of_run(run)->comm, call->rank, group),
         .call = call,
         .collective_number = assignment->collective_number[call->op],
         .member_index = assignment_group_index(assignment, call->rank, group),
     };
     m.parts = m.instance->parts + (size_t)m.collective_number * m.instance->member_count;
     pthread_mutex_lock(&m.instance->lock);
-    publish_part(call, &m.parts[m.member_index]);
+    publish_member_call(call, &m.parts[m.member_index]);
     pthread_mutex_unlock(&m.instance->lock);
 
     atomic_store(&worker->waits_for_ranks, true);
@@ -549,11 +552,11 @@ static bool wait_for_message_phase(struct comm *comm, struct comm_message *messa
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->running_ops, 1);
     pthread_mutex_lock(&comm->message_lock);
-    if (++message->passed_members == want)
+    if (++message->phase_pass_count == want)
         pthread_cond_broadcast(&comm->message_changed);
-    while (message->passed_members < want && !run_must_stop(comm->run))
+    while (message->phase_pass_count < want && !run_must_stop(comm->run))
         pthread_cond_wait(&comm->message_changed, &comm->message_lock);
-    bool met = message->passed_members >= want;
+    bool met = message->phase_pass_count >= want;
     pthread_mutex_unlock(&comm->message_lock);
     atomic_fetch_add(&comm->run->running_ops, 1);
     return met;
@@ -562,11 +565,11 @@ static bool wait_for_message_phase(struct comm *comm, struct comm_message *messa
 static bool exchange_message(struct cpu_worker *worker, const struct call *call, bool receives)
 {
     struct exec_run *run = worker->run;
-    struct comm *comm = cpu_of(run)->comm;
+    struct comm *comm = cpu_of_run(run)->comm;
     struct comm_message *message =
         &comm->messages[assignment_message_number(&run->assignment, call->rank, call->op)];
     pthread_mutex_lock(&comm->message_lock);
-    publish_part(call, &message->ends[receives]);
+    publish_member_call(call, &message->ends[receives]);
     pthread_mutex_unlock(&comm->message_lock);
     atomic_store(&worker->waits_for_ranks, true);
     bool met = wait_for_message_phase(comm, message, 1);

@@ -21,11 +21,11 @@ extern const struct backend cpu_backend;
 struct comm;
 struct cpu_rank;
 
-/* The ops for which a sleeping worker or host waits: all ops of a stream's list up to last_position, which must have
- * ended. */
+/* The ops for which a sleeping worker or host waits: all ops of a stream's list up to last_list_position, which must
+ * have ended. */
 struct awaited_end {
     uint8_t stream; /* row of ir.stream; CPU_HOST: the host's SYNC ops; CPU_NOTHING: no op */
-    uint32_t last_position; /* index in the stream's list */
+    uint32_t last_list_position; /* index in the stream's list */
 };
 
 enum { CPU_HOST = IR_STREAMS_MAX, CPU_NOTHING = UINT8_MAX };
@@ -56,7 +56,7 @@ struct cpu_rank {
     /* (ops of the role) the index of each op in its stream's list; for a SYNC op, its index among the host's SYNC
      * ops */
     uint32_t *list_position;
-    uint32_t passed_syncs;           /* SYNC ops that the host has passed */
+    uint32_t passed_sync_count;      /* SYNC ops that the host has passed */
     pthread_cond_t host_wakeup;      /* the rank's host thread sleeps on it */
     struct awaited_end host_awaited; /* what the host thread waits for */
     bool must_quit;                  /* the threads of the rank must end */
@@ -71,7 +71,7 @@ struct cpu {
     struct comm *comm;
 };
 
-static inline struct cpu *cpu_of(const struct exec_run *run)
+static inline struct cpu *cpu_of_run(const struct exec_run *run)
 {
     return run->backend_state;
 }

@@ -11,7 +11,7 @@
 enum { LANES = 16 };
 
 /* Returns the largest of `count` >= 1 numbers, of which none may be NaN. */
-static inline float lanes_max(const float *x, int64_t count)
+static inline float largest_of_lanes(const float *x, int64_t count)
 {
     float lane[LANES], top = x[0];
     int64_t i = 0;
@@ -27,7 +27,7 @@ static inline float lanes_max(const float *x, int64_t count)
     return top;
 }
 
-static inline float lanes_sum(const float *x, int64_t count)
+static inline float sum_of_lanes(const float *x, int64_t count)
 {
     float lane[LANES] = {0}, sum = 0;
     int64_t i = 0;

@@ -23,8 +23,8 @@ double cpu_link_arrival_s(struct emulated_link *link, double now_s, double bytes
     if (link->limits.bytes_per_s <= 0)
         return now_s + link->limits.latency_s;
     pthread_mutex_lock(&link->lock);
-    double begin_s = link->free_s > now_s ? link->free_s : now_s;
-    double end_s = link->free_s = begin_s + bytes / link->limits.bytes_per_s;
+    double begin_s = link->idle_from_s > now_s ? link->idle_from_s : now_s;
+    double end_s = link->idle_from_s = begin_s + bytes / link->limits.bytes_per_s;
     pthread_mutex_unlock(&link->lock);
     return end_s + link->limits.latency_s;
 }

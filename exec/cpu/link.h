@@ -13,7 +13,7 @@
 struct emulated_link {
     struct exec_link limits;
     pthread_mutex_t lock;
-    double free_s; /* time at which all bytes put on the link so far have left it */
+    double idle_from_s; /* time at which all bytes put on the link so far have left it */
 };
 
 void cpu_link_init(struct emulated_link *link, struct exec_link limits);

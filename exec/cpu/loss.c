@@ -63,7 +63,7 @@ static double sum_exp(const float *x, int64_t count, float top)
         int64_t n = begin + BLOCK < count ? BLOCK : count - begin;
         for (int64_t j = 0; j < n; j++)
             e[j] = fast_exp(x[begin + j] - top);
-        sum += lanes_sum(e, n);
+        sum += sum_of_lanes(e, n);
     }
     return sum;
 }
@@ -80,7 +80,7 @@ const char *cpu_cross_entropy(const struct call *call, float *scratch)
     double sum = 0;
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * vocab;
-        float top = lanes_max(x, vocab);
+        float top = largest_of_lanes(x, vocab);
         double total = sum_exp(x, vocab, top);
         double l = top + log(total);
         if (label[i] < IGNORED || label[i] >= vocab)
@@ -117,7 +117,7 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
             for (int64_t j = 0; j < vocab; j++)
                 dx[j] = x[j] * scale;
         } else {
-            float top = lanes_max(x, vocab);
+            float top = largest_of_lanes(x, vocab);
             float each = scale * (float)(1 / sum_exp(x, vocab, top));
             for (int64_t j = 0; j < vocab; j++)
                 dx[j] = fast_exp(x[j] - top) * each;
@@ -148,7 +148,7 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     float *stats = call->write[0].data;
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * vocab;
-        float top = columns > 0 ? lanes_max(x, columns) : -INFINITY;
+        float top = columns > 0 ? largest_of_lanes(x, columns) : -INFINITY;
         int64_t mine = label[i] - first;
         stats[3 * i] = top;
         stats[3 * i + 1] = columns > 0 ? (float)sum_exp(x, columns, top) : 0;

@@ -18,7 +18,7 @@ static void *element_address(const struct operand *operand, uint64_t i)
 }
 
 /* Computes elements [begin, begin + count) of an op that works element by element. */
-static void compute_block(const struct call *call, uint64_t begin, uint64_t count)
+static void compute_element_range(const struct call *call, uint64_t begin, uint64_t count)
 {
     _Alignas(64) float staged[2 * CALL_OPERANDS_MAX][BLOCK];
     struct work work = *call->work;
@@ -43,10 +43,10 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
                             block.write[k].data, count);
 }
 
-static void compute_part(void *context, uint64_t begin, uint64_t end)
+static void compute_elements_of_thread(void *context, uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end; at += BLOCK)
-        compute_block(context, at, end - at < BLOCK ? end - at : BLOCK);
+        compute_element_range(context, at, end - at < BLOCK ? end - at : BLOCK);
 }
 
 const char *cpu_compute_call_threaded(const struct call *call, float *scratch, uint32_t threads)
@@ -54,6 +54,7 @@ const char *cpu_compute_call_threaded(const struct call *call, float *scratch, u
     if (call->work->kind != WORK_ADAMW)
         return cpu_compute_call(call, scratch);
     struct call shared = *call;
-    parallel_for(threads, (uint64_t)call->work->elements.count, GRAIN, compute_part, &shared);
+    parallel_for(threads, (uint64_t)call->work->elements.count, GRAIN, compute_elements_of_thread,
+                 &shared);
     return NULL;
 }

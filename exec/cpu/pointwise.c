@@ -171,9 +171,8 @@ const char *cpu_square_sum(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1};
-    const struct copied_run *share =
-        call->square_sum_shares != NULL ? call->square_sum_shares : &all;
-    const uint32_t shares = call->square_sum_shares != NULL ? call->share_count : 1;
+    const struct copied_run *share = call->square_sum_runs != NULL ? call->square_sum_runs : &all;
+    const uint32_t shares = call->square_sum_runs != NULL ? call->square_sum_run_count : 1;
     const float *x = call->read[0].data;
     float *y = call->write[0].data;
     double sum = call->read_count > 1 ? *(const float *)call->read[1].data : 0;
@@ -214,8 +213,8 @@ struct adamw_constants {
 
 /* Updates n <= LANES elements from element `at` on. It reads all of them before it writes any, so that the compiler can
  * vectorise the computation although results usually overwrite operands. */
-static inline void adamw_lanes(const struct adamw_constants *a, const struct call *call, int64_t at,
-                               size_t n)
+static inline void update_adamw_lanes(const struct adamw_constants *a, const struct call *call,
+                                      int64_t at, size_t n)
 {
     float g[LANES] = {0}, p[LANES] = {0}, m[LANES] = {0}, v[LANES] = {0};
     memcpy(g, (const float *)call->read[0].data + at, n * sizeof *g);
@@ -256,8 +255,8 @@ const char *cpu_adamw(const struct call *call, float *scratch)
     };
     int64_t count = call->work->elements.count, at = 0;
     for (; at + LANES <= count; at += LANES)
-        adamw_lanes(&a, call, at, LANES);
+        update_adamw_lanes(&a, call, at, LANES);
     if (at < count)
-        adamw_lanes(&a, call, at, (size_t)(count - at));
+        update_adamw_lanes(&a, call, at, (size_t)(count - at));
     return NULL;
 }

@@ -57,7 +57,7 @@ struct attentions {
 
 #ifdef HAVE_CUDNN
 /* Copies the first line of a message without "error: ", as "cuDNN: version ...", to be quoted in another message. */
-static void copy_message(char *why, size_t size, const struct diag *diag)
+static void copy_first_line_of_message(char *why, size_t size, const struct diag *diag)
 {
     static const char mark[] = ": error: ";
     const char *text = diag->text, *error = strstr(text, mark);
@@ -83,7 +83,7 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
     } else if (wanted == EXEC_ATTENTION_AUTO) {
         all->dnn = cudnn_open(&words);
         if (all->dnn == NULL)
-            copy_message(all->not_fused_reason, sizeof all->not_fused_reason, &words);
+            copy_first_line_of_message(all->not_fused_reason, sizeof all->not_fused_reason, &words);
     }
     diag_release(&words);
 #else
@@ -127,7 +127,7 @@ void attentions_free(struct attentions *all)
 
 /* Finds the queries and keys of a tile that are visible, and the fused mask for them. Returns false if no fused mask
  * equals the tile's. */
-static bool visible_part(const struct work *work, struct attention_part *part)
+static bool find_visible_part(const struct work *work, struct attention_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
@@ -150,7 +150,7 @@ static bool visible_part(const struct work *work, struct attention_part *part)
 
 bool attention_find_fused_part(const struct work *work, struct attention_part *part)
 {
-    bool taken = visible_part(work, part);
+    bool taken = find_visible_part(work, part);
     /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. A single
      * query gets no mask (below), and a window needs one. */
     if (part->window > 0 && (part->query_count < 2 || part->query_count > part->key_count))
@@ -212,8 +212,8 @@ static const char *why_documents_unsupported(const struct attentions *all, const
 {
     int device = 0, major = 0;
     const struct operand *stats = is_backward(call) ? &call->read[4] : &call->write[1];
-    if (documents->why_not != NULL)
-        return documents->why_not;
+    if (documents->why_unsupported != NULL)
+        return documents->why_unsupported;
     if (all->wanted_kernels != EXEC_ATTENTION_FUSED)
         return "cuDNN is given documents only with --attention-by fused";
     if ((uintptr_t)stats->data % FUSED_ALIGNMENT != 0)

@@ -28,12 +28,12 @@ void attentions_free(struct attentions *attentions);
 /* The packed documents of an op, on all ranks for which it is planned, as cuDNN takes them: one after the other in q
  * and in k and v, and all with one mask. */
 struct attention_documents {
-    const char *why_not;     /* why cuDNN cannot take the documents; NULL: it can */
-    int64_t count;           /* number of documents, which is the same on each rank */
-    int64_t most_q, most_kv; /* the most rows of q, and of k and v, in one document */
-    bool cover_q, cover_kv;  /* every row of q, or of k and v, is in a document */
-    bool whole_kv_tiles;     /* the keys of each are a multiple of VERSION_TILE (versions.h) */
-    uint8_t mask;            /* enum fused_mask */
+    const char *why_unsupported; /* why cuDNN cannot take the documents; NULL: it can */
+    int64_t count;               /* number of documents, which is the same on each rank */
+    int64_t most_q, most_kv;     /* the most rows of q, and of k and v, in one document */
+    bool cover_q, cover_kv;      /* every row of q, or of k and v, is in a document */
+    bool whole_kv_tiles;         /* the keys of each are a multiple of VERSION_TILE (versions.h) */
+    uint8_t mask;                /* enum fused_mask */
 };
 
 /* Plans the attention of a call; of the call's addresses only the alignment matters. documents: those of an attention

@@ -154,7 +154,7 @@ size_t attention_tiles_scratch_bytes(const struct attention_tiles *tiles)
 /* ---- running a tile ---- */
 
 /* An op while its work is enqueued. cuda_error, product_error: the first error of a kernel or of a product; 0: none. */
-struct tiles_run {
+struct tiles_op {
     const struct attention_tiles *tiles;
     const struct call *call;
     const struct cuda_launch_context *context;
@@ -163,7 +163,7 @@ struct tiles_run {
     int product_error, cuda_error;
 };
 
-static char *scratch_address(const struct tiles_run *r, size_t at)
+static char *scratch_address(const struct tiles_op *r, size_t at)
 {
     return (char *)r->context->scratch + at;
 }
@@ -176,7 +176,7 @@ static char *row_address(const struct operand *operand, int64_t row, int64_t hea
            (size_t)((row * heads + head) * dim) * dtype_bytes((enum dtype)operand->dtype);
 }
 
-static void multiply(struct tiles_run *r, const struct product *product, const void *a,
+static void multiply(struct tiles_op *r, const struct product *product, const void *a,
                      const void *b, void *y)
 {
     if (r->cuda_error == 0 && r->product_error == 0)
@@ -185,18 +185,18 @@ static void multiply(struct tiles_run *r, const struct product *product, const v
                         scratch_address(r, r->tiles->workspace_offset), r->context->stream);
 }
 
-static void note_cuda_error(struct tiles_run *r, int error)
+static void record_first_cuda_error(struct tiles_op *r, int error)
 {
     if (r->cuda_error == 0)
         r->cuda_error = error;
 }
 
-static bool has_no_error(const struct tiles_run *r)
+static bool has_no_error(const struct tiles_op *r)
 {
     return r->cuda_error == 0 && r->product_error == 0;
 }
 
-static void run_forward_block(struct tiles_run *r, int64_t head, int64_t first, int64_t rows,
+static void run_forward_block(struct tiles_op *r, int64_t head, int64_t first, int64_t rows,
                               const struct product *const *plan)
 {
     const struct attention_tiles *t = r->tiles;
@@ -209,14 +209,14 @@ static void run_forward_block(struct tiles_run *r, int64_t head, int64_t first, 
     multiply(r, plan[SCORES], row_address(&c->read[0], first, heads, head, dim),
              row_address(&c->read[1], 0, kv_heads, kv_head, dim), s);
     if (has_no_error(r))
-        note_cuda_error(r,
-                        cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
-                                     t->work.attention.kv, r->mask, r->scale, r->context->stream));
+        record_first_cuda_error(r, cuda_softmax(p, (float *)c->write[1].data + head, heads, s,
+                                                first, rows, t->work.attention.kv, r->mask,
+                                                r->scale, r->context->stream));
     multiply(r, plan[OUT], p.data, row_address(&c->read[2], 0, kv_heads, kv_head, vdim),
              row_address(&c->write[0], first, heads, head, vdim));
 }
 
-static void run_backward_block(struct tiles_run *r, int64_t head, int64_t first, int64_t rows,
+static void run_backward_block(struct tiles_op *r, int64_t head, int64_t first, int64_t rows,
                                const struct product *const *plan)
 {
     const struct attention_tiles *t = r->tiles;
@@ -237,7 +237,7 @@ static void run_backward_block(struct tiles_run *r, int64_t head, int64_t first,
     multiply(r, plan[SCORES], q, k, s);
     multiply(r, plan[D_P], d_o.data, v, dp);
     if (has_no_error(r))
-        note_cuda_error(
+        record_first_cuda_error(
             r, t->work.attention.delta
                    ? cuda_copy_rows(
                          (struct cuda_array){delta, DTYPE_F32}, 1,
@@ -246,16 +246,16 @@ static void run_backward_block(struct tiles_run *r, int64_t head, int64_t first,
                          heads, rows, 1, r->context->stream)
                    : cuda_row_dot(delta, o, d_o, rows, vdim, heads * vdim, r->context->stream));
     if (has_no_error(r))
-        note_cuda_error(r,
-                        cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
-                                              heads, delta, first, rows, t->work.attention.kv,
-                                              r->mask, r->scale, r->context->stream));
+        record_first_cuda_error(
+            r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head, heads,
+                                     delta, first, rows, t->work.attention.kv, r->mask, r->scale,
+                                     r->context->stream));
     multiply(r, plan[D_V], p.data, d_o.data, scratch_address(r, t->dv_offset));
     multiply(r, plan[D_K], ds.data, q, scratch_address(r, t->dk_offset));
     multiply(r, plan[D_Q], ds.data, k, row_address(&c->write[0], first, heads, head, dim));
 }
 
-static void run_all_blocks(struct tiles_run *r, int64_t head)
+static void run_all_blocks(struct tiles_op *r, int64_t head)
 {
     const struct attention_tiles *t = r->tiles;
     const int64_t q = t->work.attention.q;
@@ -270,7 +270,7 @@ static void run_all_blocks(struct tiles_run *r, int64_t head)
 }
 
 /* Runs the backward of one key head. Its dK and dV are summed over the query heads that share it, in fp32. */
-static void backward_kv_head(struct tiles_run *r, int64_t kv_head)
+static void backward_kv_head(struct tiles_op *r, int64_t kv_head)
 {
     const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
@@ -279,17 +279,17 @@ static void backward_kv_head(struct tiles_run *r, int64_t kv_head)
     const int64_t dims[] = {t->work.attention.dim, work_attention_vdim(&t->work)};
     const size_t sums[] = {t->dk_offset, t->dv_offset};
     for (int i = 0; i < 2; i++)
-        note_cuda_error(r, (int)cudaMemsetAsync(scratch_address(r, sums[i]), 0,
-                                                (size_t)(kv * dims[i]) * sizeof(float),
-                                                r->context->stream));
+        record_first_cuda_error(r, (int)cudaMemsetAsync(scratch_address(r, sums[i]), 0,
+                                                        (size_t)(kv * dims[i]) * sizeof(float),
+                                                        r->context->stream));
     for (int64_t head = kv_head * each; head < (kv_head + 1) * each; head++)
         run_all_blocks(r, head);
     for (uint32_t i = 0; i < 2 && has_no_error(r); i++) {
         struct cuda_array from = {scratch_address(r, sums[i]), DTYPE_F32};
         struct cuda_array to = {row_address(&c->write[1 + i], 0, kv_heads, kv_head, dims[i]),
                                 c->write[1 + i].dtype};
-        note_cuda_error(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv, dims[i],
-                                          r->context->stream));
+        record_first_cuda_error(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv,
+                                                  dims[i], r->context->stream));
     }
 }
 
@@ -297,7 +297,7 @@ const char *attention_tiles_run(const struct attention_tiles *tiles, const struc
                                 const struct cuda_launch_context *place)
 {
     const struct work *w = &tiles->work;
-    struct tiles_run r = {
+    struct tiles_op r = {
         .tiles = tiles,
         .call = call,
         .context = place,

@@ -75,7 +75,7 @@ static void open_barriers(struct cuda *cuda)
     cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         cuda->barrier_begin[g] = cuda->barrier_count;
-        cuda->barrier_count += assignment->instance_count[g] * assignment->most_barriers[g];
+        cuda->barrier_count += assignment->instance_count[g] * assignment->max_barriers_of_group[g];
     }
     cuda->barrier_arrivals =
         heap_zalloc((size_t)cuda->barrier_count + 1, sizeof *cuda->barrier_arrivals);
@@ -105,7 +105,7 @@ static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct d
     return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
 }
 
-static void note_why_tiles(const struct cuda *cuda)
+static void add_note_on_tiles(const struct cuda *cuda)
 {
     const char *why = attentions_why_tiles(cuda->attentions);
     if (why != NULL && cuda->run->options->notes != NULL && run_has_rank(cuda->run, 0))
@@ -116,7 +116,7 @@ static void note_why_tiles(const struct cuda *cuda)
             why);
 }
 
-static void note_epilogues(const struct cuda *cuda)
+static void add_note_on_missing_epilogues(const struct cuda *cuda)
 {
     static const char *const names[PRODUCT_EPILOGUE_COUNT] = {
         [PRODUCT_GELU] = "GELU", [PRODUCT_COLUMN_SUM] = "the gradient of a bias"};
@@ -176,9 +176,9 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
         cuda_list_ops(&cuda->rank_states[r]);
     status = cuda_prepare_ops(cuda, diag);
     if (status == STATUS_OK)
-        note_why_tiles(cuda);
+        add_note_on_tiles(cuda);
     if (status == STATUS_OK)
-        note_epilogues(cuda);
+        add_note_on_missing_epilogues(cuda);
     if (status == STATUS_OK && cuda->shares_one_gpu)
         status = loopback_open(cuda, diag);
     if (status == STATUS_OK && run->world != NULL && cuda->rank_count > 1)
@@ -201,7 +201,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
 
 static void cuda_close(struct exec_run *run)
 {
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     if (cuda == NULL)
         return;
     sampler_free(cuda->sampler);
@@ -236,14 +236,14 @@ static void cuda_close(struct exec_run *run)
  * address with the same alignment. */
 static void *cuda_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {
-    void *base = cuda_of(run)->rank_states[rank].memory[memory];
+    void *base = cuda_of_run(run)->rank_states[rank].memory[memory];
     return base != NULL ? base : (void *)(uintptr_t)CUDA_SCRATCH_ALIGNMENT;
 }
 
 static void cuda_write_memory(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
                               const void *from, uint64_t bytes)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     char *to = (char *)rank->memory[memory] + offset;
     select_device(rank);
     cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
@@ -254,7 +254,7 @@ static void cuda_write_memory(struct exec_run *run, uint32_t r, enum memory memo
 static void cuda_read_memory(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
                              void *to, uint64_t bytes)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     const char *from = (const char *)rank->memory[memory] + offset;
     select_device(rank);
     cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
@@ -265,7 +265,7 @@ static void cuda_read_memory(struct exec_run *run, uint32_t r, enum memory memor
 static void cuda_zero_memory(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
                              uint64_t bytes)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     char *to = (char *)rank->memory[memory] + offset;
     if (memory != MEMORY_HBM) {
         memset(to, 0, bytes);
@@ -280,7 +280,7 @@ static void cuda_zero_memory(struct exec_run *run, uint32_t r, enum memory memor
 static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
                             enum dtype dtype, const struct draw *draw)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     struct cuda_array to = {(char *)rank->memory[memory] + offset, (uint8_t)dtype};
     if (memory != MEMORY_HBM)
         return false;
@@ -317,7 +317,7 @@ static void record_step_base(struct cuda_rank *rank)
 
 static void cuda_begin_step(struct exec_run *run)
 {
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     if (cuda->shares_one_gpu)
         loopback_begin_step(cuda);
     for (uint32_t i = 0; i < cuda->barrier_count; i++)
@@ -327,7 +327,7 @@ static void cuda_begin_step(struct exec_run *run)
         select_device(rank);
         *rank->fault_mark_address = 0;
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++)
-            atomic_store(&rank->at_barrier[k], false);
+            atomic_store(&rank->host_has_reached_barrier[k], false);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
             struct cuda_stream *stream = &rank->streams[s];
             stream->issued_ops = stream->launched_ops = stream->ended_ops = 0;
@@ -344,7 +344,7 @@ static void cuda_begin_step(struct exec_run *run)
 
 static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     select_device(rank);
     pthread_mutex_lock(rank->lock);
     rank->streams[run->ir->op.stream[op]].issued_ops++;
@@ -370,35 +370,39 @@ static bool poll_until_ended(struct cuda_rank *rank, uint8_t stream, uint32_t co
 
 static bool cuda_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     return poll_until_ended(rank, stream, rank->streams[stream].issued_ops);
 }
 
 static bool cuda_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     return poll_until_ended(rank, run->ir->op.stream[op],
-                            rank->list_position[cuda_local_op(rank, op)] + 1);
+                            rank->list_position[cuda_op_index_in_role(rank, op)] + 1);
 }
 
 static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     const struct assignment *assignment = &run->assignment;
     double since_s = run_now_s();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
     select_device(&cuda->rank_states[r]);
     if (cuda->nccl_links != NULL) {
-        atomic_store(&cuda->rank_states[r].at_barrier[cuda_local_op(&cuda->rank_states[r], op)],
-                     true);
+        atomic_store(
+            &cuda->rank_states[r]
+                 .host_has_reached_barrier[cuda_op_index_in_role(&cuda->rank_states[r], op)],
+            true);
         return nccl_barrier(&cuda->rank_states[r], op);
     }
     atomic_uint *arrivals =
         &cuda->barrier_arrivals[cuda->barrier_begin[group] +
                                 assignment_group_instance(assignment, r, group) *
-                                    assignment->most_barriers[group] +
+                                    assignment->max_barriers_of_group[group] +
                                 assignment->collective_number[op]];
-    atomic_store(&cuda->rank_states[r].at_barrier[cuda_local_op(&cuda->rank_states[r], op)], true);
+    atomic_store(&cuda->rank_states[r]
+                      .host_has_reached_barrier[cuda_op_index_in_role(&cuda->rank_states[r], op)],
+                 true);
     atomic_fetch_add(arrivals, 1);
     while (atomic_load(arrivals) < assignment->group_size[group] && !run_must_stop(run)) {
         cuda_poll_ended_ops(&cuda->rank_states[r]);
@@ -415,7 +419,7 @@ static bool cuda_finish(struct exec_run *run, uint32_t rank)
     return true;
 }
 
-static void cuda_sync_passed(struct exec_run *run, uint32_t rank, uint32_t op)
+static void cuda_record_passed_sync(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     (void)run; /* later ops are issued later, so there is no thread to notify */
     (void)rank;
@@ -424,7 +428,7 @@ static void cuda_sync_passed(struct exec_run *run, uint32_t rank, uint32_t op)
 
 static void cuda_end_step(struct exec_run *run)
 {
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     sm_hog_end(cuda);
     cuda_read_times(run);
 }
@@ -436,20 +440,20 @@ static void cuda_end_step(struct exec_run *run)
 static void cuda_poll_all_ranks(struct exec_run *run)
 {
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
-        cuda_poll_ended_ops(&cuda_of(run)->rank_states[r]);
-    nccl_links_poll(cuda_of(run));
+        cuda_poll_ended_ops(&cuda_of_run(run)->rank_states[r]);
+    nccl_links_poll(cuda_of_run(run));
 }
 
 /* Stops a run. Host threads that wait notice this by themselves, but kernels that wait for other GPUs must be
  * aborted. */
 static void cuda_stop(struct exec_run *run)
 {
-    nccl_links_abort(cuda_of(run));
+    nccl_links_abort(cuda_of_run(run));
 }
 
-static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
+static enum op_state cuda_op_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     if (!run_has_rank(run, r))
         return OP_NOT_ISSUED; /* the rank is in another process, so its state is not known here */
     if (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_SYNC) {
@@ -457,8 +461,8 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
         return host > op ? OP_DONE : OP_NOT_ISSUED;
     }
     const struct cuda_stream *stream = &rank->streams[run->ir->op.stream[op]];
-    uint32_t place = rank->list_position[cuda_local_op(rank, op)];
-    bool remote = !cuda_of(run)->shares_one_gpu &&
+    uint32_t place = rank->list_position[cuda_op_index_in_role(rank, op)];
+    bool remote = !cuda_of_run(run)->shares_one_gpu &&
                   work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_COMM;
     enum op_state state = OP_QUEUED;
     if (place < stream->ended_ops)
@@ -466,21 +470,21 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
     else if (place >= stream->issued_ops)
         state = OP_NOT_ISSUED;
     else if (place < stream->launched_ops)
-        state = place > stream->ended_ops ? OP_QUEUED : remote ? OP_RENDEZVOUS : OP_RUNNING;
+        state = place > stream->ended_ops ? OP_QUEUED : remote ? OP_AT_RENDEZVOUS : OP_RUNNING;
     else if (place == stream->launched_ops && stream->waits_for_peers)
-        state = OP_RENDEZVOUS;
+        state = OP_AT_RENDEZVOUS;
     return state;
 }
 
-static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
+static bool cuda_has_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
-    struct cuda_rank *rank = &cuda_of(run)->rank_states[r];
+    struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     if (!run_has_rank(run, r) || !assignment_op_works_on_rank(&run->assignment, r, op))
         return false; /* the op does nothing on the rank, or the rank is in another process */
     if (run->ir->op.kind[op] == WORK_BARRIER)
-        return atomic_load(&rank->at_barrier[cuda_local_op(rank, op)]);
-    enum op_state state = cuda_state(run, r, op);
-    return state == OP_RENDEZVOUS || state == OP_RUNNING || state == OP_DONE;
+        return atomic_load(&rank->host_has_reached_barrier[cuda_op_index_in_role(rank, op)]);
+    enum op_state state = cuda_op_state(run, r, op);
+    return state == OP_AT_RENDEZVOUS || state == OP_RUNNING || state == OP_DONE;
 }
 
 const struct backend cuda_backend = {
@@ -506,9 +510,9 @@ const struct backend cuda_backend = {
     .wait_op = cuda_wait_op,
     .barrier = cuda_barrier,
     .finish = cuda_finish,
-    .sync_passed = cuda_sync_passed,
+    .record_passed_sync = cuda_record_passed_sync,
     .watch = cuda_poll_all_ranks,
     .stop = cuda_stop,
-    .state = cuda_state,
-    .arrived = cuda_arrived,
+    .state = cuda_op_state,
+    .arrived = cuda_has_arrived,
 };

@@ -71,7 +71,7 @@ static int layernorm_backward(const struct call *call, const struct cuda_launch_
 }
 
 /* Returns the elements of an array from `index` on; an array without data is returned as it is. */
-static struct cuda_array array_from(struct cuda_array x, int64_t index)
+static struct cuda_array array_from_index(struct cuda_array x, int64_t index)
 {
     if (x.data != NULL)
         x.data = (char *)x.data + (size_t)index * dtype_bytes((enum dtype)x.dtype);
@@ -97,10 +97,10 @@ static int column_sum(const struct call *call, const struct cuda_launch_context 
         const int64_t first = end;
         end = assignment_group_rows_end(call->routed_rows, total, groups, g, first);
         const int64_t rows = end - first;
-        const struct cuda_array y = array_from(write_array(call, 0), g * cols),
-                                before = array_from(read_array_or_none(call, 1), g * cols);
+        const struct cuda_array y = array_from_index(write_array(call, 0), g * cols),
+                                before = array_from_index(read_array_or_none(call, 1), g * cols);
         error = rows == 0 ? cuda_begin_sum(y, before, cols, place->stream)
-                          : cuda_column_sum(y, array_from(read_array(call, 0), first * cols),
+                          : cuda_column_sum(y, array_from_index(read_array(call, 0), first * cols),
                                             before, rows, cols, place->scratch, place->stream);
     }
     return error;
@@ -273,11 +273,11 @@ static size_t square_sum_scratch_bytes(const struct work *work)
 static int square_sum(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
-    const struct copied_run *share = call->square_sum_shares == NULL ? &all
-                                     : call->share_count == 0        ? &none
-                                                                     : call->square_sum_shares;
+    const struct copied_run *share = call->square_sum_runs == NULL     ? &all
+                                     : call->square_sum_run_count == 0 ? &none
+                                                                       : call->square_sum_runs;
     const float *before = call->read_count > 1 ? call->read[1].data : NULL;
-    uint32_t shares = call->share_count > 0 ? call->share_count : 1;
+    uint32_t shares = call->square_sum_run_count > 0 ? call->square_sum_run_count : 1;
     int error = 0;
     for (uint32_t k = 0; k < shares && error == 0; k++) {
         struct cuda_array x = read_array(call, 0);
@@ -523,7 +523,7 @@ static int reorder_expert_rows(const struct call *call, const struct cuda_launch
         .ranks = routed->ranks,
         .row_count = routed->row_count,
         .row_bytes = call->work->pack.w[0] * (int64_t)dtype_bytes((enum dtype)call->read[0].dtype),
-        .to_rank_order = back,
+        .is_to_rank_order = back,
     };
     return cuda_reorder_expert_rows(rows, place->stream);
 }
@@ -648,7 +648,7 @@ static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
     const struct work *w = call->work;
     return (struct cuda_sinks){
         .o = read_array(call, o),
-        .sink = array_from(read_array(call, o + 2), call->part_index * w->sink.heads),
+        .sink = array_from_index(read_array(call, o + 2), call->part_index * w->sink.heads),
         .lse = call->read[o + 1].data,
         .rows = w->sink.rows,
         .heads = w->sink.heads,
@@ -676,7 +676,8 @@ static int sink_backward(const struct call *call, const struct cuda_launch_conte
 {
     const struct work *w = call->work;
     const struct cuda_sinks s = sinks_of(call, 1);
-    const struct cuda_array own = array_from(write_array(call, 0), call->part_index * s.heads);
+    const struct cuda_array own =
+        array_from_index(write_array(call, 0), call->part_index * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
     int error = cuda_begin_sum(write_array(call, 0), read_array_or_none(call, 4), w->sink.sinks,
                                place->stream);

@@ -67,7 +67,7 @@ struct cuda_events {
      * whose peers wait for it */
     cudaEvent_t begin;
     /* the rank's copies have ended. Recorded only for communication between ranks of one GPU. */
-    cudaEvent_t copies_ended;
+    cudaEvent_t copies_end_event;
     cudaEvent_t end; /* the op has ended */
 };
 
@@ -79,12 +79,12 @@ struct cuda_rank {
     struct cuda_stream *streams;   /* (stream_count); those without ops have no handle */
     uint32_t *list_position;       /* (ops of the role) the op's position in its stream's list */
     struct cuda_events *op_events; /* (ops of the role) */
-    atomic_bool *at_barrier;       /* (ops of the role) the host has reached this barrier */
+    atomic_bool *host_has_reached_barrier; /* (ops of the role) the host has reached this barrier */
     /* (ops of the role) the op has launched work in this step; only up to date if CUPTI times ops */
     bool *has_launched;
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the rank has no host stream */
     void *memory[MEMORY_COUNT];
-    bool memory_is_nccls;              /* device memory was allocated by NCCL */
+    bool is_memory_from_nccl;          /* device memory was allocated by NCCL */
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
     /* device memory: for each attention over documents, the keys that its rows see (cuda_visible_keys()) */
     int32_t *visible_keys;
@@ -154,7 +154,7 @@ struct cuda {
     struct loopback_meetings *loopback; /* NULL: ranks do not share one GPU */
     /* ops of other ranks have been launched, whose queues must be looked at again; guarded by the lock that all ranks
      * share */
-    bool launched_for_others;
+    bool must_poll_again;
     /* (groups) the row in barrier_arrivals[] of the group's first barrier */
     uint32_t *barrier_begin;
     atomic_uint *barrier_arrivals; /* (barrier_count) members that have arrived */
@@ -166,7 +166,7 @@ struct cuda {
     struct sampler *sampler; /* samples this process's device; NULL: it is not sampled */
 };
 
-static inline struct cuda *cuda_of(const struct exec_run *run)
+static inline struct cuda *cuda_of_run(const struct exec_run *run)
 {
     return run->backend_state;
 }
@@ -187,13 +187,13 @@ static inline bool cuda_runs_on_host(const struct ir *ir, uint32_t op)
     return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
 }
 
-static inline uint32_t cuda_local_op(const struct cuda_rank *rank, uint32_t op)
+static inline uint32_t cuda_op_index_in_role(const struct cuda_rank *rank, uint32_t op)
 {
     return op - assignment_first_op(&rank->run->assignment, rank->rank);
 }
 static inline struct cuda_events *cuda_events_of(const struct cuda_rank *rank, uint32_t op)
 {
-    return &rank->op_events[cuda_local_op(rank, op)];
+    return &rank->op_events[cuda_op_index_in_role(rank, op)];
 }
 
 /* Records a failure and stops the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
@@ -314,7 +314,7 @@ void cuda_free_prepared_ops(struct cuda *cuda);
 /* ---- enqueue.c: functions that put the work of ops on CUDA streams ---- */
 
 /* True if a communication op moves no bytes: its group has one member, and its result, if it has one, is in place. */
-bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);
+bool cuda_op_moves_no_bytes(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
 /* ---- load.c: a first launch of every kernel ---- */

@@ -141,7 +141,7 @@ static void report_epilogues(const struct cuda *cuda, backend_header_function *s
  * ranks communicate, and what times the ops. */
 void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user)
 {
-    const struct cuda *cuda = cuda_of(run);
+    const struct cuda *cuda = cuda_of_run(run);
     char text[640];
     report_version(say, user, "cublaslt", NVIDIA_CUBLASLT,
                    (int)cuda->cublaslt->cublasLtGetVersion());
@@ -170,9 +170,9 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
 double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
 {
     struct nvml_sample *sample = NULL;
-    if (cuda_of(run)->sampler == NULL)
+    if (cuda_of_run(run)->sampler == NULL)
         return 0;
-    size_t count = sampler_copy_samples(cuda_of(run)->sampler, begin_s, end_s, &sample);
+    size_t count = sampler_copy_samples(cuda_of_run(run)->sampler, begin_s, end_s, &sample);
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += sample[i].sm_mhz;
@@ -196,8 +196,8 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
                         backend_header_function *say, void *user)
 {
     struct nvml_sample *sample = NULL;
-    size_t count = cuda_of(run)->sampler != NULL
-                       ? sampler_copy_samples(cuda_of(run)->sampler, begin_s, end_s, &sample)
+    size_t count = cuda_of_run(run)->sampler != NULL
+                       ? sampler_copy_samples(cuda_of_run(run)->sampler, begin_s, end_s, &sample)
                        : 0;
     double power_w = 0;
     unsigned low = 0, high = 0, celsius = 0;

@@ -14,11 +14,11 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-/* LAUNCH is for kernels in whose blocks threads synchronise or share memory, LAUNCH_APART for all others. The emulator
- * runs the two in different ways. */
+/* LAUNCH is for kernels in whose blocks threads synchronise or share memory, LAUNCH_INDEPENDENT_THREADS for all others.
+ * The emulator runs the two in different ways. */
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
     (kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
-#define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
+#define LAUNCH_INDEPENDENT_THREADS(kernel, grid, block, stream, ...)                               \
     LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
 /* Must come before a launch that needs more than SHARED_FREE bytes of shared memory, static variables included. bytes:
@@ -260,19 +260,20 @@ static inline unsigned threads_for_row(int64_t cols, int most)
  * along a row, row by row. With each step a thread skips as many groups as the grid has threads. This skip is step_rows
  * rows and step_groups groups. Row and group are counted separately, so that only the start divides, and in 32 bits: a
  * grid has less than 2^32 threads. */
-struct group_walk {
+struct column_group_position {
     int64_t row;
     uint32_t column_group, step_rows, step_groups;
 };
 
-static __device__ __forceinline__ struct group_walk walk_begin(uint32_t groups)
+static __device__ __forceinline__ struct column_group_position walk_begin(uint32_t groups)
 {
     uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    struct group_walk walk = {first / groups, first % groups, threads / groups, threads % groups};
+    struct column_group_position walk = {first / groups, first % groups, threads / groups,
+                                         threads % groups};
     return walk;
 }
 
-static __device__ __forceinline__ void walk_on(struct group_walk &walk, uint32_t groups)
+static __device__ __forceinline__ void walk_on(struct column_group_position &walk, uint32_t groups)
 {
     walk.row += walk.step_rows;
     walk.column_group += walk.step_groups;
@@ -290,7 +291,7 @@ static __device__ __forceinline__ uint32_t column_groups(int64_t cols)
 /* Loops over a thread's groups of eight columns of a matrix whose rows have `groups` groups. A group is w.column_group
  * of row w.row. */
 #define FOR_GROUPS(w, rows, groups)                                                                \
-    for (struct group_walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
+    for (struct column_group_position w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
 static __device__ __forceinline__ struct cuda_row_pair pair_at(const struct cuda_row_pairs &pairs,
                                                                int64_t i)

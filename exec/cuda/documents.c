@@ -11,8 +11,8 @@ enum { ALIGNMENT = 16 };
 
 /* ---- documents that cuDNN can compute ---- */
 
-static const struct assignment_pieces *pieces_of(const struct assignment *assignment,
-                                                 uint32_t shape, uint32_t rank)
+static const struct assignment_pieces *attention_pieces_of_rank(const struct assignment *assignment,
+                                                                uint32_t shape, uint32_t rank)
 {
     return &assignment->attention_pieces[(size_t)assignment->pieces_row_of_shape[shape] *
                                              assignment->ranks +
@@ -30,7 +30,7 @@ static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask
 }
 
 /* True if every piece begins at or after the end of the one before it, in queries and in keys. */
-static bool lie_one_after_the_other(const struct assignment_pieces *pieces)
+static bool pieces_are_ascending(const struct assignment_pieces *pieces)
 {
     for (uint32_t i = 1; i < pieces->piece_count; i++) {
         const struct attention_piece *before = &pieces->pieces[i - 1], *p = &pieces->pieces[i];
@@ -41,7 +41,7 @@ static bool lie_one_after_the_other(const struct assignment_pieces *pieces)
     return true;
 }
 
-static bool all_have_mask(const struct assignment_pieces *pieces, enum fused_mask mask)
+static bool all_pieces_have_mask(const struct assignment_pieces *pieces, enum fused_mask mask)
 {
     for (uint32_t i = 0; i < pieces->piece_count; i++)
         if (!piece_has_mask(&pieces->pieces[i], mask))
@@ -50,8 +50,8 @@ static bool all_have_mask(const struct assignment_pieces *pieces, enum fused_mas
 }
 
 /* Adds the documents of a rank to *d, which describes those of the ranks before it. */
-static void add_rank(struct attention_documents *d, const struct assignment_pieces *pieces,
-                     const struct work *work)
+static void add_documents_of_rank(struct attention_documents *d,
+                                  const struct assignment_pieces *pieces, const struct work *work)
 {
     int64_t q = 0, kv = 0;
     for (uint32_t i = 0; i < pieces->piece_count; i++) {
@@ -77,27 +77,27 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     if (assignment->pieces_row_of_shape[shape] == IR_NONE)
         return false;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
-        const struct assignment_pieces *pieces = pieces_of(assignment, shape, r);
+        const struct assignment_pieces *pieces = attention_pieces_of_rank(assignment, shape, r);
         if (assignment_role_of(assignment, r) != role)
             continue;
         if (pieces->piece_count == 0)
-            d->why_not = "no query of a rank sees any key";
+            d->why_unsupported = "no query of a rank sees any key";
         else if (d->count >= 0 && d->count != pieces->piece_count)
-            d->why_not = "ranks that share a GPU have different numbers of documents";
-        else if (!lie_one_after_the_other(pieces))
-            d->why_not = "its documents share queries or keys with others";
+            d->why_unsupported = "ranks that share a GPU have different numbers of documents";
+        else if (!pieces_are_ascending(pieces))
+            d->why_unsupported = "its documents share queries or keys with others";
         d->count = pieces->piece_count;
-        add_rank(d, pieces, &run->ir->shape[shape]);
+        add_documents_of_rank(d, pieces, &run->ir->shape[shape]);
         for (size_t m = 0; m < 3; m++)
-            has_mask[m] = has_mask[m] && all_have_mask(pieces, masks[m]);
+            has_mask[m] = has_mask[m] && all_pieces_have_mask(pieces, masks[m]);
     }
     for (size_t m = 3; m-- > 0;)
         if (has_mask[m])
             d->mask = (uint8_t)masks[m];
     if (d->most_q == 1 && has_mask[2]) /* a single query: as in attention_find_fused_part() */
         d->mask = FUSED_ALL;
-    if (d->why_not == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
-        d->why_not = "cuDNN has no mask that is that of all of its documents";
+    if (d->why_unsupported == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
+        d->why_unsupported = "cuDNN has no mask that is that of all of its documents";
     return true;
 }
 
@@ -125,14 +125,14 @@ size_t cuda_documents_bytes(const struct cuda_rank *rank)
     size_t bytes = 0;
     for (uint32_t s = 0; s < rank->run->ir->shape_count; s++)
         if (assignment->pieces_row_of_shape[s] != IR_NONE)
-            bytes += table_bytes(pieces_of(assignment, s, rank->rank)->piece_count);
+            bytes += table_bytes(attention_pieces_of_rank(assignment, s, rank->rank)->piece_count);
     return bytes;
 }
 
 /* Writes at which element each document begins in a tensor whose rows have `step` elements, and where the last one
  * ends. keys: the tensor has a row for each key, not for each query. */
-static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces, bool keys,
-                        int64_t step)
+static void write_document_offsets(int64_t *offset, const struct assignment_pieces *pieces,
+                                   bool keys, int64_t step)
 {
     for (uint32_t i = 0; i < pieces->piece_count; i++) {
         const struct attention_piece *p = &pieces->pieces[i];
@@ -143,8 +143,8 @@ static void put_offsets(int64_t *offset, const struct assignment_pieces *pieces,
 
 /* Writes the table of an attention to memory of the host, from where it is copied to `device`. Sets *documents to the
  * addresses of its arrays there. */
-static void put_table(char *host, char *device, const struct assignment_pieces *pieces,
-                      const struct work *work, struct fused_documents *documents)
+static void write_document_table(char *host, char *device, const struct assignment_pieces *pieces,
+                                 const struct work *work, struct fused_documents *documents)
 {
     const int64_t heads = work->attention.heads, kv_heads = work->attention.kv_heads;
     const int64_t dim = work->attention.dim, vdim = work_attention_vdim(work);
@@ -153,8 +153,8 @@ static void put_table(char *host, char *device, const struct assignment_pieces *
     const size_t offsets = array_bytes(pieces->piece_count + 1u, sizeof(int64_t));
     const int64_t *at[OFFSET_ARRAYS];
     for (int a = 0; a < OFFSET_ARRAYS; a++) {
-        put_offsets((int64_t *)(void *)(host + (size_t)a * offsets), pieces, a == 1 || a == 2,
-                    step[a]);
+        write_document_offsets((int64_t *)(void *)(host + (size_t)a * offsets), pieces,
+                               a == 1 || a == 2, step[a]);
         at[a] = (const int64_t *)(const void *)(device + (size_t)a * offsets);
     }
     int32_t *q_rows = (int32_t *)(void *)(host + OFFSET_ARRAYS * offsets);
@@ -187,8 +187,10 @@ enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct d
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
         if (assignment->pieces_row_of_shape[s] == IR_NONE)
             continue;
-        const struct assignment_pieces *pieces = pieces_of(assignment, s, rank->rank);
-        put_table(host + at, (char *)memory + at, pieces, &run->ir->shape[s], &rank->documents[s]);
+        const struct assignment_pieces *pieces =
+            attention_pieces_of_rank(assignment, s, rank->rank);
+        write_document_table(host + at, (char *)memory + at, pieces, &run->ir->shape[s],
+                             &rank->documents[s]);
         at += table_bytes(pieces->piece_count);
     }
     cudaError_t error = cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice);

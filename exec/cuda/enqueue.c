@@ -19,7 +19,7 @@ static struct cuda_launch_context launch_context_of(const struct cuda_stream *st
 static bool run_attention(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
-    const struct cuda *cuda = cuda_of(stream->rank->run);
+    const struct cuda *cuda = cuda_of_run(stream->rank->run);
     struct cuda_launch_context place = launch_context_of(stream, call->op);
     place.visible_keys = cuda_visible_keys(stream->rank, call->op);
     place.documents = cuda_documents_of_op(stream->rank, call->op);
@@ -49,19 +49,19 @@ static int run_add_and_norm(const struct cuda_stream *stream, const struct call 
 {
     struct call next;
     run_fill_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
-    const bool centred = next.work->kind == WORK_LAYERNORM;
+    const bool subtracts_mean = next.work->kind == WORK_LAYERNORM;
     const struct cuda_add_norm n = {
         .y = cuda_array_of(next.write[0]),
         .sum = cuda_array_of(call->write[0]),
         .a = cuda_array_of(call->read[0]),
         .b = cuda_array_of(call->read[1]),
         .weight = cuda_array_of(next.read[1]),
-        .bias = cuda_array_of(next.read[centred ? 2 : 1]),
+        .bias = cuda_array_of(next.read[subtracts_mean ? 2 : 1]),
         .stats = stream->scratch,
         .rows = next.work->rows.rows,
         .cols = next.work->rows.cols,
         .eps = next.model.norm_eps,
-        .centred = centred,
+        .subtracts_mean = subtracts_mean,
     };
     const int error = cuda_add_norm(&n, stream->handle);
     return error != 0 ? error
@@ -72,7 +72,7 @@ static int run_add_and_norm(const struct cuda_stream *stream, const struct call 
 
 /* Returns the operand by which a rope is connected to ops other than the pack: what it reads if is_read, else what it
  * writes. */
-static const struct operand *outer_operand(const struct call *rope, bool is_read)
+static const struct operand *rope_operand_away_from_pack(const struct call *rope, bool is_read)
 {
     return is_read ? &rope->read[0] : &rope->write[0];
 }
@@ -90,9 +90,10 @@ static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
         run_fill_call(run, stream->rank->rank, found.rope[i], &rope[i]);
     const struct work *w = pack.work, *turn = rope[0].work;
     const bool reads = found.packs;
-    const struct operand *whole = found.rope_count == 1 ? outer_operand(&rope[0], reads)
-                                  : reads               ? &pack.read[0]
-                                                        : &pack.write[0];
+    const struct operand *whole = found.rope_count == 1
+                                      ? rope_operand_away_from_pack(&rope[0], reads)
+                                  : reads ? &pack.read[0]
+                                          : &pack.write[0];
     struct cuda_rotated_pack r = {
         .pack = {.whole = whole->data,
                  .rows = w->pack.rows,
@@ -109,9 +110,10 @@ static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
                  .direction = found.packs ? 1 : -1},
     };
     for (uint32_t k = 0; k < (reads ? pack.write_count : pack.read_count); k++)
-        r.pack.block[k] = found.rope_count == 2 && k < 2 ? outer_operand(&rope[k], !reads)->data
-                          : reads                        ? pack.write[k].data
-                                                         : pack.read[k].data;
+        r.pack.block[k] = found.rope_count == 2 && k < 2
+                              ? rope_operand_away_from_pack(&rope[k], !reads)->data
+                          : reads ? pack.write[k].data
+                                  : pack.read[k].data;
     return cuda_rotated_pack(&r, found.packs, stream->handle);
 }
 
@@ -120,17 +122,17 @@ static bool run_compute(void *context, struct call *call)
     struct cuda_stream *stream = context;
     struct cuda_rank *rank = stream->rank;
     cudaError_t error;
-    if (cuda_of(rank->run)->prepared_ops[call->op].is_computed_by_previous_op)
+    if (cuda_of_run(rank->run)->prepared_ops[call->op].is_computed_by_previous_op)
         return true;
     if (cuda_runs_on_host(rank->run->ir, call->op)) {
-        struct cuda_host_work *work = &rank->host_work[cuda_local_op(rank, call->op)];
+        struct cuda_host_work *work = &rank->host_work[cuda_op_index_in_role(rank, call->op)];
         *work = (struct cuda_host_work){rank->run, *call, stream->host_scratch};
         error = cudaLaunchHostFunc(stream->handle, run_on_processor, work);
         return error == cudaSuccess ||
                cuda_record_failure(rank, call->op, "cudaLaunchHostFunc", error);
     }
     struct cuda_launch_context place = launch_context_of(stream, call->op);
-    const struct cuda_prepared *prepared = &cuda_of(rank->run)->prepared_ops[call->op];
+    const struct cuda_prepared *prepared = &cuda_of_run(rank->run)->prepared_ops[call->op];
     error = (cudaError_t)(prepared->computes_next_norm ? run_add_and_norm(stream, call)
                           : prepared->rotates_and_packs
                               ? run_rotated_pack(stream, call->op)
@@ -161,7 +163,7 @@ static bool run_copy(void *context, struct call *call)
            cuda_record_failure(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
-bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
+bool cuda_op_moves_no_bytes(const struct assignment *assignment, const struct call *call)
 {
     bool in_place = call->read_count == 0 || call->write_count == 0 ||
                     call->read[0].data == call->write[0].data;
@@ -173,7 +175,7 @@ bool cuda_moves_nothing(const struct assignment *assignment, const struct call *
 static bool run_single_member_collective(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
-    if (cuda_moves_nothing(&stream->rank->run->assignment, call))
+    if (cuda_op_moves_no_bytes(&stream->rank->run->assignment, call))
         return true;
     if (call->work->kind == WORK_EXCHANGE) /* no row arrives */
         return run_fill(context, call);

@@ -107,11 +107,11 @@ static bool next_op_sums_its_factor(const struct ir *ir, uint32_t product)
 enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product)
 {
     if (!is_single_plain_product(ir_work(ir, product)) || !next_op_follows_directly(ir, product) ||
-        !next_op_writes_apart(ir, product))
-        return PRODUCT_ALONE;
+        !next_op_writes_no_operand(ir, product))
+        return PRODUCT_NO_EPILOGUE;
     return next_op_is_its_gelu(ir, product)       ? PRODUCT_GELU
            : next_op_sums_its_factor(ir, product) ? PRODUCT_COLUMN_SUM
-                                                  : PRODUCT_ALONE;
+                                                  : PRODUCT_NO_EPILOGUE;
 }
 
 /* True if all tensors of an op are bf16, apart from the statistics that a norm writes. */
@@ -152,14 +152,15 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
 /* ---- RoPE and the pack or unpack beside it ---- */
 
 /* The tensors that the kernel of a rotated pack reads and writes: whole rows, and up to three blocks. */
-struct packed_views {
+struct rotated_pack_views {
     struct view whole, block[3];
     uint32_t block_count;
 };
 
 /* True if the ops from `first` on are in one of the four orders of struct epilogue_rotated_pack, by their kinds. Sets
  * *found to them. */
-static bool find_order(const struct ir *ir, uint32_t first, struct epilogue_rotated_pack *found)
+static bool match_rotated_pack_order(const struct ir *ir, uint32_t first,
+                                     struct epilogue_rotated_pack *found)
 {
     uint8_t kind[3] = {ir->op.kind[first]};
     uint32_t following = 0;
@@ -193,13 +194,13 @@ static uint32_t block_count_of(const struct ir *ir, const struct epilogue_rotate
     return f->packs ? ir->op.write_count[f->pack] : ir->op.read_count[f->pack];
 }
 
-static struct view whole_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
+static struct view whole_view_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
     return f->packs ? ir_read_view(ir, f->pack, 0) : ir_write_view(ir, f->pack, 0);
 }
 
-static struct view block_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f,
-                                 uint32_t k)
+static struct view block_view_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f,
+                                      uint32_t k)
 {
     return f->packs ? ir_write_view(ir, f->pack, k) : ir_read_view(ir, f->pack, k);
 }
@@ -214,8 +215,8 @@ static struct view view_of_rope(const struct ir *ir, const struct epilogue_rotat
 
 /* True if the kernel for the pack and rope i need not write pack_view, a tensor of the pack: it lies between the two,
  * is not bound, and no other op reads it. */
-static bool is_left_unwritten(const struct ir *ir, const struct epilogue_rotated_pack *f,
-                              uint32_t i, struct view pack_view)
+static bool may_leave_unwritten(const struct ir *ir, const struct epilogue_rotated_pack *f,
+                                uint32_t i, struct view pack_view)
 {
     const uint32_t buffer = pack_view.buffer.i,
                    reader = f->pack < f->rope[i] ? f->rope[i] : f->pack;
@@ -229,33 +230,34 @@ static bool is_left_unwritten(const struct ir *ir, const struct epilogue_rotated
 static bool ropes_match_pack(const struct ir *ir, struct epilogue_rotated_pack *f)
 {
     if (f->rope_count == 1)
-        return is_left_unwritten(ir, f, 0, whole_of_pack(ir, f));
+        return may_leave_unwritten(ir, f, 0, whole_view_of_pack(ir, f));
     if (block_count_of(ir, f) < 2)
         return false;
-    if (!is_left_unwritten(ir, f, 0, block_of_pack(ir, f, 0))) {
+    if (!may_leave_unwritten(ir, f, 0, block_view_of_pack(ir, f, 0))) {
         const uint32_t rope = f->rope[0];
         f->rope[0] = f->rope[1];
         f->rope[1] = rope;
     }
-    return is_left_unwritten(ir, f, 0, block_of_pack(ir, f, 0)) &&
-           is_left_unwritten(ir, f, 1, block_of_pack(ir, f, 1)) &&
+    return may_leave_unwritten(ir, f, 0, block_view_of_pack(ir, f, 0)) &&
+           may_leave_unwritten(ir, f, 1, block_view_of_pack(ir, f, 1)) &&
            is_same_view(ir_read_view(ir, f->rope[0], 1), ir_read_view(ir, f->rope[1], 1));
 }
 
-static struct packed_views views_of(const struct ir *ir, const struct epilogue_rotated_pack *f)
+static struct rotated_pack_views views_of(const struct ir *ir,
+                                          const struct epilogue_rotated_pack *f)
 {
-    struct packed_views v = {.block_count = block_count_of(ir, f)};
-    v.whole = f->rope_count == 1 ? view_of_rope(ir, f, 0, false) : whole_of_pack(ir, f);
+    struct rotated_pack_views v = {.block_count = block_count_of(ir, f)};
+    v.whole = f->rope_count == 1 ? view_of_rope(ir, f, 0, false) : whole_view_of_pack(ir, f);
     for (uint32_t k = 0; k < v.block_count; k++)
-        v.block[k] =
-            f->rope_count == 2 && k < 2 ? view_of_rope(ir, f, k, false) : block_of_pack(ir, f, k);
+        v.block[k] = f->rope_count == 2 && k < 2 ? view_of_rope(ir, f, k, false)
+                                                 : block_view_of_pack(ir, f, k);
     return v;
 }
 
 /* True if the kernel's tensors are of one type of 16 or 32 bits, and none that it writes overlaps one that it reads. */
 static bool tensors_suit_kernel(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
-    const struct packed_views v = views_of(ir, f);
+    const struct rotated_pack_views v = views_of(ir, f);
     const struct view positions = ir_read_view(ir, f->rope[0], 1);
     const uint8_t dtype = view_dtype(ir, v.whole);
     bool apart = dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F32;
@@ -293,6 +295,6 @@ static bool has_shapes_of_rotated_pack(const struct ir *ir, const struct epilogu
 bool epilogue_find_rotated_pack(const struct ir *ir, uint32_t first,
                                 struct epilogue_rotated_pack *found)
 {
-    return find_order(ir, first, found) && ropes_match_pack(ir, found) &&
+    return match_rotated_pack_order(ir, first, found) && ropes_match_pack(ir, found) &&
            has_shapes_of_rotated_pack(ir, found) && tensors_suit_kernel(ir, found);
 }

@@ -12,7 +12,7 @@
 #include "exec/cuda/matmul.h"
 #include "schedule/ir/ir.h"
 
-/* Returns what the call of a product may compute of the next op in its role's list; PRODUCT_ALONE: nothing. The
+/* Returns what the call of a product may compute of the next op in its role's list; PRODUCT_NO_EPILOGUE: nothing. The
  * product's call then writes the results of that op, which is earlier than the schedule says. That is right under these
  * conditions: the two ops are neighbours on one stream with the same guard, the second waits for no other stream, and
  * it does not write what the product reads or writes. The library is not asked here; it may have no algorithm. */

@@ -142,9 +142,10 @@ static descriptor make_memory_tensor(struct fused *g, enum uid uid, cudnnDataTyp
     return make_tensor(g, uid, type, dims, CUDNN_ATTR_TENSOR_DATA_TYPE);
 }
 
-static descriptor make_inner_tensor(struct fused *g, cudnnDataType_t type, struct strided_dims dims)
+static descriptor make_virtual_tensor(struct fused *g, cudnnDataType_t type,
+                                      struct strided_dims dims)
 {
-    return make_tensor(g, UID_INNER + g->inner_tensor_count++, type, dims,
+    return make_tensor(g, UID_FIRST_VIRTUAL + g->inner_tensor_count++, type, dims,
                        CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
@@ -200,7 +201,7 @@ static void add_pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataT
 static descriptor apply_pointwise(struct fused *g, cudnnPointwiseMode_t mode, descriptor x,
                                   descriptor b, struct strided_dims dims)
 {
-    descriptor y = make_inner_tensor(g, CUDNN_DATA_FLOAT, dims);
+    descriptor y = make_virtual_tensor(g, CUDNN_DATA_FLOAT, dims);
     add_pointwise(g, mode, CUDNN_DATA_FLOAT, 0, x, b, NULL, y);
     return y;
 }
@@ -275,35 +276,36 @@ struct mask_operands {
 static void add_indices(struct fused *g, struct mask_operands *m)
 {
     const struct strided_dims scores = packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv);
-    m->row = make_inner_tensor(g, CUDNN_DATA_INT32, scores);
-    m->col = make_inner_tensor(g, CUDNN_DATA_INT32, scores);
+    m->row = make_virtual_tensor(g, CUDNN_DATA_INT32, scores);
+    m->col = make_virtual_tensor(g, CUDNN_DATA_INT32, scores);
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
 }
 
 /* Adds mode(a, b) for each score, where a and b are indices, numbers or conditions, and returns its result, of the type
  * `type`. */
-static descriptor apply_to_indices(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
-                                   descriptor a, descriptor b)
+static descriptor add_index_operation(struct fused *g, cudnnPointwiseMode_t mode,
+                                      cudnnDataType_t type, descriptor a, descriptor b)
 {
     descriptor y =
-        make_inner_tensor(g, type, packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
+        make_virtual_tensor(g, type, packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
     add_pointwise(g, mode, type, 0, a, b, NULL, y);
     return y;
 }
 
 /* Adds index + by or index - by, as mode says, and returns its result. */
-static descriptor shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
-                                descriptor by)
+static descriptor add_shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
+                                    descriptor by)
 {
-    return apply_to_indices(g, mode, CUDNN_DATA_INT32, index, by);
+    return add_index_operation(g, mode, CUDNN_DATA_INT32, index, by);
 }
 
 /* Adds a selection, and returns its result: x where the condition `seen` holds, and `hidden` elsewhere. */
-static descriptor select_scores(struct fused *g, descriptor x, descriptor hidden, descriptor seen)
+static descriptor add_score_selection(struct fused *g, descriptor x, descriptor hidden,
+                                      descriptor seen)
 {
-    descriptor y = make_inner_tensor(g, CUDNN_DATA_FLOAT,
-                                     packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
+    descriptor y = make_virtual_tensor(g, CUDNN_DATA_FLOAT,
+                                       packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
     add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, x, hidden, seen, y);
     return y;
 }
@@ -312,7 +314,8 @@ static descriptor select_scores(struct fused *g, descriptor x, descriptor hidden
 static descriptor masked_by_comparison(struct fused *g, const struct mask_operands *m,
                                        cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
-    return select_scores(g, m->x, m->hidden, apply_to_indices(g, mode, CUDNN_DATA_BOOLEAN, a, b));
+    return add_score_selection(g, m->x, m->hidden,
+                               add_index_operation(g, mode, CUDNN_DATA_BOOLEAN, a, b));
 }
 
 /* Returns x within the rows and keys that each document has, and minus infinity beyond them. Without documents returns
@@ -324,10 +327,10 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
     struct mask_operands m = {.x = x};
     add_indices(g, &m);
     const cudnnDataType_t B = CUDNN_DATA_BOOLEAN;
-    descriptor row = apply_to_indices(g, CUDNN_POINTWISE_CMP_LT, B, m.row, g->q_rows),
-               col = apply_to_indices(g, CUDNN_POINTWISE_CMP_LT, B, m.col, g->kv_rows),
-               both = apply_to_indices(g, CUDNN_POINTWISE_LOGICAL_AND, B, row, col);
-    return select_scores(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
+    descriptor row = add_index_operation(g, CUDNN_POINTWISE_CMP_LT, B, m.row, g->q_rows),
+               col = add_index_operation(g, CUDNN_POINTWISE_CMP_LT, B, m.col, g->kv_rows),
+               both = add_index_operation(g, CUDNN_POINTWISE_LOGICAL_AND, B, row, col);
+    return add_score_selection(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
 }
 
 /* Adds the masks. For FUSED_ALL the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a window, col
@@ -340,22 +343,22 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     struct mask_operands m = {.x = x};
     if (s->mask == FUSED_ALL)
         return x;
-    m.hidden = f32_scalar(g, UID_HIDDEN, -INFINITY);
+    m.hidden = f32_scalar(g, UID_HIDDEN_SCORE, -INFINITY);
     add_indices(g, &m);
     if (s->mask == FUSED_TO_END) {
         m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_COLS, s->kv);
         m.queries = s->documents > 0 ? g->q_rows : i32_scalar(g, UID_ROWS, s->q);
-        m.row = shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
-        m.row = shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
+        m.row = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
+        m.row = add_shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
     m.x = masked_by_comparison(g, &m, CUDNN_POINTWISE_CMP_GE, m.row, m.col);
     if (s->window == 0)
         return m.x;
     add_indices(g, &m);
-    m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, i32_scalar(g, UID_WINDOW, s->window));
+    m.col = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.col, i32_scalar(g, UID_WINDOW, s->window));
     if (s->mask == FUSED_TO_END) {
-        m.col = shifted_index(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
-        m.col = shifted_index(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
+        m.col = add_shifted_index(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
+        m.col = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
     }
     return masked_by_comparison(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
 }
@@ -386,8 +389,8 @@ static void build_forward(struct fused *g)
                KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
     descriptor V = make_memory_tensor(g, UID_V, T, v), O = make_memory_tensor(g, UID_O, T, o);
     descriptor stats = make_memory_tensor(g, UID_STATS, F, stats_dims(g));
-    descriptor S = make_inner_tensor(g, F, scores), top = make_inner_tensor(g, F, rows),
-               sum = make_inner_tensor(g, F, rows);
+    descriptor S = make_virtual_tensor(g, F, scores), top = make_virtual_tensor(g, F, rows),
+               sum = make_virtual_tensor(g, F, rows);
     add_product(g, Q, KT, S, g->q_rows, g->kv_rows, NULL);
     descriptor scaled = apply_pointwise(g, CUDNN_POINTWISE_MUL, S,
                                         f32_scalar(g, UID_SCALE, softmax_scale_of(s)), scores);
@@ -400,7 +403,7 @@ static void build_forward(struct fused *g)
     descriptor log_sum = apply_pointwise(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
     add_pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
     /* a factor of a product has the dtype of q, k and v */
-    descriptor P = make_inner_tensor(g, T, scores);
+    descriptor P = make_virtual_tensor(g, T, scores);
     add_pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
     add_product(g, P, V, O, g->q_rows, NULL, g->kv_rows);
 }
@@ -419,10 +422,11 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
      * the offsets of k and v by heads / kv_heads for it. */
     descriptor each =
         s->documents > 0
-            ? make_memory_tensor(g, each_uid, element_type_of(s),
-                                 token_dims(g, s->kv, s->heads, dim,
-                                            each_uid == UID_DK_EACH ? g->k_offset : g->v_offset))
-            : make_inner_tensor(g, element_type_of(s), packed_dims(g, s->heads, s->kv, dim));
+            ? make_memory_tensor(
+                  g, each_uid, element_type_of(s),
+                  token_dims(g, s->kv, s->heads, dim,
+                             each_uid == UID_DK_OF_QUERY_HEADS ? g->k_offset : g->v_offset))
+            : make_virtual_tensor(g, element_type_of(s), packed_dims(g, s->heads, s->kv, dim));
     add_product(g, a, b, each, g->kv_rows, NULL, g->q_rows);
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
@@ -450,7 +454,7 @@ static void build_backward(struct fused *g)
     descriptor dV = make_memory_tensor(g, UID_DV, T, v),
                scale = f32_scalar(g, UID_SCALE, softmax_scale_of(s));
 
-    descriptor dot = make_inner_tensor(g, F, rows),
+    descriptor dot = make_virtual_tensor(g, F, rows),
                delta = make_memory_tensor(g, UID_DELTA, F, stats_dims(g));
     add_reduction(
         g, CUDNN_REDUCE_TENSOR_ADD,
@@ -458,25 +462,25 @@ static void build_backward(struct fused *g)
         dot);
     add_pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, f32_scalar(g, UID_ONE, 1), NULL, delta);
 
-    descriptor S = make_inner_tensor(g, F, scores);
+    descriptor S = make_virtual_tensor(g, F, scores);
     add_product(g, Q, KT, S, g->q_rows, g->kv_rows, NULL);
     S = scores_of_documents(g, apply_pointwise(g, CUDNN_POINTWISE_MUL, S, scale, scores));
     S = masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_SUB, S, stats, scores));
     descriptor P = apply_pointwise(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
-    descriptor PT = make_inner_tensor(g, T, transposed_dims(scores));
+    descriptor PT = make_virtual_tensor(g, T, transposed_dims(scores));
     add_reshape(g, P, PT);
-    add_key_gradient(g, PT, dO, dV, UID_DV_EACH, s->vdim);
+    add_key_gradient(g, PT, dO, dV, UID_DV_OF_QUERY_HEADS, s->vdim);
 
-    descriptor dP = make_inner_tensor(g, F, scores);
+    descriptor dP = make_virtual_tensor(g, F, scores);
     add_product(g, dO, VT, dP, g->q_rows, g->kv_rows, NULL);
     dP = apply_pointwise(g, CUDNN_POINTWISE_SUB, dP, delta, scores);
     dP = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, P, scores);
     descriptor dS = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
-    descriptor dST = make_inner_tensor(g, T, transposed_dims(scores));
+    descriptor dST = make_virtual_tensor(g, T, transposed_dims(scores));
     add_reshape(g, dS, dST);
-    add_key_gradient(g, dST, Q, dK, UID_DK_EACH, s->dim);
+    add_key_gradient(g, dST, Q, dK, UID_DK_OF_QUERY_HEADS, s->dim);
 
-    descriptor K = make_inner_tensor(g, T, k);
+    descriptor K = make_virtual_tensor(g, T, k);
     add_reshape(g, KT, K);
     descriptor sum = make_memory_tensor(
         g, UID_DQ_SUM, F, s->documents > 0 ? q : packed_dims(g, s->heads, s->q, s->dim));

@@ -26,7 +26,7 @@ enum uid {
     UID_DELTA,  /* the dot product of dO and O in each row and head, which cuDNN wants in memory */
     UID_DQ_SUM, /* fp32, of dQ's size: the sum of dQ over blocks of keys */
     UID_SCALE,
-    UID_HIDDEN,
+    UID_HIDDEN_SCORE,
     UID_ONE,
     UID_ROWS,
     UID_COLS,
@@ -39,9 +39,9 @@ enum uid {
     UID_V_OFFSET,
     UID_O_OFFSET,
     UID_STATS_OFFSET,
-    UID_DK_EACH, /* for documents with grouped heads: dK and dV of each query head, in memory */
-    UID_DV_EACH,
-    UID_INNER = 100 /* ids from here on belong to values within the kernel */
+    UID_DK_OF_QUERY_HEADS, /* for documents with grouped heads: dK and dV of each query head, in memory */
+    UID_DV_OF_QUERY_HEADS,
+    UID_FIRST_VIRTUAL = 100 /* ids from here on belong to values within the kernel */
 };
 
 typedef cudnnBackendDescriptor_t descriptor;

@@ -215,8 +215,8 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
     bind_pointer(&list, UID_DELTA, (char *)scratch + fused->delta_offset);
     bind_pointer(&list, UID_DQ_SUM, (char *)scratch + fused->dq_sum_offset);
     if (fused->dk_each_offset > 0) {
-        bind_pointer(&list, UID_DK_EACH, (char *)scratch + fused->dk_each_offset);
-        bind_pointer(&list, UID_DV_EACH, (char *)scratch + fused->dv_each_offset);
+        bind_pointer(&list, UID_DK_OF_QUERY_HEADS, (char *)scratch + fused->dk_each_offset);
+        bind_pointer(&list, UID_DV_OF_QUERY_HEADS, (char *)scratch + fused->dv_each_offset);
     }
     return execute(fused, handle, &list, scratch);
 }

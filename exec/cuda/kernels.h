@@ -261,15 +261,15 @@ int cuda_permute_weights(float *y, const float *weights, int64_t rows, int64_t c
 int cuda_permute_weights_backward(float *d_weights, const float *dy, int64_t rows, int64_t copies,
                                   cudaStream_t stream);
 /* Rows of row_bytes bytes that cuda_reorder_expert_rows() copies from x to y. The source has the order [ranks, experts,
- * copies] of the ranks that sent them, and the target [experts, ranks, copies]; with to_rank_order it is the other way
- * round. Every rank sends the same number of copies to an expert. expert_begins [experts + 1]: the number of each
+ * copies] of the ranks that sent them, and the target [experts, ranks, copies]; with is_to_rank_order it is the other
+ * way round. Every rank sends the same number of copies to an expert. expert_begins [experts + 1]: the number of each
  * expert's first copy among the copies of one rank, and then the end of the last expert's. */
 struct cuda_routed_rows {
     void *y;
     const void *x;
     const int64_t *expert_begins;
     int64_t experts, ranks, row_count, row_bytes; /* row_count: that of all experts and ranks */
-    bool to_rank_order;
+    bool is_to_rank_order;
 };
 int cuda_reorder_expert_rows(struct cuda_routed_rows rows, cudaStream_t stream);
 
@@ -291,7 +291,7 @@ struct cuda_add_norm {
     float *stats;
     int64_t rows, cols;
     double eps;
-    bool centred; /* a layer norm; else an RMS norm, whose bias is not read */
+    bool subtracts_mean; /* a layer norm; else an RMS norm, whose bias is not read */
 };
 int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream);
 /* These functions compute the gradients of norms, and the sums of columns. They add their sums to the gradients so far:

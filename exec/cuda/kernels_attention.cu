@@ -62,11 +62,12 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
 {
     struct array to = floats_of(out);
     to.is_aligned16 = to.is_aligned16 && dim % EIGHT == 0;
-    int error = LAUNCH_APART(merge_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS),
-                             THREADS, stream, to, lse, rows_of(block, dim), block_lse, rows, dim);
+    int error = LAUNCH_INDEPENDENT_THREADS(
+        merge_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS, stream, to, lse,
+        rows_of(block, dim), block_lse, rows, dim);
     return error ? error
-                 : LAUNCH_APART(merge_lse_kernel, blocks_for(rows, THREADS), THREADS, stream, lse,
-                                block_lse, rows);
+                 : LAUNCH_INDEPENDENT_THREADS(merge_lse_kernel, blocks_for(rows, THREADS), THREADS,
+                                              stream, lse, block_lse, rows);
 }
 
 /* Merges rows of a block into the running result. The outer rows of pairs with the same inner row are merged in the
@@ -142,25 +143,26 @@ int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cuda
     to.is_aligned16 = to.is_aligned16 && m.dim % EIGHT == 0;
     int error = begin_merge(&m, stream);
     if (error == 0)
-        error = LAUNCH_APART(merge_rows_kernel,
-                             blocks_for(pairs.count * m.heads * ceil_div(m.dim, EIGHT), THREADS),
-                             THREADS, stream, to, m.lse, rows_of(m.block, m.dim), m.block_lse,
-                             m.heads, m.dim, pairs);
+        error = LAUNCH_INDEPENDENT_THREADS(
+            merge_rows_kernel, blocks_for(pairs.count * m.heads * ceil_div(m.dim, EIGHT), THREADS),
+            THREADS, stream, to, m.lse, rows_of(m.block, m.dim), m.block_lse, m.heads, m.dim,
+            pairs);
     return error ? error
-                 : LAUNCH_APART(merge_rows_lse_kernel, blocks_for(pairs.count * m.heads, THREADS),
-                                THREADS, stream, m.lse, m.block_lse, m.heads, pairs);
+                 : LAUNCH_INDEPENDENT_THREADS(merge_rows_lse_kernel,
+                                              blocks_for(pairs.count * m.heads, THREADS), THREADS,
+                                              stream, m.lse, m.block_lse, m.heads, pairs);
 }
 
 /* ---- the softmax of a tile, in which each warp computes a row ---- */
 
-struct seen_keys {
+struct seen_key_range {
     int64_t low, high; /* the keys [low..high) */
 };
 
-static __device__ __forceinline__ struct seen_keys keys_seen_by_row(const struct cuda_mask &mask,
-                                                                    int64_t row, int64_t keys)
+static __device__ __forceinline__ struct seen_key_range
+keys_seen_by_row(const struct cuda_mask &mask, int64_t row, int64_t keys)
 {
-    struct seen_keys seen = {0, keys};
+    struct seen_key_range seen = {0, keys};
     if (mask.visible != NULL)
         return {mask.visible[2 * row], mask.visible[2 * row + 1]};
     if (mask.offset != INT64_MAX) {
@@ -188,7 +190,7 @@ static __global__ void softmax_kernel(struct array p, float *lse, int64_t lse_st
     int lane = threadIdx.x % WARP;
     if (row >= rows) /* the same for all threads of a warp */
         return;
-    struct seen_keys seen = keys_seen_by_row(mask, first + row, keys);
+    struct seen_key_range seen = keys_seen_by_row(mask, first + row, keys);
     float top = -INFINITY, total = 0;
     for (int64_t j = seen.low + lane; j < seen.high; j += WARP) {
         float x = s[row * keys + j] * scale, higher = fmaxf(top, x);
@@ -223,7 +225,7 @@ static __global__ void softmax_backward_kernel(struct array p, struct array ds, 
     int64_t row = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
     if (row >= rows)
         return;
-    struct seen_keys seen = keys_seen_by_row(mask, first + row, keys);
+    struct seen_key_range seen = keys_seen_by_row(mask, first + row, keys);
     float l = lse[(first + row) * lse_step], d = delta[row];
     for (int64_t j = threadIdx.x % WARP; j < keys; j += WARP) {
         int64_t i = row * keys + j;
@@ -239,9 +241,9 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
                           int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,
                           float scale, cudaStream_t stream)
 {
-    return LAUNCH_APART(softmax_backward_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS,
-                        stream, array_of(p), array_of(ds), s, dp, lse, lse_step, delta, first, rows,
-                        keys, mask, scale);
+    return LAUNCH_INDEPENDENT_THREADS(
+        softmax_backward_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS, stream,
+        array_of(p), array_of(ds), s, dp, lse, lse_step, delta, first, rows, keys, mask, scale);
 }
 
 static __global__ void row_dot_kernel(float *delta, struct array o, struct array d_o, int64_t rows,
@@ -303,12 +305,13 @@ int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cuda
 {
     const int64_t all = s.rows * s.heads;
     const uint32_t heads = (uint32_t)s.heads;
-    int error = LAUNCH_APART(sink_kernel, blocks_for(all * ceil_div(s.dim, EIGHT), THREADS),
-                             THREADS, stream, rows_of(o_new, s.dim), rows_of(s.o, s.dim), s.lse,
-                             array_of(s.sink), s.rows, heads, s.dim);
+    int error = LAUNCH_INDEPENDENT_THREADS(
+        sink_kernel, blocks_for(all * ceil_div(s.dim, EIGHT), THREADS), THREADS, stream,
+        rows_of(o_new, s.dim), rows_of(s.o, s.dim), s.lse, array_of(s.sink), s.rows, heads, s.dim);
     return error ? error
-                 : LAUNCH_APART(sink_lse_kernel, blocks_for(all, THREADS), THREADS, stream, lse_new,
-                                s.lse, array_of(s.sink), s.rows, heads);
+                 : LAUNCH_INDEPENDENT_THREADS(sink_lse_kernel, blocks_for(all, THREADS), THREADS,
+                                              stream, lse_new, s.lse, array_of(s.sink), s.rows,
+                                              heads);
 }
 
 static __global__ void sink_terms_kernel(float *term, const float *lse, struct array sink,
@@ -323,8 +326,9 @@ static __global__ void sink_terms_kernel(float *term, const float *lse, struct a
 
 int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream)
 {
-    return LAUNCH_APART(sink_terms_kernel, blocks_for(s.rows * s.heads, THREADS), THREADS, stream,
-                        term, s.lse, array_of(s.sink), s.rows, (uint32_t)s.heads);
+    return LAUNCH_INDEPENDENT_THREADS(sink_terms_kernel, blocks_for(s.rows * s.heads, THREADS),
+                                      THREADS, stream, term, s.lse, array_of(s.sink), s.rows,
+                                      (uint32_t)s.heads);
 }
 
 /* ---- copies and fills ---- */
@@ -368,12 +372,12 @@ static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct
 int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
                    int64_t rows, int64_t dim, cudaStream_t stream)
 {
-    return LAUNCH_APART(copy_rows_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS,
-                        stream, rows_of(to, to_step), to_step, rows_of(from, from_step), from_step,
-                        rows, dim);
+    return LAUNCH_INDEPENDENT_THREADS(
+        copy_rows_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS, stream,
+        rows_of(to, to_step), to_step, rows_of(from, from_step), from_step, rows, dim);
 }
 
-static __global__ void set_kernel(float *x, float value, int64_t count)
+static __global__ void fill_kernel(float *x, float value, int64_t count)
 {
     FOR_EACH(i, count)
     x[i] = value;
@@ -381,5 +385,6 @@ static __global__ void set_kernel(float *x, float value, int64_t count)
 
 int cuda_fill_f32(float *x, float value, int64_t count, cudaStream_t stream)
 {
-    return LAUNCH_APART(set_kernel, blocks_for(count, THREADS), THREADS, stream, x, value, count);
+    return LAUNCH_INDEPENDENT_THREADS(fill_kernel, blocks_for(count, THREADS), THREADS, stream, x,
+                                      value, count);
 }

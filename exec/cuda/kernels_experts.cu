@@ -81,8 +81,8 @@ static __global__ void route_kernel(float *weights, const float *logits, struct 
 
 int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream)
 {
-    return LAUNCH_APART(route_kernel, blocks_for(route.rows, THREADS), THREADS, stream, weights,
-                        logits, route);
+    return LAUNCH_INDEPENDENT_THREADS(route_kernel, blocks_for(route.rows, THREADS), THREADS,
+                                      stream, weights, logits, route);
 }
 
 static __global__ void route_backward_kernel(struct array d_logits, const float *d_weights,
@@ -119,8 +119,9 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
 int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
                         struct cuda_route route, cudaStream_t stream)
 {
-    return LAUNCH_APART(route_backward_kernel, blocks_for(route.rows, THREADS), THREADS, stream,
-                        rows_of(d_logits, 1), d_weights, logits, route);
+    return LAUNCH_INDEPENDENT_THREADS(route_backward_kernel, blocks_for(route.rows, THREADS),
+                                      THREADS, stream, rows_of(d_logits, 1), d_weights, logits,
+                                      route);
 }
 
 template <class UNIT> static __global__ void reorder_kernel(struct cuda_routed_rows r)
@@ -137,14 +138,14 @@ template <class UNIT> static __global__ void reorder_kernel(struct cuda_routed_r
         const uint32_t count = (uint32_t)(r.expert_begins[e + 1] - r.expert_begins[e]),
                        at = row - before * ranks;
         const int64_t by_rank = (int64_t)(at / count * of_rank) + before + at % count;
-        ((UNIT *)r.y)[(r.to_rank_order ? by_rank : w.row) * units + w.column_group] =
-            ((const UNIT *)r.x)[(r.to_rank_order ? w.row : by_rank) * units + w.column_group];
+        ((UNIT *)r.y)[(r.is_to_rank_order ? by_rank : w.row) * units + w.column_group] =
+            ((const UNIT *)r.x)[(r.is_to_rank_order ? w.row : by_rank) * units + w.column_group];
     }
 }
 
 template <class UNIT> static int reorder_in_units(struct cuda_routed_rows rows, cudaStream_t stream)
 {
-    return LAUNCH_APART(
+    return LAUNCH_INDEPENDENT_THREADS(
         reorder_kernel<UNIT>,
         blocks_for(rows.row_count * (rows.row_bytes / (int64_t)sizeof(UNIT)), THREADS), THREADS,
         stream, rows);
@@ -180,8 +181,9 @@ static __global__ void permute_kernel(struct array y, struct array x, const floa
 int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
                  int64_t cols, int64_t copies, cudaStream_t stream)
 {
-    return LAUNCH_APART(permute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
-                        stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
+    return LAUNCH_INDEPENDENT_THREADS(
+        permute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
 }
 
 static __global__ void unpermute_kernel(struct array y, struct array x, const float *weights,
@@ -206,9 +208,9 @@ static __global__ void unpermute_kernel(struct array y, struct array x, const fl
 int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
                    int64_t cols, int64_t copies, cudaStream_t stream)
 {
-    return LAUNCH_APART(unpermute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
-                        THREADS, stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols,
-                        copies);
+    return LAUNCH_INDEPENDENT_THREADS(
+        unpermute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
 }
 
 /* Computes the gradients of cuda_unpermute(). A block works on one copy of a row at a time. */
@@ -257,13 +259,13 @@ static __global__ void transpose_weights_kernel(float *y, const float *x, int64_
 int cuda_permute_weights(float *y, const float *weights, int64_t rows, int64_t copies,
                          cudaStream_t stream)
 {
-    return LAUNCH_APART(transpose_weights_kernel, blocks_for(rows * copies, THREADS), THREADS,
-                        stream, y, weights, rows, copies);
+    return LAUNCH_INDEPENDENT_THREADS(transpose_weights_kernel, blocks_for(rows * copies, THREADS),
+                                      THREADS, stream, y, weights, rows, copies);
 }
 
 int cuda_permute_weights_backward(float *d_weights, const float *dy, int64_t rows, int64_t copies,
                                   cudaStream_t stream)
 {
-    return LAUNCH_APART(transpose_weights_kernel, blocks_for(rows * copies, THREADS), THREADS,
-                        stream, d_weights, dy, copies, rows);
+    return LAUNCH_INDEPENDENT_THREADS(transpose_weights_kernel, blocks_for(rows * copies, THREADS),
+                                      THREADS, stream, d_weights, dy, copies, rows);
 }

@@ -52,8 +52,9 @@ static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
                 (INDEX)(pack->block_cols[i] * pack->element_bytes / (int64_t)sizeof(UNIT));
             p.cols += p.parts * p.w[blocks++];
         }
-    return LAUNCH_APART((pack_kernel<INDEX, UNIT, PACK>),
-                        blocks_for((int64_t)(p.rows * p.cols), THREADS), THREADS, stream, p);
+    return LAUNCH_INDEPENDENT_THREADS((pack_kernel<INDEX, UNIT, PACK>),
+                                      blocks_for((int64_t)(p.rows * p.cols), THREADS), THREADS,
+                                      stream, p);
 }
 
 template <class UNIT, bool PACK>
@@ -114,9 +115,10 @@ template <class UNIT>
 static int take_rows_in_units(struct cuda_row_copy copy, struct cuda_row_pairs pairs,
                               cudaStream_t stream)
 {
-    return LAUNCH_APART(take_rows_kernel<UNIT>,
-                        blocks_for(pairs.count * (copy.row_bytes / (int64_t)sizeof(UNIT)), THREADS),
-                        THREADS, stream, copy, pairs);
+    return LAUNCH_INDEPENDENT_THREADS(
+        take_rows_kernel<UNIT>,
+        blocks_for(pairs.count * (copy.row_bytes / (int64_t)sizeof(UNIT)), THREADS), THREADS,
+        stream, copy, pairs);
 }
 
 int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream)
@@ -168,9 +170,9 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
 {
     struct array to = floats_of(y);
     to.is_aligned16 = to.is_aligned16 && width % EIGHT == 0;
-    return LAUNCH_APART(add_moved_rows_kernel,
-                        blocks_for(pairs.count * ceil_div(width, EIGHT), THREADS), THREADS, stream,
-                        to, y_rows, rows_of(x, width), x_rows, parts, width, pairs);
+    return LAUNCH_INDEPENDENT_THREADS(
+        add_moved_rows_kernel, blocks_for(pairs.count * ceil_div(width, EIGHT), THREADS), THREADS,
+        stream, to, y_rows, rows_of(x, width), x_rows, parts, width, pairs);
 }
 
 /* ---- copies of heads, and their sums ---- */
@@ -192,8 +194,9 @@ static __global__ void head_expand_kernel(struct array y, struct array x, int64_
 int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
                      int64_t copies, cudaStream_t stream)
 {
-    return LAUNCH_APART(head_expand_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS),
-                        THREADS, stream, rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
+    return LAUNCH_INDEPENDENT_THREADS(
+        head_expand_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
 }
 
 /* Sums the `copies` rows of each group of x[groups, copies, dim] into its row of y[groups, dim]. */
@@ -218,8 +221,9 @@ static __global__ void head_reduce_kernel(struct array y, struct array x, int64_
 int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
                      int64_t copies, cudaStream_t stream)
 {
-    return LAUNCH_APART(head_reduce_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS),
-                        THREADS, stream, rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
+    return LAUNCH_INDEPENDENT_THREADS(
+        head_reduce_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
 }
 
 /* ---- latent attention ---- */
@@ -276,7 +280,7 @@ static __global__ void latent_keys_kernel(struct latent_arrays a)
 int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream)
 {
     const int64_t heads = latent.rows * latent.heads;
-    return LAUNCH_APART(
+    return LAUNCH_INDEPENDENT_THREADS(
         latent_keys_kernel,
         blocks_for(heads * ceil_div(latent.plain + latent.rotated + latent.vdim, EIGHT), THREADS),
         THREADS, stream, device_arrays_of(latent));
@@ -317,15 +321,15 @@ static __global__ void shared_columns_kernel(struct latent_arrays a)
 int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream)
 {
     const int64_t heads = latent.rows * latent.heads;
-    int error =
-        LAUNCH_APART(latent_keys_backward_kernel,
-                     blocks_for(heads * ceil_div(latent.plain + latent.vdim, EIGHT), THREADS),
-                     THREADS, stream, device_arrays_of(latent));
-    return error != 0
-               ? error
-               : LAUNCH_APART(shared_columns_kernel,
-                              blocks_for(latent.rows * ceil_div(latent.rotated, EIGHT), THREADS),
-                              THREADS, stream, device_arrays_of(latent));
+    int error = LAUNCH_INDEPENDENT_THREADS(
+        latent_keys_backward_kernel,
+        blocks_for(heads * ceil_div(latent.plain + latent.vdim, EIGHT), THREADS), THREADS, stream,
+        device_arrays_of(latent));
+    return error != 0 ? error
+                      : LAUNCH_INDEPENDENT_THREADS(
+                            shared_columns_kernel,
+                            blocks_for(latent.rows * ceil_div(latent.rotated, EIGHT), THREADS),
+                            THREADS, stream, device_arrays_of(latent));
 }
 
 /* ---- embedding ---- */
@@ -347,9 +351,9 @@ static __global__ void embedding_kernel(struct array y, const int32_t *token, st
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream)
 {
-    return LAUNCH_APART(embedding_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
-                        THREADS, stream, rows_of(y, cols), token, rows_of(table, cols), rows, cols,
-                        vocab, first);
+    return LAUNCH_INDEPENDENT_THREADS(
+        embedding_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, cols), token, rows_of(table, cols), rows, cols, vocab, first);
 }
 
 /* ---- gradient of the embedding ---- */
@@ -392,8 +396,8 @@ static __global__ void token_begins_kernel(int32_t *begin, int32_t *count, int64
         begin[vocab] = before;
 }
 
-static __global__ void place_positions_kernel(int32_t *list, int32_t *next, const int32_t *token,
-                                              int64_t rows, int64_t vocab, int64_t first)
+static __global__ void scatter_positions_kernel(int32_t *list, int32_t *next, const int32_t *token,
+                                                int64_t rows, int64_t vocab, int64_t first)
 {
     FOR_EACH(i, rows)
     {
@@ -482,20 +486,21 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
             *sorted = list + rows;
     int error = (int)cudaMemsetAsync(count, 0, (size_t)vocab * sizeof *count, stream);
     if (error == 0)
-        error = LAUNCH_APART(count_tokens_kernel, blocks_for(rows, THREADS), THREADS, stream, count,
-                             token, rows, vocab, first);
+        error = LAUNCH_INDEPENDENT_THREADS(count_tokens_kernel, blocks_for(rows, THREADS), THREADS,
+                                           stream, count, token, rows, vocab, first);
     if (error == 0)
         error = LAUNCH(token_begins_kernel, 1, threads_for_row(vocab, BLOCK_MAX), 0, stream, begin,
                        count, vocab);
     if (error == 0)
-        error = LAUNCH_APART(place_positions_kernel, blocks_for(rows, THREADS), THREADS, stream,
-                             list, count, token, rows, vocab, first);
+        error = LAUNCH_INDEPENDENT_THREADS(scatter_positions_kernel, blocks_for(rows, THREADS),
+                                           THREADS, stream, list, count, token, rows, vocab, first);
     if (error == 0)
         error = LAUNCH(sort_positions_kernel, blocks_for(vocab, 1), WARP, 0, stream, sorted, list,
                        begin, vocab);
     if (error == 0)
-        error = LAUNCH_APART(embedding_backward_kernel, blocks_for(vocab, 1),
-                             threads_for_row(cols, THREADS), stream, rows_of(table, cols),
-                             rows_of(dy, cols), rows_of(before, cols), sorted, begin, vocab, cols);
+        error = LAUNCH_INDEPENDENT_THREADS(embedding_backward_kernel, blocks_for(vocab, 1),
+                                           threads_for_row(cols, THREADS), stream,
+                                           rows_of(table, cols), rows_of(dy, cols),
+                                           rows_of(before, cols), sorted, begin, vocab, cols);
     return error;
 }

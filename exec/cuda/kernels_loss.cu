@@ -210,10 +210,10 @@ int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array 
                                         int64_t vocab, int64_t columns, int64_t first, double count,
                                         cudaStream_t stream)
 {
-    return LAUNCH_APART(cross_entropy_partial_backward_kernel, blocks_for(rows, 1),
-                        threads_for_row(vocab, ROW_THREADS), stream, rows_of(dx, vocab),
-                        rows_of(x, vocab), label, lse, rows, vocab, columns, first,
-                        (float)(1 / count));
+    return LAUNCH_INDEPENDENT_THREADS(cross_entropy_partial_backward_kernel, blocks_for(rows, 1),
+                                      threads_for_row(vocab, ROW_THREADS), stream,
+                                      rows_of(dx, vocab), rows_of(x, vocab), label, lse, rows,
+                                      vocab, columns, first, (float)(1 / count));
 }
 
 /* Merges the statistics of all parts, stats (parts, rows, 3), into each row's log-sum-exp and loss term. Parts are
@@ -244,7 +244,7 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
                               void *scratch, cudaStream_t stream)
 {
     float *term = (float *)scratch;
-    int error = LAUNCH_APART(cross_entropy_finish_kernel, blocks_for(rows, 256), 256, stream, term,
-                             lse, stats, label, rows, parts);
+    int error = LAUNCH_INDEPENDENT_THREADS(cross_entropy_finish_kernel, blocks_for(rows, 256), 256,
+                                           stream, term, lse, stats, label, rows, parts);
     return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
 }

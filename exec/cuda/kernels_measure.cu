@@ -8,7 +8,7 @@ static __global__ void empty_kernel(int nothing)
 
 int cuda_launch_empty_kernel(cudaStream_t stream)
 {
-    return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
+    return LAUNCH_INDEPENDENT_THREADS(empty_kernel, 1, WARP, stream, 0);
 }
 
 /* SM_HOG_THREADS: the threads of a block of sm_hog_kernel(). SM_HOG_SHARED: the bytes of its dynamic shared memory.

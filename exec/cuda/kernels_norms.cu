@@ -15,7 +15,7 @@ enum { ROW_THREADS = 512, PARTS_MAX = 264, KEPT = 4, OWNED = 2 };
 
 /* Returns the number of threads of a block that keeps a row of `cols` columns in registers, with up to `groups` groups
  * of eight columns in each thread; 0: the row is too long. */
-static inline unsigned threads_that_keep(int64_t cols, int groups)
+static inline unsigned threads_to_keep_row(int64_t cols, int groups)
 {
     int64_t threads = ceil_div(ceil_div(cols, EIGHT * groups), WARP) * WARP;
     return threads > ROW_THREADS ? 0 : (unsigned)threads;
@@ -205,7 +205,7 @@ static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct c
                 struct cuda_array bias, int64_t rows, int64_t cols, double eps, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)(rows < 65536 ? rows : 65536),
-             threads = threads_that_keep(cols, KEPT);
+             threads = threads_to_keep_row(cols, KEPT);
     bool bf16 = is_bf16(x) && is_bf16(y) && is_bf16(weight) && is_bf16(bias);
     if (threads > 0 && bf16)
         return LAUNCH((norm_kept_kernel<CENTRED, true, false>), blocks, threads, 0, stream,
@@ -225,7 +225,7 @@ static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct c
 template <bool CENTRED> static int add_norm(struct cuda_add_norm n, cudaStream_t stream)
 {
     return LAUNCH((norm_kept_kernel<CENTRED, true, true>),
-                  (unsigned)(n.rows < 65536 ? n.rows : 65536), threads_that_keep(n.cols, KEPT), 0,
+                  (unsigned)(n.rows < 65536 ? n.rows : 65536), threads_to_keep_row(n.cols, KEPT), 0,
                   stream, rows_of(n.y, n.cols), n.stats, rows_of(n.a, n.cols),
                   rows_of(n.weight, n.cols), rows_of(n.bias, n.cols), n.rows, n.cols, (float)n.eps,
                   rows_of(n.b, n.cols), rows_of(n.sum, n.cols));
@@ -235,7 +235,7 @@ static_assert(CUDA_ADD_NORM_COLS_MAX == ROW_THREADS * KEPT * EIGHT, "a block kee
 
 int cuda_add_norm(const struct cuda_add_norm *n, cudaStream_t stream)
 {
-    return n->centred ? add_norm<true>(*n, stream) : add_norm<false>(*n, stream);
+    return n->subtracts_mean ? add_norm<true>(*n, stream) : add_norm<false>(*n, stream);
 }
 
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
@@ -460,7 +460,7 @@ static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struc
                          struct cuda_array x, struct cuda_array weight, const float *stats,
                          int64_t rows, int64_t cols, cudaStream_t stream)
 {
-    unsigned threads = threads_that_keep(cols, OWNED);
+    unsigned threads = threads_to_keep_row(cols, OWNED);
     if (threads > 0 && is_bf16(dx) && is_bf16(dy) && is_bf16(x) && is_bf16(weight))
         return LAUNCH(norm_backward_owned_kernel<CENTRED>, (unsigned)parts, threads, 0, stream,
                       rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),

@@ -25,8 +25,9 @@ static __global__ void add_kernel(struct array y, struct array a, struct array b
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream)
 {
-    return LAUNCH_APART(add_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(y), array_of(a), array_of(b), count);
+    return LAUNCH_INDEPENDENT_THREADS(add_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
+                                      THREADS, stream, array_of(y), array_of(a), array_of(b),
+                                      count);
 }
 
 static __global__ void add_bias_kernel(struct array y, struct array a, struct array b,
@@ -49,9 +50,9 @@ static __global__ void add_bias_kernel(struct array y, struct array a, struct ar
 int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
                   struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream)
 {
-    return LAUNCH_APART(add_bias_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
-                        stream, rows_of(y, cols), rows_of(a, cols), rows_of(b, cols),
-                        rows_of(bias, cols), rows, cols);
+    return LAUNCH_INDEPENDENT_THREADS(
+        add_bias_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, cols), rows_of(a, cols), rows_of(b, cols), rows_of(bias, cols), rows, cols);
 }
 
 static __global__ void cast_kernel(struct array y, struct array x, int64_t count)
@@ -65,8 +66,8 @@ static __global__ void cast_kernel(struct array y, struct array x, int64_t count
 
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream)
 {
-    return LAUNCH_APART(cast_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(y), array_of(x), count);
+    return LAUNCH_INDEPENDENT_THREADS(cast_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
+                                      THREADS, stream, array_of(y), array_of(x), count);
 }
 
 /* ---- weights in 4 or 8 bits ---- */
@@ -122,8 +123,9 @@ int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t
 {
     if (stored.count > UINT32_MAX)
         return TOO_MANY_ELEMENTS;
-    return LAUNCH_APART(dequantise_kernel, blocks_for(ceil_div(stored.count, EIGHT), THREADS),
-                        THREADS, stream, array_of(y), stored);
+    return LAUNCH_INDEPENDENT_THREADS(dequantise_kernel,
+                                      blocks_for(ceil_div(stored.count, EIGHT), THREADS), THREADS,
+                                      stream, array_of(y), stored);
 }
 
 /* ---- activations ---- */
@@ -206,8 +208,9 @@ static __global__ void swiglu_kernel(struct array y, struct array x, const float
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
                 int64_t cols, enum cuda_function function, cudaStream_t stream)
 {
-    return LAUNCH_APART(swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
-                        stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols, function);
+    return LAUNCH_INDEPENDENT_THREADS(
+        swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
+        rows_of(y, cols), rows_of(x, cols), weights, rows, cols, function);
 }
 
 static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
@@ -239,9 +242,9 @@ int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda
                          int64_t rows, int64_t cols, enum cuda_function function,
                          cudaStream_t stream)
 {
-    return LAUNCH_APART(swiglu_backward_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
-                        THREADS, stream, rows_of(dx, cols), rows_of(dy, cols), rows_of(x, cols),
-                        rows, cols, function);
+    return LAUNCH_INDEPENDENT_THREADS(
+        swiglu_backward_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
+        rows_of(dx, cols), rows_of(dy, cols), rows_of(x, cols), rows, cols, function);
 }
 
 /* Computes the gradients of a weighted activation. Each block works on one row at a time. */
@@ -303,8 +306,8 @@ static __global__ void gelu_kernel(struct array y, struct array x, int64_t count
 int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda_function function,
               cudaStream_t stream)
 {
-    return LAUNCH_APART(gelu_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(y), array_of(x), count, function);
+    return LAUNCH_INDEPENDENT_THREADS(gelu_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
+                                      THREADS, stream, array_of(y), array_of(x), count, function);
 }
 
 static __global__ void gelu_backward_kernel(struct array dx, struct array dy, struct array x,
@@ -328,8 +331,9 @@ static __global__ void gelu_backward_kernel(struct array dx, struct array dy, st
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
                        int64_t count, enum cuda_function function, cudaStream_t stream)
 {
-    return LAUNCH_APART(gelu_backward_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS,
-                        stream, array_of(dx), array_of(dy), array_of(x), count, function);
+    return LAUNCH_INDEPENDENT_THREADS(gelu_backward_kernel,
+                                      blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+                                      array_of(dx), array_of(dy), array_of(x), count, function);
 }
 
 /* ---- clipping of gradients, and sums of squares ---- */
@@ -359,8 +363,9 @@ static __global__ void clip_kernel(struct array y, struct array x, const float *
 int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
               int64_t count, cudaStream_t stream)
 {
-    return LAUNCH_APART(clip_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(y), array_of(x), squares, (float)max_norm, count);
+    return LAUNCH_INDEPENDENT_THREADS(clip_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
+                                      THREADS, stream, array_of(y), array_of(x), squares,
+                                      (float)max_norm, count);
 }
 
 static __global__ void square_kernel(float *part, struct array x, int64_t count)
@@ -432,10 +437,10 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
                struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
                struct cuda_adamw constants, cudaStream_t stream)
 {
-    return LAUNCH_APART(adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(param), array_of(master_new), array_of(m_new), array_of(v_new),
-                        array_of(grad), array_of(master), array_of(m), array_of(v), squares, count,
-                        constants);
+    return LAUNCH_INDEPENDENT_THREADS(
+        adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream, array_of(param),
+        array_of(master_new), array_of(m_new), array_of(v_new), array_of(grad), array_of(master),
+        array_of(m), array_of(v), squares, count, constants);
 }
 
 /* ---- drawn numbers ---- */
@@ -463,7 +468,7 @@ int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream
     struct array array = draw->rows > 1 ? rows_of(to, (int64_t)draw->cols) : array_of(to);
     unsigned x = (unsigned)blocks_for(ceil_div((int64_t)draw->cols, EIGHT), THREADS);
     unsigned y = draw->rows < ROWS_MOST ? (unsigned)draw->rows : (unsigned)ROWS_MOST;
-    return LAUNCH_APART(draw_kernel, dim3(x, y), THREADS, stream, array, numbers);
+    return LAUNCH_INDEPENDENT_THREADS(draw_kernel, dim3(x, y), THREADS, stream, array, numbers);
 }
 
 /* ---- reductions over arrays, for ranks that share a device ---- */
@@ -502,6 +507,7 @@ int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool
         list.from[i] = from[i];
         wide = wide && ((uintptr_t)from[i] & 15) == 0;
     }
-    return LAUNCH_APART(reduce_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(to), list, members, maximum, wide, count);
+    return LAUNCH_INDEPENDENT_THREADS(reduce_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
+                                      THREADS, stream, array_of(to), list, members, maximum, wide,
+                                      count);
 }

@@ -86,9 +86,9 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
                   cudaStream_t stream)
 {
     const int64_t r = turned ? cols : rows, c = turned ? rows : cols;
-    return LAUNCH_APART(quantise_kernel, blocks_for(r * ceil_div(c, EIGHT), THREADS), THREADS,
-                        stream, (uint8_t *)copy, scale, rows_of(x, cols), r, c, turned ? 1 : 0,
-                        largest, type);
+    return LAUNCH_INDEPENDENT_THREADS(quantise_kernel, blocks_for(r * ceil_div(c, EIGHT), THREADS),
+                                      THREADS, stream, (uint8_t *)copy, scale, rows_of(x, cols), r,
+                                      c, turned ? 1 : 0, largest, type);
 }
 
 /* Writes the copy, (rows, cols), and a scale for each block of block_rows x CUDA_SCALE_BLOCK numbers, in the order of
@@ -160,7 +160,8 @@ int cuda_lay_out_scales(float *to, const float *from, int64_t rows, int64_t cols
     const int64_t r = ceil_div(rows, block_rows), c = ceil_div(cols, CUDA_SCALE_BLOCK);
     const bool turns = block_rows == 1;
     const int64_t outer = turns ? c : r, inner = turns ? r : c, padded = ceil_div(inner, 4) * 4;
-    return LAUNCH_APART(lay_out_scales_kernel, blocks_for(outer * padded, THREADS), THREADS, stream,
-                        to, from, (uint32_t)outer, (uint32_t)inner, (uint32_t)padded,
-                        (uint32_t)(turns ? 1 : c), (uint32_t)(turns ? c : 1));
+    return LAUNCH_INDEPENDENT_THREADS(lay_out_scales_kernel, blocks_for(outer * padded, THREADS),
+                                      THREADS, stream, to, from, (uint32_t)outer, (uint32_t)inner,
+                                      (uint32_t)padded, (uint32_t)(turns ? 1 : c),
+                                      (uint32_t)(turns ? c : 1));
 }

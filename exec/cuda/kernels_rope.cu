@@ -98,16 +98,16 @@ struct rotated_pack {
 };
 
 /* The place of a group of columns: an array, and the index of the group's first element in it. */
-struct column_place {
+struct column_group_place {
     struct array in;
     int64_t at;
 };
 
-static __device__ __forceinline__ struct column_place in_block(const struct rotated_pack &p,
-                                                               int64_t row, uint32_t c)
+static __device__ __forceinline__ struct column_group_place in_block(const struct rotated_pack &p,
+                                                                     int64_t row, uint32_t c)
 {
     const uint32_t first = p.parts * p.w[0], second = first + p.parts * p.w[1];
-    struct column_place place = {p.blocks, 0};
+    struct column_group_place place = {p.blocks, 0};
     uint32_t w = p.w[0];
     place.in.data = p.block[0];
     if (c >= second) {
@@ -124,18 +124,18 @@ static __device__ __forceinline__ struct column_place in_block(const struct rota
     return place;
 }
 
-static __device__ __forceinline__ struct column_place in_whole(const struct rotated_pack &p,
-                                                               int64_t row, uint32_t c)
+static __device__ __forceinline__ struct column_group_place in_whole(const struct rotated_pack &p,
+                                                                     int64_t row, uint32_t c)
 {
-    struct column_place place = {p.whole, row * p.cols + c};
+    struct column_group_place place = {p.whole, row * p.cols + c};
     return place;
 }
 
 template <bool PACK>
 static __device__ __forceinline__ void move8(const struct rotated_pack &p, int64_t row, uint32_t c)
 {
-    const struct column_place whole = in_whole(p, row, c), block = in_block(p, row, c);
-    const struct column_place &from = PACK ? whole : block, &to = PACK ? block : whole;
+    const struct column_group_place whole = in_whole(p, row, c), block = in_block(p, row, c);
+    const struct column_group_place &from = PACK ? whole : block, &to = PACK ? block : whole;
     store8(to.in, to.at, EIGHT, load8(from.in, from.at, EIGHT));
 }
 
@@ -153,8 +153,10 @@ template <bool PACK> static __global__ void rotated_pack_kernel(struct rotated_p
         for (int k = threadIdx.x; k < p.heads * per_head; k += blockDim.x) {
             const int j = k % per_head * EIGHT;
             const uint32_t at = (uint32_t)(k / per_head * p.dim + kept + j);
-            const struct column_place whole = in_whole(p, row, at), block = in_block(p, row, at);
-            const struct column_place &from = PACK ? whole : block, &to = PACK ? block : whole;
+            const struct column_group_place whole = in_whole(p, row, at),
+                                            block = in_block(p, row, at);
+            const struct column_group_place &from = PACK ? whole : block,
+                                            &to = PACK ? block : whole;
             struct stored8 sa = fetch8(from.in, from.at, EIGHT),
                            sb = fetch8(from.in, from.at + half, EIGHT);
             struct eight_floats a = unpack8(sa, from.in.dtype), b = unpack8(sb, from.in.dtype), c,

@@ -23,7 +23,7 @@ void cuda_list_ops(struct cuda_rank *rank)
 /* Returns, for each op, whether an event marks its end. If events time ops, they mark all. Else they mark these: ops
  * for which another op or the host waits, the last op of a stream and the last before a SYNC op, communication, and
  * every MARK_EVERY-th op. */
-static bool *ops_to_mark(const struct cuda_rank *rank)
+static bool *find_ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     const struct ir *ir = run->ir;
@@ -66,8 +66,8 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     const struct exec_run *run = rank->run;
     uint32_t first = assignment_first_op(&run->assignment, rank->rank),
              count = assignment_op_count(&run->assignment, rank->rank);
-    bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shares_one_gpu;
-    bool *mark = ops_to_mark(rank);
+    bool trace = cuda_times_by_events(run), shared = cuda_of_run(run)->shares_one_gpu;
+    bool *mark = find_ops_to_mark(rank);
     rank->op_events = heap_zalloc((size_t)count + 1, sizeof *rank->op_events);
     enum status status = new_event(&rank->step_base_event, true, diag);
     for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
@@ -80,7 +80,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
         if ((trace || meets) && status == STATUS_OK)
             status = new_event(&events->begin, trace, diag);
         if (meets && status == STATUS_OK)
-            status = new_event(&events->copies_ended, false, diag);
+            status = new_event(&events->copies_end_event, false, diag);
     }
     free(mark);
     return status;
@@ -97,10 +97,10 @@ static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
                         sizeof *rank->host_work);
 }
 
-static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
+static bool stream_has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
 {
     for (uint32_t i = 0; i < stream->op_list.op_count; i++)
-        if (cuda_of(rank->run)->prepared_ops[stream->op_list.ops[i]].attention != NULL)
+        if (cuda_of_run(rank->run)->prepared_ops[stream->op_list.ops[i]].attention != NULL)
             return true;
     return false;
 }
@@ -112,7 +112,7 @@ static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream
     const char *call = "cudaStreamCreateWithFlags";
     int least = 0, greatest = 0;
     cudaError_t error;
-    if (cuda_of(rank->run)->nccl_links == NULL ||
+    if (cuda_of_run(rank->run)->nccl_links == NULL ||
         rank->run->ir->stream[stream->stream_row].stream_class != STREAM_COMM) {
         error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     } else {
@@ -129,7 +129,7 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
     const struct ir *ir = rank->run->ir;
     enum status status = STATUS_OK;
     size_t ops = (size_t)assignment_op_count(&rank->run->assignment, rank->rank) + 1;
-    rank->at_barrier = heap_zalloc(ops, sizeof *rank->at_barrier);
+    rank->host_has_reached_barrier = heap_zalloc(ops, sizeof *rank->host_has_reached_barrier);
     rank->has_launched = heap_zalloc(ops, sizeof *rank->has_launched);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
         struct cuda_stream *stream = &rank->streams[s];
@@ -140,8 +140,8 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
             return status;
         if (ir->stream[s].stream_class == STREAM_HOST)
             open_host_stream(rank, stream);
-        else if (has_attention(rank, stream))
-            status = attentions_open_stream(cuda_of(rank->run)->attentions, stream->handle,
+        else if (stream_has_attention(rank, stream))
+            status = attentions_open_stream(cuda_of_run(rank->run)->attentions, stream->handle,
                                             &stream->cudnn_handle, diag);
     }
     return status == STATUS_OK ? open_events(rank, diag) : status;
@@ -159,19 +159,19 @@ void cuda_close_streams(struct cuda_rank *rank)
     uint32_t count = assignment_op_count(&run->assignment, rank->rank);
     for (uint32_t k = 0; rank->op_events != NULL && k < count; k++) {
         free_event(rank->op_events[k].begin);
-        free_event(rank->op_events[k].copies_ended);
+        free_event(rank->op_events[k].copies_end_event);
         free_event(rank->op_events[k].end);
     }
     free_event(rank->step_base_event);
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        attentions_close_stream(cuda_of(run)->attentions, rank->streams[s].cudnn_handle);
+        attentions_close_stream(cuda_of_run(run)->attentions, rank->streams[s].cudnn_handle);
         if (rank->streams[s].handle != NULL)
             cudaStreamDestroy(rank->streams[s].handle);
         free(rank->streams[s].op_list.ops);
         free(rank->streams[s].host_scratch);
     }
     free(rank->host_work);
-    free((void *)rank->at_barrier);
+    free((void *)rank->host_has_reached_barrier);
     free(rank->has_launched);
     free(rank->op_events);
     free(rank->list_position);
@@ -188,7 +188,7 @@ static bool dependencies_are_launched(const struct cuda_rank *rank, uint32_t op)
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
         if (cuda_is_sync(ir, wait) ? wait > op
                                    : rank->streams[ir->op.stream[wait]].launched_ops <=
-                                         rank->list_position[cuda_local_op(rank, wait)])
+                                         rank->list_position[cuda_op_index_in_role(rank, wait)])
             return false;
     }
     return true;
@@ -216,9 +216,9 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     run_fill_call(run, rank->rank, op, &call);
     bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
     bool communication = cuda_is_communication(run->ir, op);
-    bool remote = cuda_of(run)->nccl_links != NULL && communication;
-    bool owns = !host && !cuda_of(run)->prepared_ops[op].is_computed_by_previous_op &&
-                !(communication && cuda_moves_nothing(&run->assignment, &call));
+    bool remote = cuda_of_run(run)->nccl_links != NULL && communication;
+    bool owns = !host && !cuda_of_run(run)->prepared_ops[op].is_computed_by_previous_op &&
+                !(communication && cuda_op_moves_no_bytes(&run->assignment, &call));
     if (owns)
         cuda_begin_launches_of(rank, op);
     stream->waits_for_peers = remote; /* NCCL's calls may hold the host until its peers arrive */
@@ -232,11 +232,11 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
 
 /* Launches the next op of a stream. Returns false if the op cannot be launched now, there is none, or the run has
  * failed. */
-static bool launch_head(struct cuda_stream *stream)
+static bool launch_next_op_of_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     if (stream->waits_for_peers || stream->launched_ops == stream->issued_ops || run_must_stop(run))
         return false;
     uint32_t op = stream->op_list.ops[stream->launched_ops];
@@ -246,7 +246,7 @@ static bool launch_head(struct cuda_stream *stream)
     if (works && cuda->shares_one_gpu && cuda_is_communication(run->ir, op)) {
         stream->waits_for_peers = true;
         bool all = loopback_arrive(stream, op);
-        cuda->launched_for_others = cuda->launched_for_others || all;
+        cuda->must_poll_again = cuda->must_poll_again || all;
         return all;
     }
     if (!cuda_record_event(stream, op, cuda_events_of(rank, op)->begin))
@@ -261,21 +261,21 @@ static bool launch_head(struct cuda_stream *stream)
 
 static void launch_rank(struct cuda_rank *rank)
 {
-    for (bool going = true; going;) {
-        going = false;
+    for (bool succeeded = true; succeeded;) {
+        succeeded = false;
         for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
-            while (launch_head(&rank->streams[s]))
-                going = true;
+            while (launch_next_op_of_stream(&rank->streams[s]))
+                succeeded = true;
     }
 }
 
 void cuda_launch_ready_ops(struct cuda_rank *rank)
 {
-    struct cuda *cuda = cuda_of(rank->run);
+    struct cuda *cuda = cuda_of_run(rank->run);
     pthread_mutex_lock(rank->lock);
     launch_rank(rank);
-    while (cuda->shares_one_gpu && cuda->launched_for_others && !run_must_stop(rank->run)) {
-        cuda->launched_for_others = false;
+    while (cuda->shares_one_gpu && cuda->must_poll_again && !run_must_stop(rank->run)) {
+        cuda->must_poll_again = false;
         for (uint32_t r = 0; r < cuda->rank_count; r++)
             launch_rank(&cuda->rank_states[r]);
     }

@@ -173,7 +173,7 @@ void cudnn_use_table(const struct cudnn *table)
  * look in the folder of the CUDA toolkit, but it finds a library that is already open; so cudnn_open() opens NVRTC
  * before. */
 static struct {
-    bool was_tried;
+    bool was_load_tried;
     char load_error[512]; /* the loader's message */
 } compiler;
 
@@ -186,11 +186,11 @@ static void open_compiler(const struct cudnn *dnn)
     snprintf(name, sizeof name, "libnvrtc.so.%d", (int)(dnn->cudnnGetCudartVersion() / 1000));
     memcpy(&inside, &dnn->cudnnGetVersion, sizeof inside);
     pthread_mutex_lock(&lock);
-    if (!compiler.was_tried && library_open_near(name, inside) == NULL &&
+    if (!compiler.was_load_tried && library_open_near(name, inside) == NULL &&
         library_open(names, 1, CUDA_LIBRARY_DIR, &words) == NULL)
         snprintf(compiler.load_error, sizeof compiler.load_error, "%.*s",
                  (int)strcspn(words.text, "\n"), words.text);
-    compiler.was_tried = true;
+    compiler.was_load_tried = true;
     pthread_mutex_unlock(&lock);
     diag_release(&words);
 }
@@ -245,11 +245,11 @@ const struct nccl *nccl_open(struct diag *diag)
 }
 
 #ifdef HAVE_NCCL_REGISTRATION
-static const struct nccl_registration *registration_given;
+static const struct nccl_registration *given_registration;
 
 void nccl_registration_use_table(const struct nccl_registration *table)
 {
-    registration_given = table;
+    given_registration = table;
 }
 
 const struct nccl_registration *nccl_registration_open(struct diag *diag)
@@ -260,8 +260,8 @@ const struct nccl_registration *nccl_registration_open(struct diag *diag)
     static bool filled;
     const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                                      functions, ARRAY_LEN(functions), &table};
-    if (registration_given != NULL)
-        return registration_given;
+    if (given_registration != NULL)
+        return given_registration;
     return fill_table_once(&t, &filled, diag) ? &table : NULL;
 }
 #endif

@@ -18,7 +18,7 @@ struct launched_operations {
 
 static uint64_t kernel_choice_key(const struct exec_run *run, const struct call *call)
 {
-    const struct cuda_prepared *prepared = &cuda_of(run)->prepared_ops[call->op];
+    const struct cuda_prepared *prepared = &cuda_of_run(run)->prepared_ops[call->op];
     uint64_t key = hash_word(call->reads_softmax, run->ir->op.shape[call->op]);
     key = hash_word(key, (uint64_t)prepared->epilogue << 3 |
                              (uint64_t)prepared->rotates_and_packs << 2 |
@@ -137,18 +137,18 @@ enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
     struct exec_run *run = cuda->run;
     struct launched_operations loaded = {.count = 0};
     enum status status = clear_device_memory(cuda, diag);
-    bool going = status == STATUS_OK;
-    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && going; r++)
-        for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r) && going; k++)
+    bool succeeded = status == STATUS_OK;
+    for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && succeeded; r++)
+        for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r) && succeeded; k++)
             if (assignment_op_works_on_rank(&run->assignment, r,
                                             assignment_first_op(&run->assignment, r) + k))
-                going = launch_op_once(&loaded, &cuda->rank_states[r],
-                                       assignment_first_op(&run->assignment, r) + k);
+                succeeded = launch_op_once(&loaded, &cuda->rank_states[r],
+                                           assignment_first_op(&run->assignment, r) + k);
     id_map_release(&loaded.map);
     free(loaded.keys);
     if (status != STATUS_OK)
         return status;
-    if (!going)
+    if (!succeeded)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, run->failure_status, "%s",
                           run->failure_text);
     return clear_device_memory(cuda, diag);

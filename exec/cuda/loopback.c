@@ -2,9 +2,9 @@
  *
  * An op that has reached the head of its stream records its `begin` and waits here. The last member to arrive launches
  * the communication for all. Each member's stream waits for the `begin` of its peers, fetches its own part from their
- * buffers, and records `copies_ended`. Before it continues it waits for the `copies_ended` of its peers, so that no
- * buffer is reused while another member reads it. Streams wait only for events that have been recorded. Members are
- * added in their order, so a sum has the same bits on every rank and in every run. */
+ * buffers, and records `copies_end_event`. Before it continues it waits for the `copies_end_event` of its peers, so
+ * that no buffer is reused while another member reads it. Streams wait only for events that have been recorded. Members
+ * are added in their order, so a sum has the same bits on every rank and in every run. */
 #include "exec/cuda/cuda.h"
 
 #include "base/arena.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* The part of one member in a rendezvous: its stream, its op and its operands. */
-struct collective_part {
+struct member_call {
     struct cuda_stream *stream; /* NULL: the member has not arrived */
     uint32_t op;
     struct call call;
@@ -22,7 +22,7 @@ struct collective_part {
 
 /* A rendezvous: one collective of a group instance, or one message between two ranks, for which its members arrive. */
 struct rendezvous {
-    struct collective_part *parts; /* (member_count) */
+    struct member_call *parts; /* (member_count) */
     uint32_t member_count, arrived_members;
 };
 
@@ -43,8 +43,8 @@ static struct rendezvous *rendezvous_new(struct loopback_meetings *l, uint32_t c
 {
     struct rendezvous *rendezvous = arena_array(&l->arena, count, sizeof *rendezvous);
     for (uint32_t i = 0; i < count; i++)
-        rendezvous[i] = (struct rendezvous){
-            arena_array(&l->arena, size, sizeof(struct collective_part)), size, 0};
+        rendezvous[i] =
+            (struct rendezvous){arena_array(&l->arena, size, sizeof(struct member_call)), size, 0};
     return rendezvous;
 }
 
@@ -57,8 +57,9 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     l->first_rendezvous = arena_array(&l->arena, ir->group_count, sizeof *l->first_rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         l->first_rendezvous[g] = l->rendezvous_count;
-        l->rendezvous_count += assignment->instance_count[g] * assignment->most_collectives[g];
-        if (assignment->most_collectives[g] > 0 &&
+        l->rendezvous_count +=
+            assignment->instance_count[g] * assignment->max_collectives_of_group[g];
+        if (assignment->max_collectives_of_group[g] > 0 &&
             assignment->group_size[g] > CUDA_REDUCE_MEMBERS_MAX)
             return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
@@ -68,7 +69,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint32_t count = assignment->instance_count[g] * assignment->most_collectives[g];
+        uint32_t count = assignment->instance_count[g] * assignment->max_collectives_of_group[g];
         struct rendezvous *made = rendezvous_new(l, count, assignment->group_size[g]);
         if (count > 0)
             memcpy(&l->rendezvous[l->first_rendezvous[g]], made, count * sizeof *made);
@@ -87,7 +88,7 @@ void loopback_close(struct cuda *cuda)
     free(cuda->loopback);
 }
 
-static void clear_parts(struct rendezvous *rendezvous, uint32_t count)
+static void clear_arrivals(struct rendezvous *rendezvous, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         rendezvous[i].arrived_members = 0;
@@ -97,25 +98,25 @@ static void clear_parts(struct rendezvous *rendezvous, uint32_t count)
 
 void loopback_begin_step(struct cuda *cuda)
 {
-    clear_parts(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
-    clear_parts(cuda->loopback->message_rendezvous, cuda->run->assignment.message_count);
+    clear_arrivals(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
+    clear_arrivals(cuda->loopback->message_rendezvous, cuda->run->assignment.message_count);
 }
 
 /* ---- the members of a rendezvous, and their copies ---- */
 
-static cudaEvent_t begin_event(const struct collective_part *part)
+static cudaEvent_t begin_event_of_member(const struct member_call *part)
 {
     return cuda_events_of(part->stream->rank, part->op)->begin;
 }
 
-static cudaEvent_t copies_ended_event(const struct collective_part *part)
+static cudaEvent_t copies_end_event_of_member(const struct member_call *part)
 {
-    return cuda_events_of(part->stream->rank, part->op)->copies_ended;
+    return cuda_events_of(part->stream->rank, part->op)->copies_end_event;
 }
 
 /* Makes a member's stream wait for an event of every other member. Returns false if the run has failed. */
 static bool wait_for_peers_event(const struct rendezvous *m, uint32_t own,
-                                 cudaEvent_t (*event)(const struct collective_part *part))
+                                 cudaEvent_t (*event)(const struct member_call *part))
 {
     for (uint32_t k = 0; k < m->member_count; k++)
         if (k != own &&
@@ -124,9 +125,9 @@ static bool wait_for_peers_event(const struct rendezvous *m, uint32_t own,
     return true;
 }
 
-static bool record_copies_ended(const struct collective_part *part)
+static bool record_copies_ended(const struct member_call *part)
 {
-    return cuda_record_event(part->stream, part->op, copies_ended_event(part));
+    return cuda_record_event(part->stream, part->op, copies_end_event_of_member(part));
 }
 
 static void *element_address(struct operand operand, uint64_t i)
@@ -135,7 +136,7 @@ static void *element_address(struct operand operand, uint64_t i)
 }
 
 /* Enqueues a copy of elements. Does nothing if the two addresses are equal, as they are for a collective in place. */
-static bool copy_elements(const struct collective_part *part, void *to, const void *from,
+static bool copy_elements(const struct member_call *part, void *to, const void *from,
                           uint64_t count)
 {
     const struct operand *any =
@@ -152,8 +153,8 @@ static bool copy_elements(const struct collective_part *part, void *to, const vo
 
 /* Returns where, in the send buffer of member k, the slice of `count` elements for this member begins. It is `begin`,
  * but in a relative reduce-scatter it depends on k: there slice j of a member is for the member j ranks before it. */
-static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
-                            uint32_t k, uint64_t begin, uint64_t count)
+static uint64_t slice_begin(const struct rendezvous *m, const struct member_call *part, uint32_t k,
+                            uint64_t begin, uint64_t count)
 {
     const struct work *work = part->call.work;
     uint32_t own = (uint32_t)(part - m->parts);
@@ -164,8 +165,8 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
 /* Enqueues a kernel that sets `count` elements of `to` to the sum or the maximum, over all members, of their slices for
  * this member (slice_begin()). */
 static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m,
-                         const struct collective_part *part, void *to, uint64_t begin,
-                         uint64_t count, enum reduce_op reduction)
+                         const struct member_call *part, void *to, uint64_t begin, uint64_t count,
+                         enum reduce_op reduction)
 {
     if (count == 0)
         return true;
@@ -186,7 +187,7 @@ static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m
  * has made of the rows that this member had sent. The rest of the result becomes zero. */
 static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
 {
-    const struct collective_part *part = &m->parts[own];
+    const struct member_call *part = &m->parts[own];
     const struct operand *to = &part->call.write[0];
     const struct work *work = part->call.work;
     const bool back = work->exchange.back != 0;
@@ -219,7 +220,7 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
  * experts; else the results for the rows that this member had sent. */
 static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 {
-    const struct collective_part *part = &m->parts[own];
+    const struct member_call *part = &m->parts[own];
     const struct work *work = part->call.work;
     const uint64_t cols = (uint64_t)work->all_to_all.cols;
     const bool ahead = work->all_to_all.ahead > 0;
@@ -243,27 +244,27 @@ static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 static bool compute_member_result(struct loopback_meetings *l, const struct rendezvous *m,
                                   uint32_t own)
 {
-    const struct collective_part *part = &m->parts[own];
+    const struct member_call *part = &m->parts[own];
     const struct work *work = part->call.work;
     struct operand to = part->call.write[0];
     uint64_t each = to.element_count / m->member_count;
     uint32_t from = own;
-    bool going = true;
+    bool succeeded = true;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
         if (part->call.routed_rows != NULL)
             return fetch_routed_rows(m, own);
-        for (uint32_t k = 0; k < m->member_count && going; k++)
-            going = copy_elements(part, element_address(to, k * each),
-                                  element_address(m->parts[k].call.read[0], own * each), each);
-        return going;
+        for (uint32_t k = 0; k < m->member_count && succeeded; k++)
+            succeeded = copy_elements(part, element_address(to, k * each),
+                                      element_address(m->parts[k].call.read[0], own * each), each);
+        return succeeded;
     case WORK_ALL_GATHER:
-        for (uint32_t k = 0; k < m->member_count && going; k++) {
+        for (uint32_t k = 0; k < m->member_count && succeeded; k++) {
             from = work->collective.relative ? (own + m->member_count - k) % m->member_count : k;
-            going = copy_elements(part, element_address(to, k * each),
-                                  m->parts[from].call.read[0].data, each);
+            succeeded = copy_elements(part, element_address(to, k * each),
+                                      m->parts[from].call.read[0].data, each);
         }
-        return going;
+        return succeeded;
     case WORK_REDUCE_SCATTER:
         return reduce_parts(l, m, part, to.data, own * to.element_count, to.element_count,
                             REDUCE_SUM);
@@ -296,53 +297,53 @@ static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
     uint64_t count = m->parts[0].call.write[0].element_count,
              each = (count + m->member_count - 1) / m->member_count;
     enum reduce_op reduction = (enum reduce_op)m->parts[0].call.work->all_reduce.op;
-    bool going = true;
-    for (uint32_t i = 0; i < m->member_count && going; i++) {
-        const struct collective_part *part = &m->parts[i];
+    bool succeeded = true;
+    for (uint32_t i = 0; i < m->member_count && succeeded; i++) {
+        const struct member_call *part = &m->parts[i];
         uint64_t begin = i * each < count ? i * each : count;
         uint64_t end = begin + each < count ? begin + each : count;
-        going = wait_for_peers_event(m, i, begin_event) &&
-                reduce_parts(l, m, part, element_address(part->call.write[0], begin), begin,
-                             end - begin, reduction) &&
-                record_copies_ended(part);
+        succeeded = wait_for_peers_event(m, i, begin_event_of_member) &&
+                    reduce_parts(l, m, part, element_address(part->call.write[0], begin), begin,
+                                 end - begin, reduction) &&
+                    record_copies_ended(part);
     }
-    for (uint32_t i = 0; i < m->member_count && going; i++) {
-        const struct collective_part *part = &m->parts[i];
-        going = wait_for_peers_event(m, i, copies_ended_event);
-        for (uint32_t k = 0; k < m->member_count && going; k++) {
+    for (uint32_t i = 0; i < m->member_count && succeeded; i++) {
+        const struct member_call *part = &m->parts[i];
+        succeeded = wait_for_peers_event(m, i, copies_end_event_of_member);
+        for (uint32_t k = 0; k < m->member_count && succeeded; k++) {
             uint64_t begin = k * each < count ? k * each : count;
             uint64_t end = begin + each < count ? begin + each : count;
-            going = k == i ||
-                    copy_elements(part, element_address(part->call.write[0], begin),
-                                  element_address(m->parts[k].call.write[0], begin), end - begin);
+            succeeded = k == i || copy_elements(part, element_address(part->call.write[0], begin),
+                                                element_address(m->parts[k].call.write[0], begin),
+                                                end - begin);
         }
     }
-    /* copies_ended is recorded once more after the slices have been fetched, since peers wait for it before their
+    /* copies_end_event is recorded once more after the slices have been fetched, since peers wait for it before their
      * buffers are reused */
-    for (uint32_t i = 0; i < m->member_count && going; i++)
-        going = record_copies_ended(&m->parts[i]);
-    return going;
+    for (uint32_t i = 0; i < m->member_count && succeeded; i++)
+        succeeded = record_copies_ended(&m->parts[i]);
+    return succeeded;
 }
 
 static bool run_collective(struct loopback_meetings *l, const struct rendezvous *m)
 {
-    bool going = true;
+    bool succeeded = true;
     if (m->parts[0].call.work->kind == WORK_ALL_REDUCE) {
-        going = all_reduce(l, m);
+        succeeded = all_reduce(l, m);
     } else {
-        for (uint32_t i = 0; i < m->member_count && going; i++)
-            going = wait_for_peers_event(m, i, begin_event) && compute_member_result(l, m, i) &&
-                    record_copies_ended(&m->parts[i]);
+        for (uint32_t i = 0; i < m->member_count && succeeded; i++)
+            succeeded = wait_for_peers_event(m, i, begin_event_of_member) &&
+                        compute_member_result(l, m, i) && record_copies_ended(&m->parts[i]);
     }
-    for (uint32_t i = 0; i < m->member_count && going; i++)
-        going = wait_for_peers_event(m, i, copies_ended_event) &&
-                cuda_record_end(m->parts[i].stream, m->parts[i].op);
-    return going;
+    for (uint32_t i = 0; i < m->member_count && succeeded; i++)
+        succeeded = wait_for_peers_event(m, i, copies_end_event_of_member) &&
+                    cuda_record_end(m->parts[i].stream, m->parts[i].op);
+    return succeeded;
 }
 
 static bool exchange_message(const struct rendezvous *m)
 {
-    const struct collective_part *sender = &m->parts[0], *receiver = &m->parts[1];
+    const struct member_call *sender = &m->parts[0], *receiver = &m->parts[1];
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
@@ -352,10 +353,10 @@ static bool exchange_message(const struct rendezvous *m)
                            to->element_count, dtype_name((enum dtype)to->dtype));
         return false;
     }
-    return cuda_wait_event(receiver->stream, receiver->op, begin_event(sender)) &&
+    return cuda_wait_event(receiver->stream, receiver->op, begin_event_of_member(sender)) &&
            copy_elements(receiver, to->data, from->data, to->element_count) &&
            record_copies_ended(receiver) &&
-           cuda_wait_event(sender->stream, sender->op, copies_ended_event(receiver)) &&
+           cuda_wait_event(sender->stream, sender->op, copies_end_event_of_member(receiver)) &&
            cuda_record_end(receiver->stream, receiver->op) &&
            cuda_record_end(sender->stream, sender->op);
 }
@@ -365,7 +366,7 @@ static bool exchange_message(const struct rendezvous *m)
 static bool members_agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->member_count; k++) {
-        const struct collective_part *one = &m->parts[0], *other = &m->parts[k];
+        const struct member_call *one = &m->parts[0], *other = &m->parts[k];
         const struct operand *a =
             one->call.read_count > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
@@ -389,7 +390,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
 {
     struct exec_run *run = stream->rank->run;
     const struct assignment *assignment = &run->assignment;
-    struct loopback_meetings *l = cuda_of(run)->loopback;
+    struct loopback_meetings *l = cuda_of_run(run)->loopback;
     uint32_t rank = stream->rank->rank, index;
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;
@@ -400,21 +401,23 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
         uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
         m = &l->rendezvous[l->first_rendezvous[group] +
                            assignment_group_instance(assignment, rank, group) *
-                               assignment->most_collectives[group] +
+                               assignment->max_collectives_of_group[group] +
                            assignment->collective_number[op]];
         index = assignment_group_index(assignment, rank, group);
     }
-    struct collective_part *part = &m->parts[index];
+    struct member_call *part = &m->parts[index];
     part->stream = stream;
     part->op = op;
     run_fill_call(run, rank, op, &part->call);
-    if (!cuda_record_event(stream, op, begin_event(part)) || ++m->arrived_members < m->member_count)
+    if (!cuda_record_event(stream, op, begin_event_of_member(part)) ||
+        ++m->arrived_members < m->member_count)
         return false;
-    bool going = kind == WORK_SEND || kind == WORK_RECV ? exchange_message(m)
-                                                        : members_agree(m) && run_collective(l, m);
-    for (uint32_t k = 0; k < m->member_count && going; k++) {
+    bool succeeded = kind == WORK_SEND || kind == WORK_RECV
+                         ? exchange_message(m)
+                         : members_agree(m) && run_collective(l, m);
+    for (uint32_t k = 0; k < m->member_count && succeeded; k++) {
         m->parts[k].stream->waits_for_peers = false;
         m->parts[k].stream->launched_ops++;
     }
-    return going;
+    return succeeded;
 }

@@ -128,7 +128,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     const cublasOperation_t op_b = s->form == MATMUL_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     static const cublasLtEpilogue_t epilogues[PRODUCT_EPILOGUE_COUNT][2] = {
         /* [epilogue] cuBLASLt's names for it, without and with a bias */
-        [PRODUCT_ALONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+        [PRODUCT_NO_EPILOGUE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
         [PRODUCT_GELU] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
         [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
     const cublasLtEpilogue_t epilogue = epilogues[s->epilogue][s->has_bias];

@@ -21,7 +21,7 @@ enum { PRODUCT_WORKSPACE = 32 << 20 };
 /* The computation that one call of the library does together with a product (exec/cuda/epilogues.h). `beside` is its
  * second result. */
 enum product_epilogue {
-    PRODUCT_ALONE,
+    PRODUCT_NO_EPILOGUE,
     PRODUCT_GELU, /* y is the product's GELU, in the tanh form; the product itself goes to `beside` */
     PRODUCT_COLUMN_SUM, /* for form tn: the sums over the rows of a, (m), go to `beside` */
     PRODUCT_EPILOGUE_COUNT

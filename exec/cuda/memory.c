@@ -60,7 +60,7 @@ static enum status report_no_device_memory(const struct cuda_rank *rank, size_t 
 
 /* Returns the index at which the key ranges of a shape begin in visible_keys, which has two numbers for each row of
  * each attention over documents. shape equal to shape_count: returns how many numbers visible_keys has. */
-static size_t visible_offset(const struct exec_run *run, uint32_t shape)
+static size_t visible_keys_begin_of_shape(const struct exec_run *run, uint32_t shape)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < shape; s++)
@@ -74,7 +74,7 @@ const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op)
     uint32_t shape = rank->run->ir->op.shape[op];
     return rank->run->assignment.pieces_row_of_shape[shape] == IR_NONE
                ? NULL
-               : rank->visible_keys + visible_offset(rank->run, shape);
+               : rank->visible_keys + visible_keys_begin_of_shape(rank->run, shape);
 }
 
 /* Copies to the device, for each shape of attention over documents, the keys that each row of the rank sees. */
@@ -219,7 +219,7 @@ static enum status upload_expert_begins(const struct cuda_rank *rank, size_t cou
 static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    const size_t seen = visible_offset(run, run->ir->shape_count);
+    const size_t seen = visible_keys_begin_of_shape(run, run->ir->shape_count);
     const size_t pairs = row_pair_count(run, rank->rank), routed = expert_begin_count(run);
     size_t arena = round_up_to_page(run->ir->planned_bytes[MEMORY_HBM]),
            scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
@@ -228,13 +228,13 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
     scratch += documents;
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->streams[s].scratch_bytes;
-    rank->memory_is_nccls = run->options->registers_nccl_memory;
-    if (rank->memory_is_nccls &&
+    rank->is_memory_from_nccl = run->options->registers_nccl_memory;
+    if (rank->is_memory_from_nccl &&
         nccl_allocate_memory(&rank->memory[MEMORY_HBM], arena + scratch, diag) != STATUS_OK) {
         rank->memory[MEMORY_HBM] = NULL;
         return STATUS_SYSTEM;
     }
-    cudaError_t error = rank->memory_is_nccls
+    cudaError_t error = rank->is_memory_from_nccl
                             ? cudaSuccess
                             : cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
     if (error != cudaSuccess) {
@@ -322,7 +322,7 @@ void cuda_close_memory(struct cuda_rank *rank)
     for (int m = 0; m < MEMORY_COUNT; m++) {
         if (rank->memory[m] == NULL)
             continue;
-        if (m == MEMORY_HBM && rank->memory_is_nccls) {
+        if (m == MEMORY_HBM && rank->is_memory_from_nccl) {
             nccl_free_memory(rank->memory[m]);
         } else if (m == MEMORY_HBM) {
             cudaFree(rank->memory[m]);
@@ -352,8 +352,8 @@ static int compare_by_begin(const void *a, const void *b)
 
 /* Lists the byte ranges of the rank's bound buffers in one memory, ascending, and then an empty range at the end of
  * the arena. */
-static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
-                           struct arena_range *range)
+static size_t list_bound_byte_ranges(const struct cuda_rank *rank, enum memory memory,
+                                     struct arena_range *range)
 {
     const struct ir *ir = rank->run->ir;
     size_t count = 0;
@@ -374,7 +374,7 @@ cudaError_t cuda_poison(const struct cuda_rank *rank)
     struct arena_range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
     cudaError_t error = cudaSuccess;
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        size_t count = bound_ranges(rank, (enum memory)m, range);
+        size_t count = list_bound_byte_ranges(rank, (enum memory)m, range);
         uint64_t from = 0;
         for (size_t i = 0; i < count && error == cudaSuccess; i++) {
             char *at = (char *)rank->memory[m] + from;

@@ -99,11 +99,11 @@ void nccl_abort(struct nccl_links *l)
     const struct nccl_link *held = wait_until_no_call(l) ? NULL : atomic_load(&l->link_in_call);
     if (held != NULL && held->comm != NULL)
         l->nccl->ncclCommAbort(held->comm);
-    l->has_lost_call = held != NULL && !wait_until_no_call(l);
-    for (uint32_t i = 0; i < l->link_count && !l->has_lost_call; i++)
+    l->has_unendable_call = held != NULL && !wait_until_no_call(l);
+    for (uint32_t i = 0; i < l->link_count && !l->has_unendable_call; i++)
         if (l->links[i].comm != NULL && &l->links[i] != held)
             l->nccl->ncclCommAbort(l->links[i].comm);
-    if (l->world.comm != NULL && &l->world != held && !l->has_lost_call)
+    if (l->world.comm != NULL && &l->world != held && !l->has_unendable_call)
         l->nccl->ncclCommAbort(l->world.comm);
 }
 

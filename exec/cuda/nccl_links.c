@@ -145,17 +145,17 @@ static bool record_link_failure(const struct nccl_links *l, const struct cuda_ra
 bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
     struct exec_run *run = stream->rank->run;
-    struct nccl_links *l = cuda_of(run)->nccl_links;
+    struct nccl_links *l = cuda_of_run(run)->nccl_links;
     uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = nccl_find_link(l, call->work);
-    const struct nccl_part p =
-        nccl_part_of(l, link, run->assignment.group_size[group],
-                     assignment_group_index(&run->assignment, rank, group), call, stream->handle);
+    const struct nccl_member_op p = nccl_member_op_of(
+        l, link, run->assignment.group_size[group],
+        assignment_group_index(&run->assignment, rank, group), call, stream->handle);
     if (!nccl_enter_call(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclGroupStart();
     if (result == ncclSuccess) {
-        ncclResult_t put_result = nccl_enqueue_part(&p, stream->scratch);
+        ncclResult_t put_result = nccl_enqueue_member_op(&p, stream->scratch);
         result = l->nccl->ncclGroupEnd();
         result = put_result != ncclSuccess ? put_result : result;
     }
@@ -167,7 +167,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 {
     const struct exec_run *run = rank->run;
     double since_s = run_now_s();
-    struct nccl_links *l = cuda_of(run)->nccl_links;
+    struct nccl_links *l = cuda_of_run(run)->nccl_links;
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
     struct nccl_link *link = nccl_find_barrier_link(l, group);
     if (!nccl_enter_call(l, link))

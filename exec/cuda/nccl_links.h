@@ -37,7 +37,7 @@ struct nccl_links {
     /* held while communicators are polled or aborted. It is the last of the backend's locks (exec/cuda/cuda.h): a
      * thread that holds it takes no other lock. */
     pthread_mutex_t poll_lock;
-    bool has_lost_call; /* a thread is still in a call that cannot be ended */
+    bool has_unendable_call; /* a thread is still in a call that cannot be ended */
     /* for barriers, and to connect links: a stream, an event, and two numbers in device memory. The first is summed or
      * sent, and the second receives. */
     cudaStream_t stream;
@@ -52,7 +52,7 @@ void nccl_leave_call(struct nccl_links *links);
 
 /* Aborts and frees all communicators, which releases the threads and kernels that wait in them. Only the first call
  * does it. If a thread stays in a call, it aborts that call's communicator first; if the thread still does not return,
- * it sets has_lost_call and leaves the other communicators as they are. */
+ * it sets has_unendable_call and leaves the other communicators as they are. */
 void nccl_abort(struct nccl_links *links);
 
 /* Makes the communicator of all ranks from the id, splits all links from it and connects them. All processes must call
@@ -70,7 +70,7 @@ struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *wo
 struct nccl_link *nccl_find_barrier_link(struct nccl_links *links, uint32_t group);
 
 /* One communication op on one rank, with its communicator. */
-struct nccl_part {
+struct nccl_member_op {
     const struct nccl *nccl;
     ncclComm_t comm;
     cudaStream_t stream;
@@ -81,13 +81,13 @@ struct nccl_part {
 };
 
 /* Returns an op's part for the member with index `index` among the `size` members of the link's group. */
-struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_link *link,
-                              uint32_t size, uint32_t index, const struct call *call,
-                              cudaStream_t stream);
+struct nccl_member_op nccl_member_op_of(const struct nccl_links *links,
+                                        const struct nccl_link *link, uint32_t size, uint32_t index,
+                                        const struct call *call, cudaStream_t stream);
 
 /* Puts the part on its stream. Must be called between ncclGroupStart() and ncclGroupEnd(). scratch has
  * nccl_scratch_bytes() bytes. */
-ncclResult_t nccl_enqueue_part(const struct nccl_part *part, void *scratch);
+ncclResult_t nccl_enqueue_member_op(const struct nccl_member_op *part, void *scratch);
 #endif
 
 #endif

@@ -8,20 +8,20 @@ static const ncclDataType_t types[DTYPE_COUNT] = {
     [DTYPE_F64] = ncclFloat64,   [DTYPE_I32] = ncclInt32,   [DTYPE_U8] = ncclUint8,
 };
 
-struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_link *link,
-                              uint32_t size, uint32_t index, const struct call *call,
-                              cudaStream_t stream)
+struct nccl_member_op nccl_member_op_of(const struct nccl_links *links,
+                                        const struct nccl_link *link, uint32_t size, uint32_t index,
+                                        const struct call *call, cudaStream_t stream)
 {
     enum dtype dtype =
         (enum dtype)(call->write_count > 0 ? &call->write[0] : &call->read[0])->dtype;
-    return (struct nccl_part){.nccl = links->nccl,
-                              .comm = link->comm,
-                              .stream = stream,
-                              .call = call,
-                              .group_size = size,
-                              .member_index = index,
-                              .type = types[dtype],
-                              .element_bytes = dtype_bytes(dtype)};
+    return (struct nccl_member_op){.nccl = links->nccl,
+                                   .comm = link->comm,
+                                   .stream = stream,
+                                   .call = call,
+                                   .group_size = size,
+                                   .member_index = index,
+                                   .type = types[dtype],
+                                   .element_bytes = dtype_bytes(dtype)};
 }
 
 static char *element_address(struct operand operand, uint64_t i)
@@ -29,18 +29,19 @@ static char *element_address(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
 
-static ncclResult_t send_to(const struct nccl_part *p, const void *data, uint64_t count,
+static ncclResult_t send_to(const struct nccl_member_op *p, const void *data, uint64_t count,
                             int64_t peer)
 {
     return p->nccl->ncclSend(data, count, p->type, (int)peer, p->comm, p->stream);
 }
 
-static ncclResult_t recv_from(const struct nccl_part *p, void *data, uint64_t count, int64_t peer)
+static ncclResult_t recv_from(const struct nccl_member_op *p, void *data, uint64_t count,
+                              int64_t peer)
 {
     return p->nccl->ncclRecv(data, count, p->type, (int)peer, p->comm, p->stream);
 }
 
-static int64_t member_rank(const struct nccl_part *p, int64_t index)
+static int64_t member_rank(const struct nccl_member_op *p, int64_t index)
 {
     int64_t size = (int64_t)p->group_size;
     return ((index % size) + size) % size;
@@ -49,7 +50,7 @@ static int64_t member_rank(const struct nccl_part *p, int64_t index)
 /* Exchanges pieces between all members. In an all-to-all, piece k goes to member k, and piece k of the result comes
  * from member k. In a relative all-gather, all members get the same piece, and piece k of the result comes from the
  * member k ranks before this one. */
-static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
+static ncclResult_t exchange_pieces(const struct nccl_member_op *p, bool relative)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     uint64_t each = y.element_count / p->group_size;
@@ -68,7 +69,7 @@ static ncclResult_t exchange_pieces(const struct nccl_part *p, bool relative)
  * it needs itself. With exchange.back it sends back what it has made of each member's rows, and receives what the
  * members have made of its own rows. Two members without rows for each other exchange nothing. The rest of the result
  * becomes zero. */
-static ncclResult_t exchange_rows(const struct nccl_part *p)
+static ncclResult_t exchange_rows(const struct nccl_member_op *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct work *w = p->call->work;
@@ -99,7 +100,7 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
 /* Exchanges rows of experts. With all_to_all.ahead, this rank sends each member the rows for that member's experts;
  * else it sends each member the results for the rows that came from there. Two members without rows for each other
  * exchange nothing. */
-static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
+static ncclResult_t exchange_routed_rows(const struct nccl_member_op *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct routed_rows *routed = p->call->routed_rows;
@@ -121,7 +122,7 @@ static ncclResult_t exchange_routed_rows(const struct nccl_part *p)
 }
 
 /* Sends piece k of the root's operand to member k, also to the root itself, and receives this member's piece. */
-static ncclResult_t scatter(const struct nccl_part *p)
+static ncclResult_t scatter(const struct nccl_member_op *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     int64_t root = p->call->work->broadcast.root;
@@ -134,7 +135,7 @@ static ncclResult_t scatter(const struct nccl_part *p)
 
 /* Copies the pieces of a relative reduce-scatter to scratch, where piece m is for member m. In the operand, piece j is
  * for the member j ranks before this one. Sets *error, and returns scratch. */
-static const void *reorder_to_index_order(const struct nccl_part *p, void *scratch,
+static const void *reorder_to_index_order(const struct nccl_member_op *p, void *scratch,
                                           cudaError_t *error)
 {
     struct operand x = p->call->read[0];
@@ -147,7 +148,7 @@ static const void *reorder_to_index_order(const struct nccl_part *p, void *scrat
     return scratch;
 }
 
-static ncclResult_t reduce_scatter(const struct nccl_part *p, void *scratch)
+static ncclResult_t reduce_scatter(const struct nccl_member_op *p, void *scratch)
 {
     struct operand y = p->call->write[0];
     const void *x = p->call->read[0].data;
@@ -159,7 +160,7 @@ static ncclResult_t reduce_scatter(const struct nccl_part *p, void *scratch)
                                                              ncclSum, p->comm, p->stream);
 }
 
-ncclResult_t nccl_enqueue_part(const struct nccl_part *p, void *scratch)
+ncclResult_t nccl_enqueue_member_op(const struct nccl_member_op *p, void *scratch)
 {
     const struct call *c = p->call;
     const struct work *w = c->work;

@@ -20,7 +20,8 @@ struct nccl_opening {
     int device;
     pthread_mutex_t lock;
     pthread_cond_t state_changed;
-    uint32_t begun_links; /* links begun so far; 0: the communicator of all ranks is being made */
+    /* links begun so far; 0: the communicator of all ranks is being made */
+    uint32_t begun_link_count;
     bool is_over;
     bool registers;           /* the links are open, and memory is registered with each */
     const char *refused_call; /* the call that was refused; NULL: none */
@@ -150,13 +151,14 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         return false;
     }
     call.write[0].data = (char *)call.read[0].data + reads;
-    const struct nccl_part p = nccl_part_of(
+    const struct nccl_member_op p = nccl_member_op_of(
         l, link, size, assignment_group_index(&o->run->assignment, o->run->first_rank, link->group),
         &call, l->stream);
     bool done = false;
     if (nccl_enter_call(l, link)) {
         ncclResult_t result = l->nccl->ncclGroupStart();
-        done = end_group(o, link, result == ncclSuccess ? nccl_enqueue_part(&p, NULL) : result);
+        done =
+            end_group(o, link, result == ncclSuccess ? nccl_enqueue_member_op(&p, NULL) : result);
     }
     free(each);
     if (done || !atomic_load(&l->is_aborted)) /* else kernels may still write there */
@@ -174,8 +176,8 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
         &ir->mesh, &ir->group[link->group],
         assignment_group_instance(&run->assignment, run->first_rank, link->group), 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
-    bool going = true;
-    for (uint32_t k = 0; k < assignment_op_count(&run->assignment, first) && going; k++) {
+    bool succeeded = true;
+    for (uint32_t k = 0; k < assignment_op_count(&run->assignment, first) && succeeded; k++) {
         uint32_t op = assignment_first_op(&run->assignment, first) + k;
         const struct work *work = ir_work(ir, op);
         if (!assignment_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
@@ -185,10 +187,10 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
         struct call call;
         run_fill_call(run, first, op, &call);
         tried[ir->op.shape[op]] = true;
-        going = try_collective(o, link, &call);
+        succeeded = try_collective(o, link, &call);
     }
     free(tried);
-    return going;
+    return succeeded;
 }
 
 static bool try_barrier(struct nccl_opening *o, struct nccl_link *link)
@@ -255,8 +257,9 @@ static bool use_registered_memory(struct nccl_opening *o, struct nccl_link *link
     const struct assignment *assignment = &run->assignment;
     const struct ir *ir = run->ir;
     const uint32_t rank = run->first_rank, first = assignment_first_op(assignment, rank);
-    bool going = true;
-    for (uint32_t op = first; op < first + assignment_op_count(assignment, rank) && going; op++) {
+    bool succeeded = true;
+    for (uint32_t op = first; op < first + assignment_op_count(assignment, rank) && succeeded;
+         op++) {
         const struct work *work = ir_work(ir, op);
         struct call call;
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM ||
@@ -264,24 +267,25 @@ static bool use_registered_memory(struct nccl_opening *o, struct nccl_link *link
             !assignment_op_works_on_rank(assignment, rank, op))
             continue;
         run_fill_call(run, rank, op, &call);
-        if (cuda_moves_nothing(assignment, &call))
+        if (cuda_op_moves_no_bytes(assignment, &call))
             continue;
-        const struct nccl_part p = nccl_part_of(
+        const struct nccl_member_op p = nccl_member_op_of(
             o->links, link, assignment->group_size[link->group],
             assignment_group_index(assignment, rank, link->group), &call, o->links->stream);
         if (!nccl_enter_call(o->links, link))
             return false;
         ncclResult_t result = o->links->nccl->ncclGroupStart();
-        void *scratch = cuda_of(run)->rank_states[rank].streams[ir->op.stream[op]].scratch;
-        going = end_group(o, link, result == ncclSuccess ? nccl_enqueue_part(&p, scratch) : result);
+        void *scratch = cuda_of_run(run)->rank_states[rank].streams[ir->op.stream[op]].scratch;
+        succeeded = end_group(o, link,
+                              result == ncclSuccess ? nccl_enqueue_member_op(&p, scratch) : result);
     }
-    return going;
+    return succeeded;
 }
 
 static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 {
 #ifdef HAVE_NCCL_REGISTRATION
-    const struct cuda_rank *rank = &cuda_of(o->run)->rank_states[o->run->first_rank];
+    const struct cuda_rank *rank = &cuda_of_run(o->run)->rank_states[o->run->first_rank];
     if (link->rank_shift == NCCL_BARRIERS) /* the number that barriers sum is not in this memory */
         return true;
     if (!nccl_enter_call(o->links, link))
@@ -303,15 +307,15 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 static void *open_in_order(void *argument)
 {
     struct nccl_opening *o = argument;
-    bool going = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) &&
-                 (o->registers || open_world(o));
-    for (uint32_t i = 0; i < o->links->link_count && going; i++) {
+    bool succeeded = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) &&
+                     (o->registers || open_world(o));
+    for (uint32_t i = 0; i < o->links->link_count && succeeded; i++) {
         pthread_mutex_lock(&o->lock);
-        o->begun_links = i + 1;
+        o->begun_link_count = i + 1;
         pthread_cond_broadcast(&o->state_changed);
         pthread_mutex_unlock(&o->lock);
-        going = o->registers ? register_memory(o, &o->links->links[i])
-                             : open_link(o, &o->links->links[i]);
+        succeeded = o->registers ? register_memory(o, &o->links->links[i])
+                                 : open_link(o, &o->links->links[i]);
     }
     pthread_mutex_lock(&o->lock);
     o->is_over = true;
@@ -327,7 +331,7 @@ static bool await_opening(struct nccl_opening *o, double seconds)
     bool late = false;
     pthread_mutex_lock(&o->lock);
     while (!o->is_over && !late) {
-        uint32_t at = o->begun_links;
+        uint32_t at = o->begun_link_count;
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += (time_t)seconds;
@@ -335,9 +339,9 @@ static bool await_opening(struct nccl_opening *o, double seconds)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         int waited = 0;
-        while (!o->is_over && o->begun_links == at && waited == 0)
+        while (!o->is_over && o->begun_link_count == at && waited == 0)
             waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &until);
-        late = !o->is_over && o->begun_links == at;
+        late = !o->is_over && o->begun_link_count == at;
     }
     pthread_mutex_unlock(&o->lock);
     return !late;
@@ -361,8 +365,8 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
     } else {
         pthread_join(thread, NULL);
     }
-    const bool world = o->begun_links == 0;
-    const char *group = world ? "" : run->ir->group[l->links[o->begun_links - 1].group].name;
+    const bool world = o->begun_link_count == 0;
+    const char *group = world ? "" : run->ir->group[l->links[o->begun_link_count - 1].group].name;
     const char *what = world ? "all ranks" : "group ";
     if (late)
         return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
@@ -392,7 +396,7 @@ static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool 
     pthread_cond_init(&o->state_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     enum status status = run_opening(o, diag);
-    if (!cuda->nccl_links->has_lost_call) {
+    if (!cuda->nccl_links->has_unendable_call) {
         pthread_mutex_destroy(&o->lock);
         pthread_cond_destroy(&o->state_changed);
         free(o);

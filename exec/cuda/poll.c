@@ -77,7 +77,7 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
         if (!cuda_is_sync(ir, wait) && rank->streams[ir->op.stream[wait]].ended_ops <=
-                                           rank->list_position[cuda_local_op(rank, wait)])
+                                           rank->list_position[cuda_op_index_in_role(rank, wait)])
             return false;
     }
     return true;
@@ -86,13 +86,13 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
 /* True if a stream certainly computes. It looks at the launched ops that are not known to have ended, up to the first
  * one with an event. Any of them may be the one that runs, since only the event shows ends. So none of them may wait
  * for another op, nor be communication with other GPUs, which may wait for those. */
-static bool is_at_work(const struct cuda_stream *stream)
+static bool certainly_computes(const struct cuda_stream *stream)
 {
     const struct cuda_rank *rank = stream->rank;
     const uint32_t launched = stream->launched_ops, ended = stream->ended_ops;
     for (uint32_t i = ended; i < launched; i++) {
         const uint32_t op = stream->op_list.ops[i];
-        if ((!cuda_of(rank->run)->shares_one_gpu && cuda_is_communication(rank->run->ir, op)) ||
+        if ((!cuda_of_run(rank->run)->shares_one_gpu && cuda_is_communication(rank->run->ir, op)) ||
             !dependencies_have_ended(rank, op))
             return false;
         if (cuda_events_of(rank, op)->end != NULL)
@@ -105,7 +105,7 @@ static bool has_running_op(const struct cuda_rank *rank)
 {
     bool any = false;
     for (uint32_t s = 0; s < rank->run->ir->stream_count && !any; s++)
-        any = is_at_work(&rank->streams[s]);
+        any = certainly_computes(&rank->streams[s]);
     return any;
 }
 

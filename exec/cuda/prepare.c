@@ -19,7 +19,7 @@ static uint32_t first_rank_of_role(const struct cuda *cuda, uint32_t role)
 }
 
 /* Returns the scaling of a cast to 8 bits or of a product; other work has none. */
-static enum scaling scaling_of(const struct work *work)
+static enum scaling operand_scaling_of(const struct work *work)
 {
     return work->kind == WORK_QUANTISE ? (enum scaling)work->quantise.scaling
            : work->kind == WORK_MATMUL ? (enum scaling)work->matmul.scaling
@@ -39,7 +39,7 @@ static const char *missing_kernel_text(const struct work *work)
 static enum status check_types(const struct cuda *cuda, const struct call *call, struct diag *diag)
 {
     const struct exec_run *run = cuda->run;
-    const enum scaling scaling = scaling_of(call->work);
+    const enum scaling scaling = operand_scaling_of(call->work);
     const bool has_blocks = scaling == SCALING_VECTOR || scaling == SCALING_BLOCK;
     const char *why = has_blocks ? products_why_no_blocks(cuda->products) : NULL;
     if (why != NULL)
@@ -53,8 +53,8 @@ static enum status check_types(const struct cuda *cuda, const struct call *call,
                           "tensor and for blocks of 128 (--products fp8-tensor, fp8-delayed, "
                           "fp8-block); --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
-                          scaling_names[scaling_of(call->work)]);
-    if (scaling_of(call->work) != SCALING_NONE && work_row_groups(call->work) > 1)
+                          scaling_names[operand_scaling_of(call->work)]);
+    if (operand_scaling_of(call->work) != SCALING_NONE && work_row_groups(call->work) > 1)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has a scale for each of groups=%" PRId64
                           "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
@@ -123,7 +123,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     if (rank == first)
         cuda->epilogue_op_count[call.work->kind == WORK_GELU         ? PRODUCT_GELU
                                 : call.work->kind == WORK_COLUMN_SUM ? PRODUCT_COLUMN_SUM
-                                                                     : PRODUCT_ALONE]++;
+                                                                     : PRODUCT_NO_EPILOGUE]++;
     if (rank == first && (call.work->kind == WORK_RMSNORM || call.work->kind == WORK_LAYERNORM))
         cuda->norm_count++;
     if (cuda->run->options->uses_epilogues && epilogue_can_be_norm(cuda->run->ir, op)) {

@@ -10,7 +10,7 @@
 
 /* ---- plans of products ---- */
 
-static uint8_t flag_from_parameter(int64_t parameter)
+static uint8_t nonzero_flag(int64_t parameter)
 {
     return parameter != 0;
 }
@@ -42,7 +42,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .has_scales = w->matmul.scaling != SCALING_NONE,
         .scaling = (uint8_t)w->matmul.scaling,
         .y_type = call->write[0].dtype,
-        .accumulates = flag_from_parameter(w->matmul.accumulate),
+        .accumulates = nonzero_flag(w->matmul.accumulate),
         .has_bias = w->matmul.epilogue == EPILOGUE_BIAS,
         .a_align_log2 = product_alignment_log2(call->read[0].data),
         .b_align_log2 = product_alignment_log2(call->read[1].data),
@@ -60,7 +60,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
 }
 
 /* Returns the number of rows that a product's groups share out: k for the gradient of a weight, else m. */
-static int64_t rows_to_share_out(const struct work *work)
+static int64_t rows_of_all_groups(const struct work *work)
 {
     return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
 }
@@ -74,16 +74,16 @@ static enum status report_types(const struct exec_run *run, const struct call *c
 }
 
 /* Returns how many rows group g has, and moves *end, where the group before it ends, to where this one ends. */
-static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *end)
+static int64_t next_group_row_count(const struct call *call, int64_t g, int64_t *end)
 {
     const int64_t begin = *end;
-    *end = assignment_group_rows_end(call->routed_rows, rows_to_share_out(call->work),
+    *end = assignment_group_rows_end(call->routed_rows, rows_of_all_groups(call->work),
                                      work_row_groups(call->work), g, begin);
     return *end - begin;
 }
 
 /* Returns the index of the first plan for at least `rows` rows; plan_count: there is none. */
-static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
+static uint32_t find_plan_for_rows(const struct cuda_prepared *prepared, int64_t rows)
 {
     uint32_t low = 0, high = prepared->plan_count;
     while (low < high) {
@@ -97,10 +97,11 @@ static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
 }
 
 /* Adds the plan for groups of `rows` rows, if there is none yet. Groups without rows need none. */
-static enum status plan_group(const struct cuda *cuda, const struct call *call, int64_t rows,
-                              struct cuda_prepared *prepared, struct diag *diag)
+static enum status plan_products_of_group(const struct cuda *cuda, const struct call *call,
+                                          int64_t rows, struct cuda_prepared *prepared,
+                                          struct diag *diag)
 {
-    const uint32_t at = find_plan(prepared, rows);
+    const uint32_t at = find_plan_for_rows(prepared, rows);
     if (rows == 0 || (at < prepared->plan_count && prepared->group_plans[at].rows == rows))
         return STATUS_OK;
     const struct product_shape shape = product_shape_of(call, rows);
@@ -117,7 +118,7 @@ static enum status plan_group(const struct cuda *cuda, const struct call *call, 
 
 /* True if the bias has another type than the result. A router's has, since its logits are fp32. The product then reads
  * a copy of the bias in the result's type, in the scratch memory after the library's workspace. */
-static bool casts_bias(const struct call *call)
+static bool must_cast_bias(const struct call *call)
 {
     return call->work->matmul.epilogue == EPILOGUE_BIAS &&
            call->read[2].dtype != call->write[0].dtype;
@@ -139,7 +140,7 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
 {
     struct call next;
     run_fill_call(cuda->run, call->rank, call->op + 1, &next);
-    const int64_t rows = rows_to_share_out(call->work);
+    const int64_t rows = rows_of_all_groups(call->work);
     struct product_shape shape = product_shape_of(call, rows);
     shape.epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_GELU) {
@@ -165,8 +166,8 @@ static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
 {
     const enum product_epilogue epilogue = cuda->run->options->uses_epilogues
                                                ? epilogue_for_product(cuda->run->ir, call->op)
-                                               : PRODUCT_ALONE;
-    if (epilogue == PRODUCT_ALONE)
+                                               : PRODUCT_NO_EPILOGUE;
+    if (epilogue == PRODUCT_NO_EPILOGUE)
         return false;
     cuda->candidate_count[epilogue]++;
     if (!plan_with_epilogue(cuda, call, epilogue, prepared))
@@ -185,13 +186,13 @@ static int block_rows_of_factor(const struct work *work, int which)
 }
 
 /* Returns the offset, in a product's scratch memory, of the scales of factor `which` (0 or 1) in the library's order;
- * for 2, where all scales end. Scales follow the workspace and the copy of the bias (casts_bias()). */
+ * for 2, where all scales end. Scales follow the workspace and the copy of the bias (must_cast_bias()). */
 static size_t scales_offset(const struct call *call, int which)
 {
     const struct work *w = call->work;
-    const size_t cast = casts_bias(call) ? call->read[2].element_count *
-                                               dtype_bytes((enum dtype)call->write[0].dtype)
-                                         : 0;
+    const size_t cast = must_cast_bias(call) ? call->read[2].element_count *
+                                                   dtype_bytes((enum dtype)call->write[0].dtype)
+                                             : 0;
     size_t offset = PRODUCT_WORKSPACE + (cast + 255) / 256 * 256;
     for (int k = 0; k < which; k++) {
         const int block_rows = block_rows_of_factor(w, k);
@@ -216,7 +217,8 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
     enum status status = STATUS_OK;
     int64_t first = 0;
     for (int64_t g = 0; g < work_row_groups(call->work) && status == STATUS_OK; g++)
-        status = plan_group(cuda, call, rows_of_group(call, g, &first), prepared, diag);
+        status = plan_products_of_group(cuda, call, next_group_row_count(call, g, &first), prepared,
+                                        diag);
     return status;
 }
 
@@ -256,12 +258,12 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
         w->matmul.accumulate ? &call->read[bias != NULL ? 3 : 2] : &call->write[0];
     if (rows == 0)
         return turned ? set_gradient_without_rows(stream, call, c, result, m * n) : 0;
-    return product_run(cuda->products, prepared->group_plans[find_plan(prepared, rows)].product, 1,
-                       element_address(&call->read[0], first * (turned ? m : k)),
-                       element_address(&call->read[1], turned ? first * n : g * n * k),
-                       bias != NULL ? element_address(bias, g * n) : NULL,
-                       element_address(c, result), element_address(&call->write[0], result), NULL,
-                       stream->scratch, stream->handle);
+    return product_run(
+        cuda->products, prepared->group_plans[find_plan_for_rows(prepared, rows)].product, 1,
+        element_address(&call->read[0], first * (turned ? m : k)),
+        element_address(&call->read[1], turned ? first * n : g * n * k),
+        bias != NULL ? element_address(bias, g * n) : NULL, element_address(c, result),
+        element_address(&call->write[0], result), NULL, stream->scratch, stream->handle);
 }
 
 /* Runs a product whose call also computes the next op. */
@@ -305,7 +307,7 @@ static int run_product_groups(const struct cuda *cuda, const struct cuda_stream 
     int64_t first = 0;
     int status = 0;
     struct operand cast = call->read[2];
-    if (casts_bias(call)) {
+    if (must_cast_bias(call)) {
         cast.dtype = call->write[0].dtype;
         cast.data = (char *)stream->scratch + PRODUCT_WORKSPACE;
         status = cuda_cast(cuda_array_of(cast), cuda_array_of(call->read[2]),
@@ -318,10 +320,10 @@ static int run_product_groups(const struct cuda *cuda, const struct cuda_stream 
                                                (int64_t)call->write[0].element_count);
         return status != 0 ? status
                            : run_product_group(cuda, stream, call, NULL, call->part_index, 0,
-                                               rows_to_share_out(w));
+                                               rows_of_all_groups(w));
     }
     for (int64_t g = 0; g < work_row_groups(w) && status == 0; g++) {
-        const int64_t begin = first, rows = rows_of_group(call, g, &first);
+        const int64_t begin = first, rows = next_group_row_count(call, g, &first);
         status = run_product_group(cuda, stream, call, bias, g, begin, rows);
     }
     return status;
@@ -330,7 +332,7 @@ static int run_product_groups(const struct cuda *cuda, const struct cuda_stream 
 bool cuda_run_product(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
-    const struct cuda *cuda = cuda_of(stream->rank->run);
+    const struct cuda *cuda = cuda_of_run(stream->rank->run);
     const struct work *w = call->work;
     int status = 0;
     if (w->matmul.scaling != SCALING_NONE) {
@@ -350,7 +352,7 @@ bool cuda_run_product(void *context, struct call *call)
                 cuda->products, cuda->prepared_ops[call->op].group_plans[0].product, of[0], of[1]);
     }
     if (status == 0)
-        status = cuda->prepared_ops[call->op].epilogue != PRODUCT_ALONE
+        status = cuda->prepared_ops[call->op].epilogue != PRODUCT_NO_EPILOGUE
                      ? run_product_with_epilogue(cuda, stream, call)
                      : run_product_groups(cuda, stream, call);
     if (status == 0)

@@ -13,7 +13,7 @@ bool cuda_times_by_events(const struct exec_run *run)
 
 void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op)
 {
-    rank->has_launched[cuda_local_op(rank, op)] = true;
+    rank->has_launched[cuda_op_index_in_role(rank, op)] = true;
     cupti_push_op((uint64_t)rank->rank << 32 | op);
 }
 
@@ -44,7 +44,7 @@ static void read_event_times(struct cuda_rank *rank)
         struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
         /* the op before it has computed it, so it takes no time of its own */
-        if (cuda_of(run)->prepared_ops[first + k].is_computed_by_previous_op)
+        if (cuda_of_run(run)->prepared_ops[first + k].is_computed_by_previous_op)
             time->start_s = time->end_s = time[-1].end_s;
     }
 }
@@ -56,8 +56,8 @@ static const struct op_time unknown = {NAN, NAN};
 /* Returns the time of an op that launched nothing. An op without work, or one that the op before it has computed, takes
  * no time and ends at before_s, when the op before it on its stream ended. If ranks share a GPU, a send launches
  * nothing and has the time of its receiver's copy. */
-static struct op_time time_without_launch(struct exec_run *run, uint32_t rank, uint32_t op,
-                                          double before_s)
+static struct op_time time_of_unlaunched_op(struct exec_run *run, uint32_t rank, uint32_t op,
+                                            double before_s)
 {
     const struct assignment *assignment = &run->assignment;
     if (run->ir->op.kind[op] == WORK_SEND && assignment_op_works_on_rank(assignment, rank, op)) {
@@ -72,18 +72,18 @@ static void read_stream_times(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
     double before_s = 0;
     for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
         uint32_t op = stream->op_list.ops[i];
         struct op_time *time = run_op_time(run, rank->rank, op);
-        bool launches = rank->has_launched[cuda_local_op(rank, op)];
+        bool launches = rank->has_launched[cuda_op_index_in_role(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
         /* an op with work on a host stream has written its times itself */
         if (!launches && !(host && assignment_op_works_on_rank(&run->assignment, rank->rank, op)))
-            *time = time_without_launch(run, rank->rank, op, before_s);
+            *time = time_of_unlaunched_op(run, rank->rank, op, before_s);
         if (!isnan(time->end_s))
             before_s = time->end_s;
     }
@@ -91,7 +91,7 @@ static void read_stream_times(struct cuda_stream *stream)
 
 static void read_record_times(struct exec_run *run)
 {
-    struct cuda *cuda = cuda_of(run);
+    struct cuda *cuda = cuda_of_run(run);
     struct cupti_span *span;
     size_t spans;
     char why[CUPTI_WHY];
@@ -140,7 +140,7 @@ void cuda_forget_times(struct exec_run *run)
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++) {
             *run_op_time(run, r, assignment_first_op(&run->assignment, r) + k) = unknown;
-            cuda_of(run)->rank_states[r].has_launched[k] = false;
+            cuda_of_run(run)->rank_states[r].has_launched[k] = false;
         }
 }
 
@@ -150,5 +150,5 @@ void cuda_read_times(struct exec_run *run)
         read_record_times(run);
     for (uint32_t r = run->first_rank;
          r < run->first_rank + run->rank_count && cuda_times_by_events(run); r++)
-        read_event_times(&cuda_of(run)->rank_states[r]);
+        read_event_times(&cuda_of_run(run)->rank_states[r]);
 }

@@ -68,8 +68,8 @@ void version_print(enum nvidia_library library, int version, char *text, size_t 
         snprintf(text, size, "%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
 }
 
-const struct version_rule *version_find_rule(enum nvidia_library library,
-                                             enum version_effect effect, int version)
+const struct version_rule *version_find_rule(enum nvidia_library library, enum version_limit effect,
+                                             int version)
 {
     for (size_t i = 0; i < version_rule_count; i++) {
         const struct version_rule *rule = &version_rules[i];

@@ -7,7 +7,7 @@
 # A third of the files a day; at night, with CHECK_ALL, all of them, and then no row of kernels.def lacks its kernel.
 set -euo pipefail
 nvcc=$1 source=$2 scratch=$3
-divide_in_64_bits="merge_lse_kernel pack_kernel set_kernel token_begins_kernel"
+divide_in_64_bits="merge_lse_kernel pack_kernel fill_kernel token_begins_kernel"
 
 rm -rf "$scratch"
 mkdir -p "$scratch"

@@ -554,7 +554,7 @@ static void a_process_that_is_stopped_is_noticed(void)
         (void)bootstrap_report_progress(caller[2].b, 0, true, false);
         CHECK("rank 2 is at work", comes_to_know(&caller[1], 0, 0, 1, 0));
         pthread_mutex_lock(&caller[0].b->lock);
-        caller[0].b->limits = (struct silence_limits){.idle_s = 0.3, .silent_s = 1};
+        caller[0].b->limits = (struct silence_limits){.idle_after_s = 0.3, .silent_s = 1};
         pthread_mutex_unlock(&caller[0].b->lock);
         atomic_store(&caller[2].b->must_quit, true); /* its heartbeats stop */
         CHECK("then it is not", comes_to_know(&caller[1], 0, 0, 0, 0));

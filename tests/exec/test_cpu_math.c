@@ -326,11 +326,11 @@ static void norms_are_those_of_what_counts(void)
     float *x = trial_read(&t, 4), *before = trial_read(&t, 1), *y = trial_write(&t, 1);
     x[0] = 3, x[1] = -4, x[2] = 100, x[3] = 2;
     *before = 1;
-    t.call.square_sum_shares = share;
-    t.call.share_count = 2;
+    t.call.square_sum_runs = share;
+    t.call.square_sum_run_count = 2;
     trial_run(&t);
     CHECK_CLOSE("squares", *y, 28, 1e-6);
-    t.call.share_count = 0; /* a rank that has only padding */
+    t.call.square_sum_run_count = 0; /* a rank that has only padding */
     trial_run(&t);
     CHECK_CLOSE("nothing", *y, 1, 1e-6);
     trial_release(&t);

@@ -45,23 +45,23 @@ static const struct {
      PRODUCT_GELU},
     {"another function",
      PRODUCT "op 1 gelu compute rows=32 cols=24 function=relu2 reads up0 writes act0\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"into another type", PRODUCT "op 1 gelu compute rows=32 cols=24 reads up0 writes act1\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"of half of the result",
      PRODUCT "op 1 gelu compute rows=16 cols=24 reads up0[0:384] writes act0[0:384]\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"of something else", PRODUCT "op 1 gelu compute rows=32 cols=24 reads act0 writes up0\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"over a factor, which the product still reads",
-     PRODUCT "op 1 gelu compute rows=32 cols=24 reads up0 writes over0\n", PRODUCT_ALONE},
+     PRODUCT "op 1 gelu compute rows=32 cols=24 reads up0 writes over0\n", PRODUCT_NO_EPILOGUE},
     {"over its own input", PRODUCT "op 1 gelu compute rows=32 cols=24 reads up0 writes up0\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"after an op of another stream",
      "op 0 h2d h2d bytes=48 reads c0 writes b0\n"
      "op 1 matmul compute m=32 n=24 k=16 reads x0 w0 writes up0\n"
      "op 2 gelu compute rows=32 cols=24 reads up0 writes act0 waits 0\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"one that the product waits for",
      "op 0 h2d h2d bytes=48 reads c0 writes b0\n"
      "op 1 matmul compute m=32 n=24 k=16 epilogue=bias reads x0 w0 b0 writes up0 waits 0\n"
@@ -70,10 +70,10 @@ static const struct {
     {"another op between",
      PRODUCT "op 1 h2d h2d bytes=48 reads c0 writes b0\n"
              "op 2 gelu compute rows=32 cols=24 reads up0 writes act0\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"a sum that is added to",
      "op 0 matmul compute m=32 n=24 k=16 accumulate=1 reads x0 w0 up0 writes up0\n" GELU,
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"gradient of a bias", GRADIENT SUM, PRODUCT_COLUMN_SUM},
     {"and added to one before",
      GRADIENT "op 1 column_sum compute rows=32 cols=24 accumulate=1 reads up0 db0 writes db0\n",
@@ -85,17 +85,19 @@ static const struct {
     {"added up in 16 bits, which would round twice",
      "op 0 matmul compute m=24 n=16 k=32 form=tn reads up0 x0 writes dw1\n"
      "op 1 column_sum compute rows=32 cols=24 accumulate=1 reads up0 db1 writes db1\n",
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"of another type than the weight's",
-     GRADIENT "op 1 column_sum compute rows=32 cols=24 reads up0 writes db1\n", PRODUCT_ALONE},
+     GRADIENT "op 1 column_sum compute rows=32 cols=24 reads up0 writes db1\n",
+     PRODUCT_NO_EPILOGUE},
     {"of the other factor",
-     GRADIENT "op 1 column_sum compute rows=32 cols=16 reads x0 writes db0[0:16]\n", PRODUCT_ALONE},
+     GRADIENT "op 1 column_sum compute rows=32 cols=16 reads x0 writes db0[0:16]\n",
+     PRODUCT_NO_EPILOGUE},
     {"of a forward's factor", "op 0 matmul compute m=32 n=16 k=24 reads up0 w0 writes x0\n" SUM,
-     PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
     {"of each group",
      "op 0 matmul compute m=24 n=16 k=32 form=tn groups=2 reads up0 x0 writes act0[0:768]\n" SUM,
-     PRODUCT_ALONE},
-    {"the last op", PRODUCT, PRODUCT_ALONE},
+     PRODUCT_NO_EPILOGUE},
+    {"the last op", PRODUCT, PRODUCT_NO_EPILOGUE},
 };
 
 static void neighbours_are_joined_where_nothing_separates_them(void)
@@ -467,7 +469,7 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
         const bool sum = op > 0 && step->ir.op.kind[op - 1] == WORK_ADD;
         count += is_rotated_before(&step->ir, op) && ops->start_s[i] == ops->end_s[i];
         if (op == 0 || !(sum ? epilogue_can_be_norm(&step->ir, op - 1)
-                             : epilogue_for_product(&step->ir, op - 1) != PRODUCT_ALONE))
+                             : epilogue_for_product(&step->ir, op - 1) != PRODUCT_NO_EPILOGUE))
             continue;
         for (size_t k = 0; k < ops->count; k++)
             if (ops->rank[k] == ops->rank[i] && ops->op[k] == op - 1) {

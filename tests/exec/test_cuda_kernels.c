@@ -372,7 +372,7 @@ static bool draw_dealing(struct dealing *d, struct work *work)
         for (int32_t e = 0; e < own; e++)
             for (int64_t i = d->begin[e]; i < d->begin[e + 1]; i++)
                 d->expert[i] = e;
-        d->dealt.slot_expert = d->expert;
+        d->dealt.expert_of_slot = d->expert;
     }
     d->dealt.row_count =
         ranks * assignment_copies_for_member(&d->dealt, d->dealt.first_expert / (uint32_t)own);

@@ -18,7 +18,7 @@ static void draws_are_nearly_normal(void)
     enum { COUNT = 200000 };
     float *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
     struct draw draw = {
-        .seed = 5, .rows = 1, .cols = COUNT, .centre = 3, .scale = (float)(2 / DRAW_DEVIATION)};
+        .seed = 5, .rows = 1, .cols = COUNT, .centre = 3, .scale = (float)(2 / DRAW_SUM_DEVIATION)};
     draw_fill(x, DTYPE_F32, &draw, 3);
     double sum = 0, squares = 0, third = 0;
     for (int i = 0; i < COUNT; i++)

@@ -3,10 +3,10 @@
  *
  * The threads of a block are fibers of one thread of the program. Each runs until it waits for others (at a barrier of
  * the block, or in an exchange within its warp) and continues when all of these have arrived or have ended. If threads
- * wait for different things, so that none can continue, the program ends with a message, as such a block would hang.
- * A kernel launched by LAUNCH_APART needs no fibers, as its threads never wait. Kernels run in the order of their
- * stream (stream.hpp), the blocks of a kernel one after the other. order.h can reverse the order of threads and blocks,
- * so that a kernel that relies on one order fails in the other. */
+ * wait for different things, so that none can continue, the program ends with a message, as such a block would hang. A
+ * kernel launched by LAUNCH_INDEPENDENT_THREADS needs no fibers, as its threads never wait. Kernels run in the order of
+ * their stream (stream.hpp), the blocks of a kernel one after the other. order.h can reverse the order of threads and
+ * blocks, so that a kernel that relies on one order fails in the other. */
 #ifndef TESTS_EXEC_EMULATOR_DEVICE_HPP
 #define TESTS_EXEC_EMULATOR_DEVICE_HPP
 
@@ -106,7 +106,7 @@ float exchange(float value, unsigned from);
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
     emulator::launch(EMULATED_KERNEL(kernel), grid, block, shared, false, stream,                  \
                      [=] { kernel(__VA_ARGS__); })
-#define LAUNCH_APART(kernel, grid, block, stream, ...)                                             \
+#define LAUNCH_INDEPENDENT_THREADS(kernel, grid, block, stream, ...)                               \
     emulator::launch(EMULATED_KERNEL(kernel), grid, block, 0, true, stream,                        \
                      [=] { kernel(__VA_ARGS__); })
 #define ALLOW_SHARED(kernel, bytes) emulator::allow_shared(EMULATED_KERNEL(kernel), bytes)
