@@ -6,42 +6,42 @@
 const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "read continuously",
                                                                     "read once", "short-lived"};
 
-/* Bits of class_use.use_kind: the uses of a buffer after a layer's forward made it. SHARED: an op of another unit reads
- * or writes it, or an op that belongs to no layer's forward writes it. READ_BACK: an op of a layer reads it after the
- * forward. READ_OUTSIDE: an op that belongs to no layer reads it after the forward. */
+/* Bits of buffer_uses.use_bits: the uses of a buffer after a layer's forward made it. SHARED: an op of another unit
+ * reads or writes it, or an op that belongs to no layer's forward writes it. READ_BACK: an op of a layer reads it after
+ * the forward. READ_OUTSIDE: an op that belongs to no layer reads it after the forward. */
 enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
 
-struct class_use {
+struct buffer_uses {
     uint16_t maker_unit; /* the unit that made the buffer */
     bool is_made;
-    uint8_t use_kind; /* bits SHARED, READ_BACK, READ_OUTSIDE */
+    uint8_t use_bits; /* bits SHARED, READ_BACK, READ_OUTSIDE */
 };
 
-static void record_read(const struct ir *ir, uint32_t op, struct class_use *use)
+static void record_read(const struct ir *ir, uint32_t op, struct buffer_uses *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD, layer = ir->op.layer[op] != IR_NONE16;
     if (!use->is_made)
         return;
     if (ir->op.micro[op] != use->maker_unit)
-        use->use_kind |= SHARED;
+        use->use_bits |= SHARED;
     else if (!forward)
-        use->use_kind |= layer ? READ_BACK : READ_OUTSIDE;
+        use->use_bits |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
-static void record_write(const struct ir *ir, uint32_t op, struct class_use *use)
+static void record_write(const struct ir *ir, uint32_t op, struct buffer_uses *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD && ir->op.layer[op] != IR_NONE16;
     if (!use->is_made && forward) {
         use->is_made = true;
         use->maker_unit = ir->op.micro[op];
     } else if (!forward || ir->op.micro[op] != use->maker_unit) {
-        use->use_kind |= SHARED;
+        use->use_bits |= SHARED;
     }
 }
 
 void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t count, uint8_t *class)
 {
-    struct class_use *use = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *use);
+    struct buffer_uses *use = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *use);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list != NULL ? list[i] : i, reads = ir->op.read_count[op];
         for (uint32_t k = 0; k < reads; k++)
@@ -54,10 +54,10 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
             (ir->buffer.flags[b] & BUFFER_PERSISTENT) != 0 || ir->buffer.memory[b] != MEMORY_HBM;
         if (!use[b].is_made || fixed)
             class[b] = ACTIVATION_NONE;
-        else if (use[b].use_kind & SHARED)
+        else if (use[b].use_bits & SHARED)
             class[b] = ACTIVATION_SHARED_BY_UNITS;
         else
-            class[b] = use[b].use_kind == READ_BACK ? ACTIVATION_FOR_OWN_BACKWARD
+            class[b] = use[b].use_bits == READ_BACK ? ACTIVATION_FOR_OWN_BACKWARD
                                                     : ACTIVATION_FREED_IN_FORWARD;
     }
     free(use);

@@ -22,26 +22,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct layer_part {      /* a layer of one unit: positions in the list */
+struct layer_of_unit {   /* a layer of one unit: positions in the list */
     uint32_t begin, end; /* of its forward */
     uint32_t last_op;    /* the last op of its backward */
     bool is_begun;       /* its backward has begun in the new list */
 };
 
-struct discard {
+struct discard_pass {
     struct emit *e;
     struct ir *ir;
     struct op_list new_list;
     uint32_t layer_count;
-    struct layer_part *part; /* unit * layer_count + layer */
-    uint8_t *module;         /* per buffer: 1 + enum recompute_module; 0: it is kept */
+    struct layer_of_unit *part; /* unit * layer_count + layer */
+    uint8_t *module;            /* per buffer: 1 + enum recompute_module; 0: it is kept */
     /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
     uint8_t *function_of_op;
     bool *is_shared; /* per buffer: not only one layer's forward writes it, or it is persistent */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
-    /* per buffer: the number of the last search (make_again()) that needs it; 0: no search has needed it */
-    uint32_t *needed_in_search;
+    /* per buffer: the number of the last search (mark_ops_to_repeat()) that needs it; 0: no search has needed it */
+    uint32_t *last_search_that_needs;
     uint32_t search_count;
     uint32_t *repetition_of_op; /* per op of the forward; IR_NONE: none */
 };
@@ -55,7 +55,7 @@ static bool is_in_backward(const struct ir *ir, uint32_t op)
 
 /* Returns the module to which an op of a forward belongs, as 1 + enum recompute_module. 0: it belongs to none, because
  * a buffer that it writes is kept, or because it writes nothing. */
-static uint8_t module_of_op(const struct discard *d, uint32_t op)
+static uint8_t module_of_op(const struct discard_pass *d, uint32_t op)
 {
     const uint32_t reads = d->ir->op.read_count[op], operands = reads + d->ir->op.write_count[op];
     uint8_t module = 0;
@@ -116,7 +116,7 @@ static void find_shared_buffers(struct discard *d, const struct op_list *list)
     free(writer);
 }
 
-static void find_layer_parts(struct discard *d, const struct op_list *list)
+static void find_layers_of_units(struct discard_pass *d, const struct op_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
@@ -124,14 +124,14 @@ static void find_layer_parts(struct discard *d, const struct op_list *list)
             d->part[segment_of_op(d->ir, d->layer_count, op)].last_op = i;
         if (d->ir->op.layer[op] == IR_NONE16 || d->ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        struct layer_part *part = &d->part[segment_of_op(d->ir, d->layer_count, op)];
+        struct layer_of_unit *part = &d->part[segment_of_op(d->ir, d->layer_count, op)];
         if (part->begin == part->end)
             part->begin = i;
         part->end = i + 1;
     }
 }
 
-static void repeat_op(struct discard *d, uint32_t op)
+static void repeat_op(struct discard_pass *d, uint32_t op)
 {
     struct ir *ir = d->ir;
     buffer_id of[16];
@@ -159,13 +159,13 @@ static void repeat_op(struct discard *d, uint32_t op)
 }
 
 /* True if the op belongs to the forward of d->part[which], a layer of one unit, and has not been repeated. */
-static bool is_repeatable(const struct discard *d, uint32_t op, uint32_t which)
+static bool is_repeatable(const struct discard_pass *d, uint32_t op, uint32_t which)
 {
     return d->ir->op.layer[op] != IR_NONE16 && d->ir->op.phase[op] == PHASE_FORWARD &&
            segment_of_op(d->ir, d->layer_count, op) == which && d->repetition_of_op[op] == IR_NONE;
 }
 
-static bool is_function(uint8_t module)
+static bool module_is_function(uint8_t module)
 {
     return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
 }
@@ -177,8 +177,8 @@ static bool is_function(uint8_t module)
 static void make_again(struct discard *d, const struct op_list *in, uint32_t which, uint8_t module)
 {
     const struct ir *ir = d->ir;
-    const struct layer_part part = d->part[which];
-    const bool whole = (is_function(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
+    const struct layer_of_unit part = d->part[which];
+    const bool whole = (module_is_function(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
                        d->e->choices->profile->recomputes_whole_layer;
     const uint32_t search = d->search_count;
     uint8_t *repeats = heap_zalloc(part.end - part.begin, 1);
@@ -191,13 +191,13 @@ static void make_again(struct discard *d, const struct op_list *in, uint32_t whi
         const uint8_t of = module_of_op(d, op);
         bool needed = operands == reads ? after : whole && of == module;
         for (uint32_t k = reads; of != 0 && k < operands; k++)
-            needed = needed || d->needed_in_search[ir_touched_buffer(ir, op, k)] == search;
+            needed = needed || d->last_search_that_needs[ir_touched_buffer(ir, op, k)] == search;
         after = needed;
         repeats[i - part.begin] = needed;
         for (uint32_t k = 0; needed && k < reads; k++) {
             const uint32_t read = ir_touched_buffer(ir, op, k);
             if (d->module[read] != 0 || d->is_shared[read])
-                d->needed_in_search[read] = search;
+                d->last_search_that_needs[read] = search;
         }
     }
     for (uint32_t i = part.begin; i < part.end; i++)
@@ -208,7 +208,7 @@ static void make_again(struct discard *d, const struct op_list *in, uint32_t whi
 
 /* Repeats mlp or moe before the first op of a layer's backward (position `begin` of the list), if the backward reads
  * what the module dropped. */
-static void repeat_functions(struct discard *d, const struct op_list *in, uint32_t begin)
+static void repeat_functions(struct discard_pass *d, const struct op_list *in, uint32_t begin)
 {
     const struct ir *ir = d->ir;
     const uint32_t which = segment_of_op(ir, d->layer_count, in->op[begin]);
@@ -220,14 +220,14 @@ static void repeat_functions(struct discard *d, const struct op_list *in, uint32
             continue;
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
             const uint32_t buffer = ir_touched_buffer(ir, op, k);
-            if (!is_function(d->module[buffer]))
+            if (!module_is_function(d->module[buffer]))
                 continue;
             module = d->module[buffer];
-            d->needed_in_search[buffer] = d->search_count;
+            d->last_search_that_needs[buffer] = d->search_count;
         }
     }
     if (module != 0)
-        make_again(d, in, which, module);
+        mark_ops_to_repeat(d, in, which, module);
 }
 
 /* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers in place of dropped ones.
@@ -246,8 +246,8 @@ static void rewrite_backward(struct discard *d, const struct op_list *in, uint32
         if (d->module[buffer] == 0)
             continue;
         if (d->repeated_buffer[buffer] == IR_NONE) {
-            d->needed_in_search[buffer] = ++d->search_count;
-            make_again(d, in, which, d->module[buffer]);
+            d->last_search_that_needs[buffer] = ++d->search_count;
+            mark_ops_to_repeat(d, in, which, d->module[buffer]);
         }
         if (d->repeated_buffer[buffer] != IR_NONE)
             ir_redirect_operand(ir, op, k, (buffer_id){d->repeated_buffer[buffer]});
@@ -256,7 +256,7 @@ static void rewrite_backward(struct discard *d, const struct op_list *in, uint32
 
 /* For each lifetime extension of the forward (e->extension) whose buffer and op are repeated, adds one of the repeated
  * buffer until the repeated op. */
-static void repeat_lifetime_extensions(struct discard *d)
+static void repeat_lifetime_extensions(struct discard_pass *d)
 {
     const uint32_t count = d->e->extension_count;
     for (uint32_t i = 0; i < count; i++) {
@@ -272,7 +272,7 @@ void pass_discard(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     const uint32_t layers = (uint32_t)e->choices->model->layers;
-    struct discard d = {
+    struct discard_pass d = {
         .e = e,
         .ir = ir,
         .layer_count = layers,
@@ -281,14 +281,14 @@ void pass_discard(struct emit *e, struct op_list *list)
         .function_of_op = heap_zalloc(ir->op.count, 1),
         .is_shared = heap_zalloc(ir->buffer.count, sizeof *d.is_shared),
         .repeated_buffer = ir_new_empty_ids(ir->buffer.count),
-        .needed_in_search = heap_zalloc(ir->buffer.count, sizeof *d.needed_in_search),
+        .last_search_that_needs = heap_zalloc(ir->buffer.count, sizeof *d.last_search_that_needs),
         .repetition_of_op = ir_new_empty_ids(ir->op.count),
     };
     /* The arrays above have rows for the buffers and ops that exist now. Those that the pass adds are never looked
      * up. */
-    mark_buffers(&d, list);
+    mark_dropped_buffers(&d, list);
     find_shared_buffers(&d, list);
-    find_layer_parts(&d, list);
+    find_layers_of_units(&d, list);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
         if (is_in_backward(ir, op))
@@ -301,7 +301,7 @@ void pass_discard(struct emit *e, struct op_list *list)
     free(d.function_of_op);
     free(d.is_shared);
     free(d.repeated_buffer);
-    free(d.needed_in_search);
+    free(d.last_search_that_needs);
     free(d.repetition_of_op);
     op_list_release(list);
     *list = d.new_list;

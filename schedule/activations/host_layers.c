@@ -18,7 +18,7 @@
 
 enum { LEAST_ELEMENTS = 256 * 1024 }; /* OffloadableLayerState._check_if_offload() */
 
-struct host_item { /* a tensor that goes to the host */
+struct host_tensor { /* a tensor that goes to the host */
     buffer_id buffer, host_buffer, loaded_buffer;
     uint32_t segment;
 };
@@ -28,7 +28,7 @@ struct host_segment {                /* one layer of one unit */
     /* positions in the list: `begin`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
      * forward */
     uint32_t begin, end;
-    op_id last_store; /* the last copy to the host; IR_NONE: none yet */
+    op_id last_store_op; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
 };
 
@@ -38,14 +38,14 @@ struct host_layers {
     struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count, host_layer_count;
     struct host_segment *segment;
-    struct host_item *item;
+    struct host_tensor *item;
     uint32_t item_count;
     uint32_t *item_of_buffer; /* 1 + row of `item` */
 };
 
 static int compare_segments(const void *a, const void *b)
 {
-    const struct host_item *x = a, *y = b;
+    const struct host_tensor *x = a, *y = b;
     if (x->segment != y->segment)
         return x->segment < y->segment ? -1 : 1;
     return x->buffer.i < y->buffer.i ? -1 : x->buffer.i > y->buffer.i;
@@ -77,7 +77,7 @@ static void find_host_items(struct host_layers *h, const struct op_list *list)
             if (which % h->layer_count < h->host_layer_count &&
                 ir->buffer.category[b] == CATEGORY_ACTIVATION &&
                 ir_whole_view(ir, (buffer_id){b}).count >= LEAST_ELEMENTS)
-                h->item[h->item_count++] = (struct host_item){{b}, {IR_NONE}, {IR_NONE}, which};
+                h->item[h->item_count++] = (struct host_tensor){{b}, {IR_NONE}, {IR_NONE}, which};
         }
     }
     free(class);
@@ -90,8 +90,8 @@ static void find_host_items(struct host_layers *h, const struct op_list *list)
     }
 }
 
-static op_id emit_item_copy(struct host_layers *h, enum work_kind kind, buffer_id from,
-                            buffer_id to, uint32_t segment)
+static op_id emit_tensor_copy(struct host_layers *h, enum work_kind kind, buffer_id from,
+                              buffer_id to, uint32_t segment)
 {
     h->e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_BACKWARD,
                                   REGION_OFFLOAD,
@@ -108,10 +108,11 @@ static void store_segment(struct host_layers *h, uint32_t which)
 {
     struct host_segment *segment = &h->segment[which];
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
-        struct host_item *item = &h->item[i];
+        struct host_tensor *item = &h->item[i];
         item->host_buffer = ir_add_buffer_like(h->ir, item->buffer);
         h->ir->buffer.memory[item->host_buffer.i] = MEMORY_PINNED;
-        segment->last_store = emit_item_copy(h, WORK_D2H, item->buffer, item->host_buffer, which);
+        segment->last_store_op =
+            emit_tensor_copy(h, WORK_D2H, item->buffer, item->host_buffer, which);
     }
 }
 
@@ -126,9 +127,9 @@ static void load_segment(struct host_layers *h, uint32_t which)
     const op_id after =
         op_list_last_on(&h->new_list, h->new_list.count, h->ir, h->e->stream.compute);
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
-        struct host_item *item = &h->item[i];
+        struct host_tensor *item = &h->item[i];
         item->loaded_buffer = ir_add_buffer_like(h->ir, item->buffer);
-        op_id op = emit_item_copy(h, WORK_H2D, item->host_buffer, item->loaded_buffer, which);
+        op_id op = emit_tensor_copy(h, WORK_H2D, item->host_buffer, item->loaded_buffer, which);
         if (after.i != IR_NONE)
             emit_add_dependency(h->e, op, after);
     }
@@ -136,7 +137,8 @@ static void load_segment(struct host_layers *h, uint32_t which)
 
 /* Returns the segment of the layer `layers` layers before `which`, in the same unit, if that layer's tensors go to the
  * host. IR_NONE: they stay, or there is no such layer. */
-static uint32_t segment_before(const struct host_layers *h, uint32_t which, uint32_t layers)
+static uint32_t host_segment_of_earlier_layer(const struct host_layers *h, uint32_t which,
+                                              uint32_t layers)
 {
     const uint32_t layer = which % h->layer_count;
     return layer >= layers && layer - layers < h->host_layer_count ? which - layers : IR_NONE;
@@ -156,12 +158,13 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
         const struct host_segment *segment = &h->segment[which];
         const bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
-            const uint32_t earlier = segment_before(h, which, stay);
-            if (earlier != IR_NONE && h->segment[earlier].last_store.i != IR_NONE)
-                emit_add_dependency(h->e, op, h->segment[earlier].last_store);
+            const uint32_t earlier = host_segment_of_earlier_layer(h, which, stay);
+            if (earlier != IR_NONE && h->segment[earlier].last_store_op.i != IR_NONE)
+                emit_add_dependency(h->e, op, h->segment[earlier].last_store_op);
         }
         if (!forward) {
-            const uint32_t next = stay > 1 ? segment_before(h, which, stay - 1) : IR_NONE;
+            const uint32_t next =
+                stay > 1 ? host_segment_of_earlier_layer(h, which, stay - 1) : IR_NONE;
             if (next != IR_NONE)
                 load_segment(h, next);
             if (which % h->layer_count < h->host_layer_count)
@@ -192,8 +195,8 @@ void pass_offload_first_layers(struct emit *e, struct op_list *list)
         .item_of_buffer = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer),
     };
     for (uint32_t i = 0; i < segments; i++)
-        h.segment[i].begin = h.segment[i].end = h.segment[i].last_store.i = IR_NONE;
-    find_host_items(&h, list);
+        h.segment[i].begin = h.segment[i].end = h.segment[i].last_store_op.i = IR_NONE;
+    find_host_tensors(&h, list);
     rewrite_list(&h, list);
     free(h.segment);
     free(h.item);

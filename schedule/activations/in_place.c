@@ -34,7 +34,7 @@ void pass_gradients_in_place(struct emit *e, struct op_list *list)
             continue;
         const uint32_t saved = ir_touched_buffer(ir, op, 1),
                        gradient = ir_touched_buffer(ir, op, reads);
-        if (!can_lie_over(ir, (buffer_id){saved}, (buffer_id){gradient}))
+        if (!can_be_written_over(ir, (buffer_id){saved}, (buffer_id){gradient}))
             continue;
         over[gradient] = saved;
         ir_redirect_operand(ir, op, reads, (buffer_id){saved});

@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-struct offload_item { /* a tensor of a (unit, layer) that is copied to the host */
+struct offloaded_tensor { /* a tensor of a (unit, layer) that is copied to the host */
     buffer_id buffer, host_buffer, loaded_buffer;
 };
 
@@ -36,7 +36,7 @@ struct segment {          /* the forward of one (unit, layer) */
     bool is_loaded;
 };
 
-struct offload {
+struct offload_pass {
     struct emit *e;
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
@@ -44,7 +44,7 @@ struct offload {
     bool offloads_inputs; /* true: items are inputs of layers; false: outputs of attention's core */
     bool is_blocking;     /* the host waits for each copy */
     struct segment *segment;
-    struct offload_item *item;
+    struct offloaded_tensor *item;
     uint32_t item_count;
     uint32_t *item_of_buffer; /* 1 + row of `item` */
     /* the last copies to the host of the last two segments that were stored, the earlier one first; IR_NONE: none */
@@ -53,18 +53,19 @@ struct offload {
 
 /* Adds a buffer as an item of a segment. The forwards of segments follow each other in the list, so the items of each
  * segment are consecutive. */
-static void add_item(struct offload *o, struct segment *segment, uint32_t buffer)
+static void add_offloaded_tensor(struct offload_pass *o, struct segment *segment, uint32_t buffer)
 {
     if (segment->items++ == 0)
         segment->item = o->item_count;
-    o->item[o->item_count++] = (struct offload_item){{buffer}, {IR_NONE}, {IR_NONE}};
+    o->item[o->item_count++] = (struct offloaded_tensor){{buffer}, {IR_NONE}, {IR_NONE}};
     o->item_of_buffer[buffer] = o->item_count;
 }
 
 /* Sets the items of each segment, and where the segment begins and ends. With offloads_inputs, a layer's item is its
  * input: the first activation that the layer reads and did not make itself. The buffers of `kept` that the layer writes
  * are items, too. */
-static void find_offloaded(struct offload *o, const struct op_list *list, const bool *kept)
+static void find_offloaded_tensors(struct offload_pass *o, const struct op_list *list,
+                                   const bool *kept)
 {
     const struct ir *ir = o->ir;
     uint32_t *maker = heap_zalloc(ir->buffer.count, sizeof *maker); /* 1 + the segment */
@@ -80,7 +81,7 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
         for (uint32_t k = 0; o->offloads_inputs && segment->items == 0 && k < reads; k++) {
             uint32_t buffer = ir_touched_buffer(ir, op, k);
             if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION && maker[buffer] != which + 1)
-                add_item(o, segment, buffer);
+                add_offloaded_tensor(o, segment, buffer);
         }
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
             uint32_t buffer = ir_touched_buffer(ir, op, k);
@@ -89,7 +90,7 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
                 continue;
             if (segment->begin == IR_NONE)
                 segment->begin = i;
-            add_item(o, segment, buffer);
+            add_offloaded_tensor(o, segment, buffer);
         }
     }
     free(maker);
@@ -97,8 +98,8 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
 
 /* Emits a copy of an item of a segment to or from the host, and returns the op. The copy starts after the end of op
  * `after` (IR_NONE: at once); if copies are blocking, it starts after all compute that is listed before it instead. */
-static op_id emit_item_copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                            uint32_t segment, op_id after)
+static op_id emit_item_copy(struct offload_pass *o, enum work_kind kind, buffer_id from,
+                            buffer_id to, uint32_t segment, op_id after)
 {
     struct emit *e = o->e;
     e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
@@ -116,11 +117,11 @@ static op_id emit_item_copy(struct offload *o, enum work_kind kind, buffer_id fr
     return op;
 }
 
-static void store_buffers(struct offload *o, uint32_t which)
+static void store_buffers(struct offload_pass *o, uint32_t which)
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
-        struct offload_item *item = &o->item[i];
+        struct offloaded_tensor *item = &o->item[i];
         item->host_buffer = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host_buffer.i] =
             o->is_blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
@@ -133,20 +134,20 @@ static void store_buffers(struct offload *o, uint32_t which)
 
 /* Emits the copies of a segment's items back to the device, after the end of op `after` (IR_NONE: at once). Does
  * nothing if they have been emitted, or if no item was copied to the host. */
-static void load_segment(struct offload *o, uint32_t which, op_id after)
+static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
     if (segment->is_loaded || segment->last_store.i == IR_NONE)
         return;
     segment->is_loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
-        struct offload_item *item = &o->item[i];
+        struct offloaded_tensor *item = &o->item[i];
         item->loaded_buffer = ir_add_buffer_like(o->ir, item->buffer);
         emit_item_copy(o, WORK_H2D, item->host_buffer, item->loaded_buffer, which, after);
     }
 }
 
-static void redirect_reads(struct offload *o, uint32_t op)
+static void redirect_reads(struct offload_pass *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
         uint32_t row = o->item_of_buffer[ir_touched_buffer(o->ir, op, k)];
@@ -155,7 +156,7 @@ static void redirect_reads(struct offload *o, uint32_t op)
     }
 }
 
-static void rewrite_list(struct offload *o, const struct op_list *in)
+static void rewrite_list(struct offload_pass *o, const struct op_list *in)
 {
     const struct ir *ir = o->ir;
     op_id last = {IR_NONE}; /* the last op of the previous layer in the order of the backward */
@@ -197,7 +198,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
     bool inputs = e->choices->activations == CHOICE_ACTIVATIONS_OFFLOAD;
     uint32_t layers = (uint32_t)e->choices->model->layers, buffers = e->ir->buffer.count,
              segments = layers * pipeline_unit_count(e->choices);
-    struct offload o = {
+    struct offload_pass o = {
         .e = e,
         .ir = e->ir,
         .layer_count = layers,
@@ -213,7 +214,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
         kept[e->kept_buffers.buffer[i].i] = true;
     for (uint32_t i = 0; i < segments; i++)
         o.segment[i].begin = o.segment[i].last_store.i = IR_NONE;
-    find_offloaded(&o, list, kept);
+    find_offloaded_tensors(&o, list, kept);
     rewrite_list(&o, list);
     free(kept);
     free(o.segment);

@@ -23,37 +23,38 @@
 #include <stdlib.h>
 
 /* The consecutive ops of one unit in one chunk of layers, of its forward or of its backward. */
-struct unit_run {
+struct unit_ops_of_chunk {
     uint32_t begin, end;   /* positions in the list */
     uint32_t first, count; /* rows of `offloaded` */
-    uint32_t partner;      /* for a backward: its forward; else IR_NONE */
+    uint32_t forward_run;  /* for a backward: its forward; else IR_NONE */
     uint16_t unit;
-    uint32_t chunk;            /* chunk of layers */
-    bool forward, has_partner; /* has_partner: a backward has this forward as its partner */
-    bool is_loaded;            /* of a backward: its tensors are on their way to the device */
-    op_id last_copy;           /* the last copy of its stores or loads; IR_NONE: none yet */
+    uint32_t chunk; /* chunk of layers */
+    bool forward,
+        has_backward_run; /* has_backward_run: a backward has this forward as its partner */
+    bool is_loaded;       /* of a backward: its tensors are on their way to the device */
+    op_id last_copy;      /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
-/* A buffer of which the first host_elements are on the host between forward and backward; the rest is in
+/* A buffer of which the first host_element_count are on the host between forward and backward; the rest is in
  * `device_tail`. */
 struct offloaded_buffer {
     buffer_id buffer;
     struct view host_view, device_tail; /* device_tail: empty if the whole buffer is offloaded */
     struct view loaded_view;            /* what the backward reads in place of the buffer */
-    int64_t host_elements;
+    int64_t host_element_count;
 };
 
 struct offload_by_ratio {
     struct emit *e;
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
-    struct unit_run *run;
+    struct unit_ops_of_chunk *run;
     uint32_t run_count;
     struct offloaded_buffer *offloaded;
     uint32_t offloaded_count;
     uint32_t *offloaded_of_buffer; /* row of `offloaded`; IR_NONE: none */
     uint32_t *chunk_of_layer;      /* per layer */
-    op_id last_compute;
+    op_id last_compute_op;
     /* the last copy to the host of the run that was stored last; IR_NONE: none has been stored */
     op_id last_store;
     /* an op for which the next op on the compute stream waits; IR_NONE: none */
@@ -67,25 +68,25 @@ static void add_run(struct offload_by_ratio *r, const struct op_list *in, uint32
 {
     const struct ir *ir = r->ir;
     uint32_t op = in->op[begin];
-    struct unit_run run = {.begin = begin,
-                           .end = end,
-                           .partner = IR_NONE,
-                           .unit = ir->op.micro[op],
-                           .chunk = r->chunk_of_layer[ir->op.layer[op]],
-                           .forward = ir->op.phase[op] == PHASE_FORWARD,
-                           .last_copy = {IR_NONE}};
+    struct unit_ops_of_chunk run = {.begin = begin,
+                                    .end = end,
+                                    .forward_run = IR_NONE,
+                                    .unit = ir->op.micro[op],
+                                    .chunk = r->chunk_of_layer[ir->op.layer[op]],
+                                    .forward = ir->op.phase[op] == PHASE_FORWARD,
+                                    .last_copy = {IR_NONE}};
     for (uint32_t i = 0; i < r->run_count && !run.forward; i++) {
-        struct unit_run *other = &r->run[i];
-        if (other->forward && !other->has_partner && other->unit == run.unit &&
+        struct unit_ops_of_chunk *other = &r->run[i];
+        if (other->forward && !other->has_backward_run && other->unit == run.unit &&
             other->chunk == run.chunk) {
-            run.partner = i;
-            other->has_partner = true;
+            run.forward_run = i;
+            other->has_backward_run = true;
         }
     }
     r->run[r->run_count++] = run;
 }
 
-static bool same_run(const struct offload_by_ratio *r, uint32_t a, uint32_t b)
+static bool ops_are_of_same_run(const struct offload_by_ratio *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
     return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
@@ -106,7 +107,7 @@ static void find_runs(struct offload_by_ratio *r, const struct op_list *in)
         uint32_t begin = i, op = in->op[i++];
         if (r->ir->op.layer[op] == IR_NONE16)
             continue;
-        while (i < in->count && same_run(r, op, in->op[i]))
+        while (i < in->count && ops_are_of_same_run(r, op, in->op[i]))
             i++;
         add_run(r, in, begin, i);
     }
@@ -131,7 +132,7 @@ static int compare_sizes(const void *a, const void *b)
 /* Fills out[] with the buffers of a run that may be offloaded, the largest first, and returns their number. Sets the
  * class of each to ACTIVATION_NONE, so that it is listed once. */
 static uint32_t list_candidates(const struct offload_by_ratio *r, const struct op_list *in,
-                                const struct unit_run *run, uint8_t *class,
+                                const struct unit_ops_of_chunk *run, uint8_t *class,
                                 struct offload_candidate *out)
 {
     const struct ir *ir = r->ir;
@@ -163,7 +164,7 @@ static double bytes_hidden_by_next_run(const struct offload_by_ratio *r, uint32_
         return c->offload_hidden_bytes;
     while (next < r->run_count && !r->run[next].forward)
         next++;
-    const struct unit_run *run = &r->run[next < r->run_count ? next : i];
+    const struct unit_ops_of_chunk *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
     return c->offload_hidden_bytes_of[part] / multiplex_stages_of(c, run->chunk, part).count;
 }
@@ -171,7 +172,7 @@ static double bytes_hidden_by_next_run(const struct offload_by_ratio *r, uint32_
 /* Returns how many of a run's candidates' bytes, `all`, are offloaded: what the next run hides if offload_hidden_bytes
  * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_grain_bytes, but at most
  * `all`. */
-static uint64_t bytes_to_move(const struct offload_by_ratio *r, uint32_t run, uint64_t all)
+static uint64_t bytes_to_offload(const struct offload_by_ratio *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
@@ -186,8 +187,8 @@ static uint64_t bytes_to_move(const struct offload_by_ratio *r, uint32_t run, ui
 
 /* Sets the class of tensors that one chunk of layers passes unchanged to another chunk on the same stage, so that they
  * are not offloaded: the other chunk's backward reads them first. */
-static void keep_passed_on_tensors(const struct offload_by_ratio *r, const struct op_list *in,
-                                   uint8_t *class)
+static void keep_tensors_passed_to_other_chunks(const struct offload_by_ratio *r,
+                                                const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;
     uint32_t *maker = ir_new_empty_ids(ir->buffer.count);
@@ -217,18 +218,18 @@ static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
      * on a stage that helps with a single subsequence, where only one unit reads or writes them. */
     for (uint32_t i = 0; i < r->e->caches.count; i++)
         class[r->e->caches.buffer[i].i] = ACTIVATION_SHARED_BY_UNITS;
-    keep_passed_on_tensors(r, in, class);
+    keep_tensors_passed_to_other_chunks(r, in, class);
     r->offloaded = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->offloaded);
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
-        struct unit_run *run = &r->run[i];
+        struct unit_ops_of_chunk *run = &r->run[i];
         run->first = r->offloaded_count;
-        if (!run->forward || r->run[i + 1].partner == i)
+        if (!run->forward || r->run[i + 1].forward_run == i)
             continue;
         uint32_t count = list_candidates(r, in, run, class, list);
         uint64_t all = 0, left;
         for (uint32_t k = 0; k < count; k++)
             all += list[k].bytes;
-        left = bytes_to_move(r, i, all);
+        left = bytes_to_offload(r, i, all);
         for (uint32_t k = 0; k < count && left > 0; k++) {
             uint64_t bytes = list[k].bytes < left ? list[k].bytes : left;
             uint64_t each = dtype_bytes((enum dtype)ir->buffer.dtype[list[k].buffer]);
@@ -237,7 +238,7 @@ static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
                 continue;
             r->offloaded_of_buffer[list[k].buffer] = r->offloaded_count;
             r->offloaded[r->offloaded_count++] = (struct offloaded_buffer){
-                .buffer = {list[k].buffer}, .host_elements = (int64_t)(bytes / each)};
+                .buffer = {list[k].buffer}, .host_element_count = (int64_t)(bytes / each)};
         }
         run->count = r->offloaded_count - run->first;
     }
@@ -257,35 +258,37 @@ static op_id emit_part_copy(struct offload_by_ratio *r, enum work_kind kind, str
 
 /* Emits a copy of `from`, the part of a buffer that stays on the device, to `to`; does nothing if that part is
  * empty. */
-static void copy_rest(struct offload_by_ratio *r, struct view from, struct view to)
+static void copy_device_tail(struct offload_by_ratio *r, struct view from, struct view to)
 {
     if (to.count == 0)
         return;
     emit_pack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
-    r->last_compute = r->e->last_compute;
-    op_list_push(&r->new_list, r->last_compute);
+    r->last_compute_op = r->e->last_compute;
+    op_list_push(&r->new_list, r->last_compute_op);
 }
 
-static void set_run_labels(struct offload_by_ratio *r, const struct unit_run *run, enum phase phase)
+static void set_run_labels(struct offload_by_ratio *r, const struct unit_ops_of_chunk *run,
+                           enum phase phase)
 {
     r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store_run(struct offload_by_ratio *r, struct unit_run *run)
+static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
 {
-    op_id ended = r->last_compute;
+    op_id ended = r->last_compute_op;
     set_run_labels(r, run, PHASE_FORWARD);
     for (uint32_t i = run->first; i < run->first + run->count; i++) {
         struct offloaded_buffer *m = &r->offloaded[i];
         struct view whole = ir_whole_view(r->ir, m->buffer);
-        int64_t rest = (int64_t)whole.count - m->host_elements;
-        m->host_view = emit_tensor_like(r->e, whole, m->host_elements, "on_host", MEMORY_PINNED);
+        int64_t rest = (int64_t)whole.count - m->host_element_count;
+        m->host_view =
+            emit_tensor_like(r->e, whole, m->host_element_count, "on_host", MEMORY_PINNED);
         if (rest > 0)
             m->device_tail = emit_tensor_like(r->e, whole, rest, "tail", MEMORY_HBM);
-        copy_rest(r, view_part(whole, m->host_elements, rest), m->device_tail);
+        copy_device_tail(r, view_part(whole, m->host_element_count, rest), m->device_tail);
         run->last_copy =
-            emit_part_copy(r, WORK_D2H, view_part(whole, 0, m->host_elements), m->host_view);
+            emit_part_copy(r, WORK_D2H, view_part(whole, 0, m->host_element_count), m->host_view);
         if (r->e->choices->profile->offload_waits_per_unit && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
@@ -294,51 +297,52 @@ static void store_run(struct offload_by_ratio *r, struct unit_run *run)
 
 /* Emits the copies back to the device of the tensors that a backward run reads; they start after all compute that is
  * listed so far. */
-static void load_run(struct offload_by_ratio *r, struct unit_run *run)
+static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
 {
-    const struct unit_run *forward = &r->run[run->partner];
-    op_id ended = r->last_compute;
+    const struct unit_ops_of_chunk *forward = &r->run[run->forward_run];
+    op_id ended = r->last_compute_op;
     set_run_labels(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
         struct offloaded_buffer *m = &r->offloaded[i];
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
         m->loaded_view = emit_tensor_like(r->e, m->host_view, all, "back", MEMORY_HBM);
         run->last_copy = emit_part_copy(r, WORK_H2D, m->host_view,
-                                        view_part(m->loaded_view, 0, m->host_elements));
+                                        view_part(m->loaded_view, 0, m->host_element_count));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        copy_rest(r, m->device_tail,
-                  view_part(m->loaded_view, m->host_elements, all - m->host_elements));
+        copy_device_tail(
+            r, m->device_tail,
+            view_part(m->loaded_view, m->host_element_count, all - m->host_element_count));
     }
     run->is_loaded = true;
 }
 
 /* Finds the next backward run after run i whose copies back have not been emitted. Returns it if its tensors have been
  * stored on the host, else NULL; NULL also if there is no such run. */
-static struct unit_run *next_backward(struct offload_by_ratio *r, uint32_t i)
+static struct unit_ops_of_chunk *next_backward_to_load(struct offload_by_ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
-        if (r->run[i].partner != IR_NONE && !r->run[i].is_loaded)
-            return r->run[r->run[i].partner].last_copy.i != IR_NONE ? &r->run[i] : NULL;
+        if (r->run[i].forward_run != IR_NONE && !r->run[i].is_loaded)
+            return r->run[r->run[i].forward_run].last_copy.i != IR_NONE ? &r->run[i] : NULL;
     return NULL;
 }
 
 static void begin_run(struct offload_by_ratio *r, uint32_t i)
 {
-    struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
+    struct unit_ops_of_chunk *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* A forward starts only when the tensors of all earlier runs are on the host, except those of the run just before
      * it: their copies are emitted below. */
     r->awaited_by_next_op = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
-        store_run(r, before);
-    if (run->partner == IR_NONE)
+        store_tensors_of_run(r, before);
+    if (run->forward_run == IR_NONE)
         return;
     if (!run->is_loaded)
-        load_run(r, run);
+        load_tensors_of_run(r, run);
     if (r->e->choices->profile->offload_waits_per_unit)
         r->awaited_by_next_op = run->last_copy;
-    if ((ahead = next_backward(r, i)) != NULL)
-        load_run(r, ahead);
+    if ((ahead = next_backward_to_load(r, i)) != NULL)
+        load_tensors_of_run(r, ahead);
 }
 
 static void append_op(struct offload_by_ratio *r, uint32_t op, bool backward)
@@ -355,7 +359,7 @@ static void append_op(struct offload_by_ratio *r, uint32_t op, bool backward)
         r->awaited_by_next_op.i = IR_NONE;
     }
     if (computes)
-        r->last_compute.i = op;
+        r->last_compute_op.i = op;
     op_list_push(&r->new_list, (op_id){op});
 }
 
@@ -369,7 +373,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                                  .ir = ir,
                                  .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
                                  .offloaded_of_buffer = ir_new_empty_ids(buffers),
-                                 .last_compute = {IR_NONE},
+                                 .last_compute_op = {IR_NONE},
                                  .last_store = {IR_NONE},
                                  .awaited_by_next_op = {IR_NONE}};
     find_runs(&r, list);

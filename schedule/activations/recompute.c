@@ -35,9 +35,10 @@ enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 struct buffer_mark { /* what is known of a buffer */
     /* the buffer that repeated ops write in place of this one; IR_NONE: none */
     uint32_t repeated_buffer;
-    uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
+    /* 1 + the last segment whose backward, or whose repeated op, reads it */
+    uint32_t needed_until_segment;
     /* 1 + the last segment in which an op that writes the buffer is not repeated; 0: none */
-    uint32_t unrepeated_until;
+    uint32_t unrepeated_until_segment;
     bool is_kept;   /* the buffer of the first forward is kept */
     bool is_cache;  /* it is in e->caches: several units read it, so it is not made again */
     uint8_t origin; /* enum origin, of attention's forward */
@@ -52,7 +53,7 @@ struct recompute {
     struct buffer_mark *mark; /* per buffer of the first forward */
     /* per op of the first forward: the op that repeats it; IR_NONE: none does */
     uint32_t *repetition_of_op;
-    bool is_selective; /* some buffers are kept */
+    bool keeps_some_buffers; /* some buffers are kept */
 };
 
 static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
@@ -76,7 +77,7 @@ static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
 
 /* True if `layer` saves all its activations under torchtitan's checkpointing of every second layer. torchtitan counts
  * layers from 1 and checkpoints the even ones, so the layers that save everything are those with even numbers here. */
-static bool keeps_whole_layer(const struct recompute *r, uint32_t layer)
+static bool saves_whole_layer(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
 }
@@ -131,7 +132,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 /* Returns whether a forward op leads only to saved tensors: each buffer that it writes is saved, or is read only by ops
  * that lead only to saved tensors. Outside attention it is false, except with SELECTIVE_OP. For an op that writes
  * nothing (a wait of the host) it is `after`, the answer for the next op. The caller walks the segment backwards, and
- * has set needed_until of the buffers that the backward and later repeated ops read. */
+ * has set needed_until_segment of the buffers that the backward and later repeated ops read. */
 static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
@@ -139,19 +140,19 @@ static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
         const struct buffer_mark *mark = &r->mark[ir_touched_buffer(r->ir, op, k)];
-        core = mark->is_kept || mark->needed_until != which + 1;
+        core = mark->is_kept || mark->needed_until_segment != which + 1;
     }
     return operands > reads ? core : after;
 }
 
 /* True if the op writes only caches, which stay for later units. */
-static bool fills_cache(const struct recompute *r, uint32_t op)
+static bool writes_only_caches(const struct recompute *r, uint32_t op)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
-    bool only = operands > reads;
-    for (uint32_t k = reads; only && k < operands; k++)
-        only = r->mark[ir_touched_buffer(r->ir, op, k)].is_cache;
-    return only;
+    bool all_are_caches = operands > reads;
+    for (uint32_t k = reads; all_are_caches && k < operands; k++)
+        all_are_caches = r->mark[ir_touched_buffer(r->ir, op, k)].is_cache;
+    return all_are_caches;
 }
 
 /* Sets repeats[] of the ops of a layer's forward that are to be repeated. Ops that only fill a cache for later units
@@ -165,19 +166,20 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
     bool whole = r->e->choices->profile->recomputes_whole_layer, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (!is_in_forward_of(r, op, which) || fills_cache(r, op))
+        if (!is_in_forward_of(r, op, which) || writes_only_caches(r, op))
             continue;
-        if (r->is_selective && (core = leads_only_to_saved(r, op, which, core))) {
+        if (r->keeps_some_buffers && (core = leads_only_to_saved(r, op, which, core))) {
             repeats[i - segment.begin] = repeats_core(r);
             continue;
         }
         uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
-            needed = needed || r->mark[ir_touched_buffer(r->ir, op, k)].needed_until == which + 1;
+            needed = needed ||
+                     r->mark[ir_touched_buffer(r->ir, op, k)].needed_until_segment == which + 1;
         repeats[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
-            r->mark[ir_touched_buffer(r->ir, op, k)].needed_until = which + 1;
+            r->mark[ir_touched_buffer(r->ir, op, k)].needed_until_segment = which + 1;
     }
 }
 
@@ -196,7 +198,8 @@ static void unmark_partial_repetitions(struct recompute *r, const struct op_list
             if (!is_in_forward_of(r, op, which))
                 continue;
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
-                uint32_t *remains = &r->mark[ir_touched_buffer(r->ir, op, k)].unrepeated_until;
+                uint32_t *remains =
+                    &r->mark[ir_touched_buffer(r->ir, op, k)].unrepeated_until_segment;
                 if (*repeated && *remains == which + 1)
                     *repeated = 0;
                 if (*repeated || *remains == which + 1)
@@ -251,7 +254,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
             struct buffer_mark *mark = &r->mark[ir_touched_buffer(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->is_kept)
-                mark->needed_until = which + 1;
+                mark->needed_until_segment = which + 1;
         }
     }
     mark_repeated_ops(r, in, which, repeats);
@@ -311,7 +314,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
                  repeats_core(&r);
-    r.is_selective = keeps && e->kept_buffers.count > 0;
+    r.keeps_some_buffers = keeps && e->kept_buffers.count > 0;
     /* The arrays above have rows for the buffers and ops that exist now. Those that the pass adds are never looked
      * up. */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
@@ -325,7 +328,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
 
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        if (is_in_layer_backward(ir, op) && !keeps_whole_layer(&r, ir->op.layer[op]))
+        if (is_in_layer_backward(ir, op) && !saves_whole_layer(&r, ir->op.layer[op]))
             rewrite_backward(&r, list, i);
         op_list_push(&r.new_list, (op_id){op});
     }

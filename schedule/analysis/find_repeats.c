@@ -131,7 +131,7 @@ static bool waits_correspond(const struct ir *ir, uint32_t op, int32_t value, ui
 
 /* True if two ops have the same phase, region and numbers of operands and waits. find_iterations() has compared their
  * shapes, streams and guards. */
-static bool ops_agree(const struct ir *ir, uint32_t a, uint32_t b)
+static bool ops_have_same_labels_and_counts(const struct ir *ir, uint32_t a, uint32_t b)
 {
     const struct op_table *t = &ir->op;
     return t->phase[a] == t->phase[b] && t->region[a] == t->region[b] &&
@@ -146,7 +146,7 @@ static bool iterations_correspond(const struct repeat_finder *f, const struct re
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         int32_t value = repeats_place_of(&f->ir->repeats, op).iteration_value;
-        if (!ops_agree(f->ir, op, op + run->ops_per_iteration) ||
+        if (!ops_have_same_labels_and_counts(f->ir, op, op + run->ops_per_iteration) ||
             !operands_correspond(f, op, value, op + run->ops_per_iteration, run->value_step) ||
             !waits_correspond(f->ir, op, value, op + run->ops_per_iteration, run->value_step))
             return false;
@@ -163,7 +163,7 @@ bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op)
                               .first_run = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;
-    bool found = find_runs(&f) && covers_list(&f);
+    bool found = find_runs(&f) && every_op_is_next_to_a_gap(&f);
     for (uint32_t i = f.first_run; found && i < ir->repeats.run_count; i++)
         found = iterations_correspond(&f, &ir->repeats.run[i]);
     return found;

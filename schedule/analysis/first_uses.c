@@ -57,7 +57,7 @@ bool first_uses_is_after_set(const struct first_uses *first_uses, const struct o
         if (op < order->first_op || op - order->first_op >= order->op_count)
             return false;
         uint8_t stream = order->stream_of_op[op - order->first_op];
-        if (stream == ORDER_ON_HOST ? op >= first_uses->first_op[buffer] : clock[stream] <= op)
+        if (stream == ORDER_NO_STREAM ? op >= first_uses->first_op[buffer] : clock[stream] <= op)
             return false;
     }
     return true;

@@ -15,7 +15,7 @@ void free_sets_release(struct free_sets *s)
     *s = (struct free_sets){0};
 }
 
-static uint32_t new_member(struct free_sets *s)
+static uint32_t new_set_member(struct free_sets *s)
 {
     uint32_t m = s->spare_member;
     if (m != IR_NONE) {
@@ -43,12 +43,12 @@ void free_sets_add_touch(struct free_sets *s, const struct order *order, uint32_
             link = &m->next;
         }
     }
-    uint32_t m = new_member(s);
+    uint32_t m = new_set_member(s);
     s->member[m] = (struct free_sets_member){.op = op, .next = s->newest_member[buffer]};
     s->newest_member[buffer] = m;
 }
 
-static void store_set(const struct free_sets *s, struct ir *ir, uint32_t buffer)
+static void store_free_set_of_buffer(const struct free_sets *s, struct ir *ir, uint32_t buffer)
 {
     uint32_t count = 0;
     for (uint32_t m = s->newest_member[buffer]; m != IR_NONE; m = s->member[m].next)
@@ -63,5 +63,5 @@ static void store_set(const struct free_sets *s, struct ir *ir, uint32_t buffer)
 void free_sets_store(const struct free_sets *s, struct ir *ir, uint32_t from)
 {
     for (uint32_t buffer = from; buffer < ir->buffer.count; buffer++)
-        store_set(s, ir, buffer);
+        store_free_set_of_buffer(s, ir, buffer);
 }

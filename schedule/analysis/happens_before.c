@@ -5,14 +5,14 @@
 #include <string.h>
 
 /* the number of columns of a clock is a multiple of this, so that the compiler makes vector instructions of
- * raise_clock() */
+ * raise_clock_to_max() */
 enum { LANES = 4 };
 
 void order_release(struct order *order)
 {
     free(order->clocks);
     free(order->stream_of_op);
-    free(order->stream_tail);
+    free(order->last_of_stream_plus_1);
     free(order->host_clock);
     *order = (struct order){0};
 }
@@ -31,7 +31,7 @@ static void reserve_clocks(struct order *order, uint32_t rows)
 
 void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op)
 {
-    assert(streams <= ORDER_ON_HOST);
+    assert(streams <= ORDER_NO_STREAM);
     uint32_t width = (streams + LANES - 1) / LANES * LANES;
     if (width == 0)
         width = LANES;
@@ -42,15 +42,16 @@ void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op)
     order->first_op = first_op;
     order->op_count = 0;
     order->stream_count = streams;
-    order->stream_tail = heap_realloc(order->stream_tail, width, sizeof *order->stream_tail);
+    order->last_of_stream_plus_1 =
+        heap_realloc(order->last_of_stream_plus_1, width, sizeof *order->last_of_stream_plus_1);
     order->host_clock = heap_realloc(order->host_clock, width, sizeof *order->host_clock);
-    memset(order->stream_tail, 0, width * sizeof *order->stream_tail);
+    memset(order->last_of_stream_plus_1, 0, width * sizeof *order->last_of_stream_plus_1);
     memset(order->host_clock, 0, width * sizeof *order->host_clock);
     reserve_clocks(order, 1);
 }
 
-static inline void raise_clock(uint32_t *restrict row, const uint32_t *restrict other,
-                               uint32_t width)
+static inline void raise_clock_to_max(uint32_t *restrict row, const uint32_t *restrict other,
+                                      uint32_t width)
 {
     for (uint32_t i = 0; i < width; i += LANES)
         for (uint32_t j = 0; j < LANES; j++)
@@ -66,17 +67,17 @@ const uint32_t *order_open_op(struct order *order, enum order_op_place place, ui
 {
     reserve_clocks(order, order->op_count + 1);
     uint32_t *row = clock_of_open_op(order), tail = 0;
-    order->op_place = (uint8_t)place;
-    order->stream_of_op[order->op_count] = ORDER_ON_HOST;
+    order->open_op_place = (uint8_t)place;
+    order->stream_of_op[order->op_count] = ORDER_NO_STREAM;
     if (place != ORDER_HOST) {
         assert(stream < order->stream_count);
-        tail = order->stream_tail[stream];
+        tail = order->last_of_stream_plus_1[stream];
         if (place != ORDER_SYNC)
             order->stream_of_op[order->op_count] = (uint8_t)stream;
     }
     memcpy(row, order->host_clock, order->clock_width * sizeof *row);
     if (tail != 0) {
-        raise_clock(row, order_clock_of(order, tail - 1), order->clock_width);
+        raise_clock_to_max(row, order_clock_of(order, tail - 1), order->clock_width);
         row[stream] = tail;
     }
     return row;
@@ -89,10 +90,10 @@ void order_add_wait(struct order *order, uint32_t op)
     uint32_t *row = clock_of_open_op(order);
     uint8_t stream = order->stream_of_op[op - order->first_op];
     /* The open op starts after `op` already, and so after all that had to end before `op` started. */
-    if (stream != ORDER_ON_HOST && row[stream] > op)
+    if (stream != ORDER_NO_STREAM && row[stream] > op)
         return;
-    raise_clock(row, order_clock_of(order, op), order->clock_width);
-    if (stream != ORDER_ON_HOST)
+    raise_clock_to_max(row, order_clock_of(order, op), order->clock_width);
+    if (stream != ORDER_NO_STREAM)
         row[stream] = op + 1;
 }
 
@@ -100,18 +101,18 @@ void order_close_op(struct order *order)
 {
     uint32_t op = order->first_op + order->op_count;
     uint8_t stream = order->stream_of_op[order->op_count];
-    if (stream != ORDER_ON_HOST)
-        order->stream_tail[stream] = op + 1;
-    if (order->op_place != ORDER_STREAM) {
+    if (stream != ORDER_NO_STREAM)
+        order->last_of_stream_plus_1[stream] = op + 1;
+    if (order->open_op_place != ORDER_STREAM) {
         memcpy(order->host_clock, clock_of_open_op(order),
                order->clock_width * sizeof *order->host_clock);
-        if (stream != ORDER_ON_HOST)
+        if (stream != ORDER_NO_STREAM)
             order->host_clock[stream] = op + 1;
     }
     order->op_count++;
 }
 
-enum order_op_place order_place_of(const struct ir *ir, uint32_t op)
+enum order_op_place order_op_place_of(const struct ir *ir, uint32_t op)
 {
     if (ir->op.kind[op] == WORK_HOST_SYNC)
         return ORDER_SYNC;
@@ -126,7 +127,7 @@ void order_compute_role(struct order *order, const struct ir *ir, uint32_t role)
     order_begin_list(order, ir->stream_count, r->op_begin);
     reserve_clocks(order, r->op_count + 1);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
-        order_open_op(order, order_place_of(ir, op), ir->op.stream[op]);
+        order_open_op(order, order_op_place_of(ir, op), ir->op.stream[op]);
         const op_id *wait = ir_waits(ir, op);
         for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
             order_add_wait(order, wait[i].i);

@@ -34,7 +34,7 @@ enum order_op_place {
     ORDER_PLACE_COUNT
 };
 
-#define ORDER_ON_HOST UINT8_MAX /* the stream of ops that are in no stream */
+#define ORDER_NO_STREAM UINT8_MAX /* the stream of ops that are in no stream */
 
 /* All-zero is empty. first_op, op_count, clock_width and clocks may be read; the other members are only for
  * happens_before.c. */
@@ -44,12 +44,12 @@ struct order {
     uint32_t stream_count; /* number of columns in use */
     uint32_t clock_width;  /* number of columns of a row; columns that are not in use are 0 */
     uint32_t *clocks;      /* (op_count, clock_width) */
-    uint8_t *stream_of_op; /* (op_count) the op's stream, or ORDER_ON_HOST */
-    uint32_t *stream_tail; /* (stream_count) 1 + the last op of the stream; 0: none yet */
+    uint8_t *stream_of_op; /* (op_count) the op's stream, or ORDER_NO_STREAM */
+    uint32_t *last_of_stream_plus_1; /* (stream_count) 1 + the last op of the stream; 0: none yet */
     /* (clock_width) for each stream, 1 + the last op that has ended when the host issues the next op */
     uint32_t *host_clock;
     uint32_t capacity;
-    uint8_t op_place; /* enum order_op_place of the op under construction */
+    uint8_t open_op_place; /* enum order_op_place of the op under construction */
 };
 
 void order_release(struct order *order);
@@ -72,7 +72,7 @@ void order_add_wait(struct order *order, uint32_t op);
 void order_close_op(struct order *order);
 
 /* Returns where an op of a schedule runs, and what waits for it. */
-enum order_op_place order_place_of(const struct ir *ir, uint32_t op);
+enum order_op_place order_op_place_of(const struct ir *ir, uint32_t op);
 
 static inline const uint32_t *order_clock_of(const struct order *order, uint32_t op)
 {
@@ -83,7 +83,7 @@ static inline const uint32_t *order_clock_of(const struct order *order, uint32_t
 static inline bool order_is_before(const struct order *order, uint32_t a, uint32_t b)
 {
     uint8_t stream = order->stream_of_op[a - order->first_op];
-    if (stream == ORDER_ON_HOST)
+    if (stream == ORDER_NO_STREAM)
         return a < b;
     return order_clock_of(order, b)[stream] > a;
 }

@@ -4,11 +4,11 @@
 #include <string.h>
 
 enum {
-    BLOCKS_MAX = 16, /* the most blocks of an iteration */
-    LAYERS_MIN = 3,  /* the fewest iterations of a run of layers */
+    BLOCKS_PER_ITERATION_MAX = 16, /* the most blocks of an iteration */
+    LAYER_ITERATIONS_MIN = 3,      /* the fewest iterations of a run of layers */
     /* the fewest iterations of a run of units. While a pipeline fills and drains, shorter sequences are equal too, but
      * do not continue. */
-    UNITS_MIN = 5
+    UNIT_ITERATIONS_MIN = 5
 };
 
 struct op_block {
@@ -35,7 +35,7 @@ int32_t bundle_first_layer(const struct ir *ir, uint16_t bundle)
     return end > name + sizeof head - 1 ? (int32_t)layer : -1;
 }
 
-static int32_t layer_of_states(const struct ir *ir, uint32_t op)
+static int32_t layer_of_optimizer_states(const struct ir *ir, uint32_t op)
 {
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         uint16_t binding = ir->buffer.binding[ir_touched_buffer(ir, op, k)];
@@ -51,7 +51,7 @@ int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units)
         return ir->op.micro[op] != IR_NONE16 ? ir->op.micro[op] : -1;
     if (ir->op.layer[op] != IR_NONE16)
         return ir->op.layer[op];
-    return ir->op.phase[op] == PHASE_OPTIMIZER ? layer_of_states(ir, op) : -1;
+    return ir->op.phase[op] == PHASE_OPTIMIZER ? layer_of_optimizer_states(ir, op) : -1;
 }
 
 /* ---- blocks ---- */
@@ -165,7 +165,7 @@ static void find_label_step(struct iterations *run, const struct op_block *block
  * grow or fall by one period from each iteration to the next. The first label must be the first layer of a period if
  * labels grow, and the last one if they fall. In the optimizer an iteration updates one bundle, which has all layers of
  * a period and carries the label of the first. */
-static bool can_be_run(const struct repeats *r, const struct iterations *run)
+static bool may_become_run(const struct repeats *r, const struct iterations *run)
 {
     int32_t layers = r->layers_per_period, at = run->first % layers;
     return run->first >= 0 && (run->step == layers || run->step == -layers) &&
@@ -173,12 +173,13 @@ static bool can_be_run(const struct repeats *r, const struct iterations *run)
 }
 
 /* Returns the longest sequence of equal iterations that begins with block `at` and can be a run. Of the numbers of
- * blocks per iteration with which enough iterations are equal (LAYERS_MIN, UNITS_MIN), only the smallest is tried.
- * iteration_count 0: there is no such sequence. */
-static struct iterations iterations_at(const struct ir *ir, const struct op_blocks *b, uint32_t at)
+ * blocks per iteration with which enough iterations are equal (LAYER_ITERATIONS_MIN, UNIT_ITERATIONS_MIN), only the
+ * smallest is tried. iteration_count 0: there is no such sequence. */
+static struct iterations find_iterations_at(const struct ir *ir, const struct op_blocks *b,
+                                            uint32_t at)
 {
     const struct repeats *r = &ir->repeats;
-    for (uint32_t length = 1; length <= BLOCKS_MAX; length++) {
+    for (uint32_t length = 1; length <= BLOCKS_PER_ITERATION_MAX; length++) {
         uint32_t equal = 0;
         while (at + equal + length < b->count &&
                blocks_are_equal(ir, &b->row[at + equal], &b->row[at + equal + length]))
@@ -186,12 +187,13 @@ static struct iterations iterations_at(const struct ir *ir, const struct op_bloc
         struct iterations run = {.first_op = b->row[at].first_op,
                                  .iteration_count = equal / length + 1,
                                  .blocks_per_iteration = length};
-        if (run.iteration_count < (r->iterations_are_units ? UNITS_MIN : LAYERS_MIN))
+        if (run.iteration_count <
+            (r->iterations_are_units ? UNIT_ITERATIONS_MIN : LAYER_ITERATIONS_MIN))
             continue;
         for (uint32_t i = 0; i < length; i++)
             run.ops_per_iteration += b->row[at + i].op_count;
         find_label_step(&run, &b->row[at], r->iterations_are_units);
-        if (can_be_run(r, &run))
+        if (may_become_run(r, &run))
             return run;
         break;
     }
@@ -205,7 +207,7 @@ struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t 
     size_t capacity = 0;
     *count = 0;
     for (uint32_t at = 0; at < b.count;) {
-        struct iterations run = iterations_at(ir, &b, at);
+        struct iterations run = find_iterations_at(ir, &b, at);
         at += run.iteration_count > 0 ? run.iteration_count * run.blocks_per_iteration : 1;
         if (run.iteration_count == 0)
             continue;

@@ -3,7 +3,8 @@
 #include "schedule/analysis/free_sets.h"
 #include "schedule/analysis/happens_before.h"
 
-static void touch_role(struct free_sets *sets, const struct ir *ir, const struct order *order)
+static void add_touches_of_role(struct free_sets *sets, const struct ir *ir,
+                                const struct order *order)
 {
     for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
@@ -20,7 +21,7 @@ void liveness_compute_free_sets(struct ir *ir)
     free_sets_init(&sets, ir->buffer.count);
     for (uint32_t role = 0; role < ir->role_count; role++) {
         order_compute_role(&order, ir, role);
-        touch_role(&sets, ir, &order);
+        add_touches_of_role(&sets, ir, &order);
     }
     order_release(&order);
     ir->free_op_count = 0;

@@ -16,9 +16,9 @@ struct access {
 struct accesses {
     uint32_t last_read, last_write;    /* ids of ops, or heads of lists; IR_NONE: none */
     uint8_t read_stream, write_stream; /* the streams of these ops */
-    /* the stream of all accesses in the lists; MANY: several streams */
-    uint8_t listed_stream;
-    bool is_listed;
+    /* the stream of all accesses in the lists; SEVERAL_STREAMS: several streams */
+    uint8_t stream_of_listed;
+    bool has_lists;
 };
 
 enum {
@@ -92,10 +92,10 @@ uint32_t waits_add_conflicts_of(struct waits *w, const struct touch *touch, uint
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
         const struct accesses *of = &w->accesses_of[touch->buffer];
-        if (of->is_listed) {
-            if (of->listed_stream != stream)
+        if (of->has_lists) {
+            if (of->stream_of_listed != stream)
                 add_conflicts(w, of->last_write, touch);
-            if (of->listed_stream != stream && touch->is_write)
+            if (of->stream_of_listed != stream && touch->is_write)
                 add_conflicts(w, of->last_read, touch);
             continue;
         }
@@ -125,17 +125,17 @@ const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *c
     return *count > 0 ? w->needed_waits + first : NULL;
 }
 
-/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream` or, if that is MANY,
- * on any stream. Only the newest LOOKS_MAX accesses are checked, since a buffer may have thousands of pieces. To keep
- * an access that could be removed is harmless: an op that waits for the new access, which is ordered after the old one,
- * needs no wait for the old one. */
-static void supersede_access(struct waits *w, uint32_t *link, const struct touch *touch,
-                             uint8_t stream)
+/* Removes from a list the accesses that lie inside the elements of `touch`: those made on `stream` or, if that is
+ * SEVERAL_STREAMS, on any stream. Only the newest CHECKED_ACCESSES_MAX accesses are checked, since a buffer may have
+ * thousands of pieces. To keep an access that could be removed is harmless: an op that waits for the new access, which
+ * is ordered after the old one, needs no wait for the old one. */
+static void drop_superseded_accesses(struct waits *w, uint32_t *link, const struct touch *touch,
+                                     uint8_t stream)
 {
-    for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {
+    for (uint32_t look = 0; look < CHECKED_ACCESSES_MAX && *link != IR_NONE; look++) {
         struct access *a = &w->access[*link];
         if (touch->first_element <= a->begin && a->end <= touch->end_element &&
-            (stream == MANY || a->stream == stream)) {
+            (stream == SEVERAL_STREAMS || a->stream == stream)) {
             uint32_t gone = *link;
             *link = a->next;
             a->next = w->first_spare_access;
@@ -146,13 +146,13 @@ static void supersede_access(struct waits *w, uint32_t *link, const struct touch
     }
 }
 
-static inline void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
-                               uint8_t stream, uint32_t op)
+static inline void add_access_to_list(struct waits *w, struct accesses *of,
+                                      const struct touch *touch, uint8_t stream, uint32_t op)
 {
     bool first = of->last_write == IR_NONE && of->last_read == IR_NONE;
     uint32_t *list = touch->is_write ? &of->last_write : &of->last_read,
              row = w->first_spare_access;
-    of->listed_stream = first || of->listed_stream == stream ? stream : MANY;
+    of->stream_of_listed = first || of->stream_of_listed == stream ? stream : SEVERAL_STREAMS;
     if (row != IR_NONE) {
         w->first_spare_access = w->access[row].next;
     } else {
@@ -166,15 +166,15 @@ static inline void list_access(struct waits *w, struct accesses *of, const struc
 /* Replaces the last read and the last write of a buffer by two lists of accesses, one of reads and one of writes. */
 static void convert_to_lists(struct waits *w, struct accesses *of)
 {
-    struct touch whole = {.end_element = WAITS_WHOLE};
+    struct touch whole = {.end_element = WAITS_END_OF_BUFFER};
     uint32_t read = of->last_read, write = of->last_write;
-    of->is_listed = true;
+    of->has_lists = true;
     of->last_read = of->last_write = IR_NONE;
     if (read != IR_NONE)
-        list_access(w, of, &whole, of->read_stream, read);
+        add_access_to_list(w, of, &whole, of->read_stream, read);
     whole.is_write = true;
     if (write != IR_NONE)
-        list_access(w, of, &whole, of->write_stream, write);
+        add_access_to_list(w, of, &whole, of->write_stream, write);
 }
 
 void waits_record_touches(struct waits *w, const struct touch *touch, uint32_t count,
@@ -182,23 +182,24 @@ void waits_record_touches(struct waits *w, const struct touch *touch, uint32_t c
 {
     for (; count > 0; count--, touch++) {
         struct accesses *of = &w->accesses_of[touch->buffer];
-        bool whole = touch->end_element == WAITS_WHOLE && touch->first_element == 0;
-        if (!of->is_listed && whole && touch->is_write) {
+        bool whole = touch->end_element == WAITS_END_OF_BUFFER && touch->first_element == 0;
+        if (!of->has_lists && whole && touch->is_write) {
             of->last_write = op;
             of->write_stream = stream;
             of->last_read = IR_NONE;
             continue;
         }
-        if (!of->is_listed && whole && (of->last_read == IR_NONE || of->read_stream == stream)) {
+        if (!of->has_lists && whole && (of->last_read == IR_NONE || of->read_stream == stream)) {
             of->last_read = op;
             of->read_stream = stream;
             continue;
         }
-        if (!of->is_listed)
+        if (!of->has_lists)
             convert_to_lists(w, of);
-        supersede_access(w, &of->last_read, touch, touch->is_write ? MANY : stream);
+        drop_superseded_accesses(w, &of->last_read, touch,
+                                 touch->is_write ? SEVERAL_STREAMS : stream);
         if (touch->is_write)
-            supersede_access(w, &of->last_write, touch, MANY);
-        list_access(w, of, touch, stream, op);
+            drop_superseded_accesses(w, &of->last_write, touch, SEVERAL_STREAMS);
+        add_access_to_list(w, of, touch, stream, op);
     }
 }

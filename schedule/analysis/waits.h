@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WAITS_WHOLE UINT64_MAX /* the end of an operand that is a whole buffer */
+#define WAITS_END_OF_BUFFER UINT64_MAX /* the end of an operand that is a whole buffer */
 
 /* An operand of an op: elements first_element .. end_element - 1 of a buffer. */
 struct touch {

@@ -14,8 +14,8 @@ const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
 /* Runs an operator on each sequence of the micro-batch: `pieces` if sequences are cut into subsequences, which also
  * attend to the earlier subsequences; else `whole`. The operator reads the sequence's rows of `from` and writes those
  * of `to`. */
-static void run_on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
-                             attention_operator *pieces, struct view from, struct view to)
+static void run_on_each_sequence(struct emit *e, uint32_t layer, attention_operator *whole,
+                                 attention_operator *pieces, struct view from, struct view to)
 {
     int64_t n = e->unit.tokens, rows = e->unit.rows;
     int64_t read = (int64_t)from.count / rows, written = (int64_t)to.count / rows;
@@ -27,14 +27,14 @@ static void run_on_sequences(struct emit *e, uint32_t layer, attention_operator 
 
 void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
-    run_on_sequences(e, layer, attention_emitters[e->choices->attention].operator_forward,
-                     prefix_forward, view_whole(e, qkv), view_whole(e, out));
+    run_on_each_sequence(e, layer, attention_emitters[e->choices->attention].operator_forward,
+                         prefix_forward, view_whole(e, qkv), view_whole(e, out));
 }
 
 void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
-    run_on_sequences(e, layer, attention_emitters[e->choices->attention].operator_backward,
-                     prefix_backward, view_whole(e, d_out), view_whole(e, dqkv));
+    run_on_each_sequence(e, layer, attention_emitters[e->choices->attention].operator_backward,
+                         prefix_backward, view_whole(e, d_out), view_whole(e, dqkv));
 }
 
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)

@@ -30,7 +30,7 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(m);
     z.norms_heads = transformer_layer_norms_heads(m, layer);
-    z.is_split = latent || z.norms_heads || z.core_kv_heads != z.kv_heads;
+    z.is_split_before_pack = latent || z.norms_heads || z.core_kv_heads != z.kv_heads;
     return z;
 }
 
@@ -112,8 +112,8 @@ struct view gather_heads(struct emit *e, const struct head_exchange *z, struct v
 
 /* ---- q, k and v between qkv and the exchange ---- */
 
-static struct view emit_head_change(struct emit *e, enum work_kind kind, struct view x,
-                                    const struct head_exchange *z, struct view to)
+static struct view emit_head_expand_or_reduce(struct emit *e, enum work_kind kind, struct view x,
+                                              const struct head_exchange *z, struct view to)
 {
     int64_t factor = z->core_kv_heads / z->kv_heads;
     int64_t heads = kind == WORK_HEAD_EXPAND ? z->core_kv_heads : z->kv_heads;
@@ -215,8 +215,8 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
 
 /* Returns those rows of `all` that belong to the sequence whose queries are q. `all` holds the keys or the values, of
  * `width` columns, of all sequences; rows: the number of tokens of a sequence. */
-static struct view rows_beside(struct view q, int64_t q_width, struct view all, int64_t width,
-                               int64_t rows)
+static struct view rows_of_same_sequence(struct view q, int64_t q_width, struct view all,
+                                         int64_t width, int64_t rows)
 {
     return view_rows(all.buffer, (int64_t)q.begin / q_width, rows, width);
 }
@@ -231,7 +231,7 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
 {
     struct view none = view_none(), positions = z->rank_positions;
     const struct qkv *apart = &e->layer_saved[layer].projected;
-    if (!z->is_split && apart->q.count == 0) {
+    if (!z->is_split_before_pack && apart->q.count == 0) {
         if (z->rope_before_exchange) {
             struct view rotated = emit_compute_tensor(e, "rotated", CATEGORY_ACTIVATION,
                                                       z->rank_tokens, z->projection_width);
@@ -244,11 +244,12 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
     if (z->is_latent)
         parts = latent_qkv_views(e, z, qkv);
     else if (apart->q.count > 0)
-        parts = (struct qkv){qkv,
-                             rows_beside(qkv, z->q_width, apart->k,
-                                         transformer_kv_width(e->choices->model), z->rank_tokens),
-                             rows_beside(qkv, z->q_width, apart->v,
-                                         transformer_v_width(e->choices->model), z->rank_tokens)};
+        parts = (struct qkv){
+            qkv,
+            rows_of_same_sequence(qkv, z->q_width, apart->k,
+                                  transformer_kv_width(e->choices->model), z->rank_tokens),
+            rows_of_same_sequence(qkv, z->q_width, apart->v, transformer_v_width(e->choices->model),
+                                  z->rank_tokens)};
     else
         parts =
             split_qkv(e, qkv, z->rank_tokens, 1, (struct qkv){none, none, expands ? none : to.v});
@@ -260,8 +261,8 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
                                expands ? none : to.k);
     }
     if (expands) {
-        parts.k = emit_head_change(e, WORK_HEAD_EXPAND, parts.k, z, to.k);
-        parts.v = emit_head_change(e, WORK_HEAD_EXPAND, parts.v, z, to.v);
+        parts.k = emit_head_expand_or_reduce(e, WORK_HEAD_EXPAND, parts.k, z, to.k);
+        parts.v = emit_head_expand_or_reduce(e, WORK_HEAD_EXPAND, parts.v, z, to.v);
     }
     if (z->head_ranks == 1)
         return parts;
@@ -346,7 +347,7 @@ static struct view unpack_gradient(struct emit *e, const struct head_exchange *z
                       emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION, z->rank_tokens,
                                           z->head_ranks * width),
                       z->rank_tokens, z->head_ranks, width);
-    return reduce ? emit_head_change(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
+    return reduce ? emit_head_expand_or_reduce(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
 }
 
 struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv)
@@ -383,7 +384,7 @@ static void unpack_qkv_gradients(struct emit *e, uint32_t layer, const struct he
         unpack_latent_gradients(e, z, recv, dqkv);
         return;
     }
-    if (!z->is_split) {
+    if (!z->is_split_before_pack) {
         struct view joined = dqkv;
         if (z->rope_before_exchange)
             joined = emit_compute_tensor(e, "d_rotated", CATEGORY_ACTIVATION, z->rank_tokens,
@@ -433,7 +434,7 @@ void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exc
     unpack_qkv_gradients(e, layer, z, &recv, dqkv, saved);
 }
 
-void core_sync_host(struct emit *e)
+void core_emit_host_wait(struct emit *e)
 {
     if (e->choices->profile->host_waits_around_core)
         emit_host_wait(e, e->stream.compute);

@@ -26,8 +26,8 @@ struct head_exchange {
     bool rope_before_exchange, rope_after_exchange;
     /* positions of a rank's tokens, and of the tokens of its head group */
     struct view rank_positions, group_positions;
-    bool norms_heads; /* the layer norms the heads of q and k */
-    bool is_split;    /* q, k and v are separated before they are packed */
+    bool norms_heads;          /* the layer norms the heads of q and k */
+    bool is_split_before_pack; /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence are three parts one after another in the projection's result, not columns of it
      * (schedule/attention/latent.h) */
     bool is_latent;
@@ -81,6 +81,6 @@ struct view gather_rows(struct emit *e, struct view x, const char *stem);
 
 /* Emits a wait of the host for the stream of computation if the profile's switch host_waits_around_core is set. The
  * forward calls it before and after the core. */
-void core_sync_host(struct emit *e);
+void core_emit_host_wait(struct emit *e);
 
 #endif

@@ -41,7 +41,7 @@ static int64_t first_own_token(const struct fpdt *f, int64_t i)
 }
 
 /* Returns the number of this rank's own tokens in chunk i; the last chunk may be shorter. */
-static int64_t own_tokens(const struct fpdt *f, int64_t i)
+static int64_t own_tokens_of_chunk(const struct fpdt *f, int64_t i)
 {
     int64_t size = first_own_token(f, 1), left = f->e->unit.tokens - first_own_token(f, i);
     return left < size ? left : size;
@@ -51,7 +51,7 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i)
 {
     struct head_exchange z = exchange_of_layer(f->e, f->layer);
     int64_t first = first_own_token(f, i);
-    z.rank_tokens = own_tokens(f, i);
+    z.rank_tokens = own_tokens_of_chunk(f, i);
     z.group_tokens = z.rank_tokens * z.head_ranks;
     z.rank_positions = view_part(z.rank_positions, first, z.rank_tokens);
     z.group_positions = view_part(z.group_positions, first * z.head_ranks, z.group_tokens);
@@ -61,11 +61,11 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i)
 
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i)
 {
-    return own_tokens(f, i) * f->head_ranks;
+    return own_tokens_of_chunk(f, i) * f->head_ranks;
 }
 
 /* Returns the position in the sequence at which chunk i begins. */
-static int64_t chunk_position(const struct fpdt *f, int64_t i)
+static int64_t chunk_begin_position(const struct fpdt *f, int64_t i)
 {
     return first_own_token(f, i) * f->head_ranks;
 }
@@ -75,10 +75,10 @@ struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q,
     struct work work = attention_causal_work(f->e, kind, fpdt_chunk_tokens(f, q), f->heads,
                                              f->kv_heads),
                 masked;
-    int64_t first = chunk_position(f, q);
+    int64_t first = chunk_begin_position(f, q);
     work.attention.kv = fpdt_visible_keys(f, q, k);
     masked = work;
-    masked.attention.offset = first - chunk_position(f, k);
+    masked.attention.offset = first - chunk_begin_position(f, k);
     masked = attention_masked_work(f->e, f->layer, f->sequence, masked, first);
     if (masked.attention.mask != MASK_CAUSAL)
         return masked;
@@ -89,10 +89,10 @@ struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q,
 bool fpdt_chunk_sees(const struct fpdt *f, int64_t q, int64_t k)
 {
     int64_t window = transformer_layer_window(f->e->choices->model, f->layer);
-    int64_t last = chunk_position(f, k) + fpdt_chunk_tokens(f, k) - 1;
+    int64_t last = chunk_begin_position(f, k) + fpdt_chunk_tokens(f, k) - 1;
     if (window > 0 && f->e->choices->model->window_chunks)
-        return last >= chunk_position(f, q) / window * window;
-    return window == 0 || last > chunk_position(f, q) - window;
+        return last >= chunk_begin_position(f, q) / window * window;
+    return window == 0 || last > chunk_begin_position(f, q) - window;
 }
 
 int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q)
@@ -154,26 +154,26 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
 
 /* ---- waits of the host ---- */
 
-void fpdt_sync_stream(const struct fpdt *f, uint8_t stream)
+void fpdt_wait_for_stream(const struct fpdt *f, uint8_t stream)
 {
     if (f->offloads && f->e->choices->profile->chunk_tile_sync)
         emit_host_wait(f->e, stream);
 }
 
-void fpdt_sync_tile(const struct fpdt *f)
+void fpdt_wait_for_tile(const struct fpdt *f)
 {
-    fpdt_sync_stream(f, f->e->stream.compute);
-    fpdt_sync_stream(f, f->load_stream);
+    fpdt_wait_for_stream(f, f->e->stream.compute);
+    fpdt_wait_for_stream(f, f->load_stream);
     if (fpdt_one_rank_fetches(f->e->choices))
-        fpdt_sync_stream(f, f->e->stream.fetch);
+        fpdt_wait_for_stream(f, f->e->stream.fetch);
 }
 
 void fpdt_sync_ranks(const struct fpdt *f)
 {
     struct emit *e = f->e;
     struct work work = {.kind = WORK_BARRIER, .barrier = {e->group.all_ranks}};
-    fpdt_sync_stream(f, e->stream.comm);
-    fpdt_sync_stream(f, e->stream.compute);
+    fpdt_wait_for_stream(f, e->stream.comm);
+    fpdt_wait_for_stream(f, e->stream.compute);
     if (f->offloads && e->choices->profile->chunk_tile_sync && e->group.all_ranks != IR_NONE16)
         emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
 }

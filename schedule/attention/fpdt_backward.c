@@ -18,8 +18,8 @@
  * host are fetched. For the chunk's first tile d_o comes from the all-to-all; it is stored if another tile will read
  * it. again: the current tile, by the keys of chunk k, is also of chunk q and will still add to dq, so dq is not
  * fetched here. */
-static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t q, int64_t k,
-                                               bool again)
+static struct query_tensors fetch_next_query_tensors(struct fpdt_gradients *g, int64_t q, int64_t k,
+                                                     bool again)
 {
     const struct fpdt *f = g->fpdt;
     struct stored_query_gradients *state = &g->stored[q];
@@ -27,7 +27,7 @@ static struct query_tensors next_query_tensors(struct fpdt_gradients *g, int64_t
     op_id after = k == 0 && q == 0 ? f->e->last_before_wo_backward : f->e->last_compute;
     struct query_tensors set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
     if (first) {
-        set.d_o = fpdt_d_o(g, q);
+        set.d_o = fpdt_exchange_d_o(g, q);
         if (q > 0 && fpdt_chunk_sees(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
             fpdt_store_tensor(f, f->store_stream, q, set.d_o, "d_o_host", &state->d_o,
@@ -70,7 +70,7 @@ static void zero_query_gradients(struct fpdt_gradients *g, struct query_tensors 
     fpdt_store_tensor(f, f->store_stream, 0, set->dq, "dq_host", &state->dq, sizeof *state);
     for (int64_t q = 1; q < f->chunk_count; q++)
         fpdt_store_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
-    fpdt_sync_stream(f, f->e->stream.host);
+    fpdt_wait_for_stream(f, f->e->stream.host);
 }
 
 /* Emits the tiles of key chunk k, whose keys and values are `pair`, and returns the gradients of chunk k's q, k and v.
@@ -100,11 +100,11 @@ static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
         e->tags.chunk = (uint16_t)q;
         e->tags.step = (uint16_t)k;
         if (more && (!again || reload))
-            then = next_query_tensors(g, ahead, k, again);
+            then = fetch_next_query_tensors(g, ahead, k, again);
         if (more && ahead == k + 1 && q == last && !reload)
             *next = fpdt_keys_values_of(f, k + 1, k + 1, e->last_compute);
         struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
-        fpdt_sync_tile(f);
+        fpdt_wait_for_tile(f);
         set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
         sums.k = fpdt_add_to_sum(f, sums.k, part.k, "dk_sum");
         sums.v = fpdt_add_to_sum(f, sums.v, part.v, "dv_sum");
@@ -128,9 +128,9 @@ static void backward_by_keys(struct fpdt_gradients *g, struct fpdt_gradient_targ
     bool reload = e->choices->profile->chunk_refetches_queries && f->offloads;
     struct view norm = fpdt_fetch_norm(f, 0, to);
     struct fpdt_keys_values pair = fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward);
-    struct query_tensors set = next_query_tensors(g, 0, 0, false);
-    fpdt_sync_stream(f, f->side_stream);
-    fpdt_sync_tile(f);
+    struct query_tensors set = fetch_next_query_tensors(g, 0, 0, false);
+    fpdt_wait_for_stream(f, f->side_stream);
+    fpdt_wait_for_tile(f);
     if (reload)
         zero_query_gradients(g, &set);
     for (int64_t k = 0; k < f->chunk_count; k++) {
@@ -142,7 +142,7 @@ static void backward_by_keys(struct fpdt_gradients *g, struct fpdt_gradient_targ
             break;
         pair = reload ? fpdt_keys_values_of(f, k + 1, k + 1, e->last_compute) : next;
         norm = fpdt_fetch_norm(f, k + 1, to);
-        fpdt_sync_tile(f);
+        fpdt_wait_for_tile(f);
     }
     e->tags.chunk = IR_NONE16;
 }

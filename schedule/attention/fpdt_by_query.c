@@ -16,9 +16,9 @@ struct key_tensors {
     struct view dk, dv; /* sums of the gradients so far; empty: no tile has added to them */
 };
 
-static struct key_tensors key_tensors_of(const struct fpdt *f,
-                                         const struct stored_key_gradients *state, int64_t q,
-                                         int64_t k, op_id after)
+static struct key_tensors fetch_key_tensors(const struct fpdt *f,
+                                            const struct stored_key_gradients *state, int64_t q,
+                                            int64_t k, op_id after)
 {
     struct key_tensors keys = {.keys_values = fpdt_keys_values_of(f, q, k, after)};
     if (state->dk.count > 0) {
@@ -40,9 +40,9 @@ static void store_key_gradients(const struct fpdt *f, struct stored_key_gradient
 /* Passes the gradients of chunk k's q, k and v to fpdt_finish_chunk(), once the last queries that attend to the chunk's
  * keys are done. dq: the gradient of chunk k's queries if these are the last ones; empty: it is on the host and is
  * fetched. */
-static void finish_keys(const struct fpdt *f, const struct stored_key_gradients *state,
-                        const struct key_tensors *keys, int64_t k, struct view dq,
-                        struct fpdt_gradient_target to)
+static void finish_key_gradients(const struct fpdt *f, const struct stored_key_gradients *state,
+                                 const struct key_tensors *keys, int64_t k, struct view dq,
+                                 struct fpdt_gradient_target to)
 {
     if (dq.count == 0)
         dq = fpdt_fetch_tensor(f, f->load_stream, f->e->last_compute, k, state->dq, "dq");
@@ -67,23 +67,23 @@ static void emit_tiles_of_queries(struct fpdt_gradients *g, struct stored_key_gr
         e->tags.step = (uint16_t)k;
         op_id after = e->last_compute;
         if (k < q)
-            then = key_tensors_of(f, &state[k + 1], q, k + 1, after);
+            then = fetch_key_tensors(f, &state[k + 1], q, k + 1, after);
         if (k == q && !last) {
             next->queries = fpdt_queries_of(f, q + 1, after);
-            next->d_o = fpdt_d_o(g, q + 1);
+            next->d_o = fpdt_exchange_d_o(g, q + 1);
             if (following != q) /* otherwise the chunk's own tile has first to store the sums */
-                then = key_tensors_of(f, &state[following], q + 1, following, after);
+                then = fetch_key_tensors(f, &state[following], q + 1, following, after);
         }
         keys->keys_values = fpdt_expand_latents(f, q, k, keys->keys_values);
         struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->keys_values);
-        fpdt_sync_tile(f);
+        fpdt_wait_for_tile(f);
         set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
         keys->dk = fpdt_add_to_sum(f, keys->dk, part.k, "dk_sum");
         keys->dv = fpdt_add_to_sum(f, keys->dv, part.v, "dv_sum");
         if (!done && !stays)
             store_key_gradients(f, &state[k], k, keys);
         if (done)
-            finish_keys(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
+            finish_key_gradients(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
         if (k < q || (!last && following != q))
             *keys = then;
     }
@@ -104,8 +104,8 @@ void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_targe
                          next = {0};
     struct key_tensors keys = {.keys_values =
                                    fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward)};
-    set.d_o = fpdt_d_o(g, 0);
-    fpdt_sync_tile(f);
+    set.d_o = fpdt_exchange_d_o(g, 0);
+    fpdt_wait_for_tile(f);
     for (int64_t q = 0; q < f->chunk_count; q++) {
         emit_tiles_of_queries(g, state, q, &set, &next, &keys, to);
         set = next;

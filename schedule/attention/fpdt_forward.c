@@ -86,7 +86,7 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         pair = fpdt_visible_part(f, fpdt_expand_latents(f, i, j, pair), i, j);
         struct qkv in = {f->chunk[i].device_saved.qkv.q, pair.k, pair.v};
         sum = emit_tile(f, i, j, first, &in, sum, o);
-        fpdt_sync_tile(f);
+        fpdt_wait_for_tile(f);
         pair = next;
     }
     e->tags.step = IR_NONE16;

@@ -4,7 +4,7 @@
 #include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 
-struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q)
+struct view fpdt_exchange_d_o(const struct fpdt_gradients *g, int64_t q)
 {
     struct head_exchange z = fpdt_chunk_exchange(g->fpdt, q);
     return exchange_out_backward(g->fpdt->e, &z,
@@ -74,7 +74,7 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
                            : emit_compute_tensor(e, "dqkv", CATEGORY_ACTIVATION, z.rank_tokens,
                                                  z.projection_width);
     exchange_qkv_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].device_saved);
-    fpdt_sync_stream(f, f->side_stream);
+    fpdt_wait_for_stream(f, f->side_stream);
     fpdt_sync_ranks(f);
     if (to.dx.i == IR_NONE)
         return;

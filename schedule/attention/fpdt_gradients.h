@@ -24,7 +24,7 @@ struct fpdt_gradients {
 };
 
 /* Returns the gradient of chunk q's output, made from g->d_out by the all-to-all from tokens to heads. */
-struct view fpdt_d_o(const struct fpdt_gradients *g, int64_t q);
+struct view fpdt_exchange_d_o(const struct fpdt_gradients *g, int64_t q);
 /* fpdt_keys_values_of() returns what fpdt_fetch_keys_values() returns for chunks q and k, and fpdt_queries_of() returns
  * the queries of chunk q with their outputs and log-sum-exps, all on the device. The first call for a chunk returns
  * what the forward has fetched ahead, if it has. Else what is on the host is fetched, no earlier than the end of op

@@ -13,8 +13,8 @@
 
 /* Emits one op of a chunk's way to the host or back: a copy, a fill, a gather or a scatter. Only ranks that pass the
  * guard run it. */
-static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
-                         struct work work, struct view from, struct view to)
+static void emit_host_traffic_op(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
+                                 struct work work, struct view from, struct view to)
 {
     struct emit *e = f->e;
     uint8_t region = e->tags.region;
@@ -30,7 +30,7 @@ static void emit_guarded_copy(const struct fpdt *f, enum work_kind kind, uint16_
                               op_id after, uint8_t stream, struct view from, struct view to)
 {
     struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of_view(f->e, from), 0}};
-    emit_traffic(f, guard, after, stream, work, from, to);
+    emit_host_traffic_op(f, guard, after, stream, work, from, to);
 }
 
 struct view fpdt_copy_to_host(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
@@ -84,8 +84,9 @@ struct stored_chunk_tensor {
 /* Returns *host, chunk i's view on the host, and sets it if it is empty. If one rank stores for all, hp consecutive
  * chunks have one buffer, with room for all ranks' rows of the first chunk, which is the largest; otherwise each chunk
  * gets a buffer of its own size. */
-static struct view place_on_host(const struct fpdt *f, int64_t i, struct stored_chunk_tensor part,
-                                 const char *stem, struct view *host, size_t stride)
+static struct view host_view_of_chunk(const struct fpdt *f, int64_t i,
+                                      struct stored_chunk_tensor part, const char *stem,
+                                      struct view *host, size_t stride)
 {
     struct emit *e = f->e;
     int64_t ranks = ranks_per_buffer(f), first = i - storing_rank(f, i);
@@ -116,12 +117,12 @@ void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct v
         *host = x;
         return;
     }
-    struct view to = place_on_host(f, i, part, stem, host, stride);
+    struct view to = host_view_of_chunk(f, i, part, stem, host, stride);
     if (one_rank_stores_for_all(f)) {
         struct work work = {.kind = WORK_ALL_GATHER,
                             .collective = {e->group.hp, bytes_of_view(f->e, x)}};
         struct view all = emit_tensor_like(e, x, (int64_t)to.count, stem, MEMORY_HBM);
-        emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
+        emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
         x = all;
     }
     emit_guarded_copy(f, WORK_D2H, guard_of_storing_rank(f, i), (op_id){IR_NONE}, stream, x, to);
@@ -132,10 +133,10 @@ void fpdt_store_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char 
 {
     struct stored_chunk_tensor part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_chunk_tokens(f, i),
                                        cols};
-    struct view to = place_on_host(f, i, part, stem, host, stride);
+    struct view to = host_view_of_chunk(f, i, part, stem, host, stride);
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)to.count}};
-    emit_traffic(f, guard_of_storing_rank(f, i), (op_id){IR_NONE}, f->e->stream.host, work,
-                 view_none(), to);
+    emit_host_traffic_op(f, guard_of_storing_rank(f, i), (op_id){IR_NONE}, f->e->stream.host, work,
+                         view_none(), to);
 }
 
 struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
@@ -152,7 +153,7 @@ struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after,
     struct work work = {.kind = WORK_SCATTER,
                         .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_rank(f, i)}};
     emit_guarded_copy(f, WORK_H2D, guard_of_storing_rank(f, i), after, stream, host, all);
-    emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
+    emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;
 }
 
@@ -176,7 +177,7 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
 
 /* Makes each gather of data for the host wait until what was gathered two gathers earlier is on the host, so that two
  * gather buffers are enough. */
-static void delay_gathers(struct emit *e, const struct op_list *list)
+static void bound_gather_buffers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies to the host of gathered data */
@@ -203,7 +204,7 @@ static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
 
 /* Makes the first compute op after a chunk's first copy to the host wait for all copies of the chunk two before it. The
  * fetches of keys and values usually imply this wait already; they do not if a sequence has only two chunks. */
-static void delay_chunks(struct emit *e, const struct op_list *list)
+static void bound_stored_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     /* the last copy to the host of each of the last two chunks */
@@ -229,7 +230,7 @@ static void delay_chunks(struct emit *e, const struct op_list *list)
 void pass_bound_stored_chunks(struct emit *e, struct op_list *list)
 {
     if (fpdt_one_rank_fetches(e->choices))
-        delay_gathers(e, list);
+        bound_gather_buffers(e, list);
     if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_tile_sync)
-        delay_chunks(e, list);
+        bound_stored_chunks(e, list);
 }

@@ -73,9 +73,9 @@ static struct work latent_keys_work(const struct emit *e, enum work_kind kind, i
 /* Writes q, k and v of one sequence of n tokens to qkv. They are made from q, from `up`, the result of kv_b, and from
  * `shared`, the key columns that heads share; q and `shared` are rotated. If head ranks send latents, `up` is the
  * latents, and qkv gets the rotated q, the latents and the rotated shared columns. */
-static void arrange_heads(struct emit *e, const struct latent_widths *w, int64_t n,
-                          struct view positions, struct view q, struct view up, struct view shared,
-                          struct view qkv)
+static void emit_arrange_qkv(struct emit *e, const struct latent_widths *w, int64_t n,
+                             struct view positions, struct view q, struct view up,
+                             struct view shared, struct view qkv)
 {
     const struct transformer *m = e->choices->model;
     const struct work work = latent_keys_work(e, WORK_LATENT_KEYS, n);
@@ -97,9 +97,9 @@ static void arrange_heads(struct emit *e, const struct latent_widths *w, int64_t
             2);
 }
 
-static void arrange_backward(struct emit *e, const struct latent_widths *w, int64_t n,
-                             struct view positions, struct view dqkv, struct view dq,
-                             struct view d_up, struct view d_shared)
+static void emit_arrange_qkv_backward(struct emit *e, const struct latent_widths *w, int64_t n,
+                                      struct view positions, struct view dqkv, struct view dq,
+                                      struct view d_up, struct view d_shared)
 {
     const struct transformer *m = e->choices->model;
     const struct work work = latent_keys_work(e, WORK_LATENT_KEYS_BACKWARD, n);
@@ -303,8 +303,8 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* Marks all buffers from number `first` on, except the narrow results, as dropped after the forward and computed again
  * for the backward, if Megatron-LM's module mla_up_proj is recomputed. */
-static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
-                          struct view shared)
+static void mark_expanded_as_recomputed(struct emit *e, uint32_t first,
+                                        const struct latent_saved *s, struct view shared)
 {
     const uint32_t narrow[] = {s->q.buffer.i, s->kv.buffer.i, shared.buffer.i};
     for (uint32_t b = first; b < e->ir->buffer.count; b++) {
@@ -377,11 +377,11 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     e->tags.region = REGION_ATTENTION;
     const struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
-        arrange_heads(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
-                      view_part(up, i * n * w.up, n * w.up),
-                      view_part(shared, i * n * w.rotated, n * w.rotated),
-                      view_part(qkv, i * n * width, n * width));
-    mark_expanded(e, first, saved, own);
+        emit_arrange_qkv(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
+                         view_part(up, i * n * w.up, n * w.up),
+                         view_part(shared, i * n * w.rotated, n * w.rotated),
+                         view_part(qkv, i * n * width, n * width));
+    mark_expanded_as_recomputed(e, first, saved, own);
     return qkv;
 }
 
@@ -399,7 +399,7 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
     const struct view d_shared =
         emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION, count, w.rotated);
     for (int64_t i = 0; i < sequences; i++)
-        arrange_backward(
+        emit_arrange_qkv_backward(
             e, &w, n, positions_of(e, &rows, i), view_part(dqkv, i * n * width, n * width),
             view_part(dq, i * n * w.q, n * w.q), view_part(d_up, i * n * w.up, n * w.up),
             view_part(d_shared, i * n * w.rotated, n * w.rotated));

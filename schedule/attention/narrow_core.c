@@ -53,7 +53,7 @@ static struct core_operands operands_of(const struct emit *e, const struct work 
     };
 }
 
-static bool is_mx(const struct emit *e)
+static bool core_is_mxfp8(const struct emit *e)
 {
     return products_recipe(e->choices)->scaling == SCALING_MX;
 }
@@ -67,9 +67,9 @@ static void emit_cast_of(struct emit *e, struct view x, const struct core_operan
                               .quantise = {.rows = size->rows,
                                            .cols = size->cols,
                                            .scaling = recipe->scaling,
-                                           .both = is_mx(e),
+                                           .both = core_is_mxfp8(e),
                                            .amax = recipe->has_amax_pass}};
-    emit_op(e, e->stream.compute, &work, &x, 1, write, is_mx(e) ? 4 : 2);
+    emit_op(e, e->stream.compute, &work, &x, 1, write, core_is_mxfp8(e) ? 4 : 2);
 }
 
 static struct view new_copies(struct emit *e, const char *stem, enum dtype dtype, int64_t count)
@@ -96,7 +96,7 @@ static struct core_copies copies_of(const struct emit *e, const struct core_oper
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const struct view data = saved->narrow, scales = saved->narrow_scales;
-    if (!is_mx(e)) {
+    if (!core_is_mxfp8(e)) {
         const struct view of_v = view_part(data, q + k, v);
         return (struct core_copies){.q = view_part(data, 0, q),
                                     .k = view_part(data, q, k),
@@ -117,7 +117,8 @@ static struct core_copies copies_of(const struct emit *e, const struct core_oper
 }
 
 /* Casts q, k and v to MXFP8, each in a pass that makes both copies. */
-static void cast_to_mx(struct emit *e, const struct core_operands *x, struct attention_saved *saved)
+static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
+                              struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     saved->narrow = new_copies(e, "qkv_narrow", DTYPE_E4M3, 2 * (q + k + v));
@@ -141,8 +142,8 @@ static void cast_to_mx(struct emit *e, const struct core_operands *x, struct att
 }
 
 /* Copies q, k and v one after another (torch.cat), and casts them with one scale. */
-static void cast_together(struct emit *e, const struct core_operands *x,
-                          struct attention_saved *saved)
+static void cast_qkv_with_one_scale(struct emit *e, const struct core_operands *x,
+                                    struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const int64_t rows = x->q.rows, all = q + k + v;
@@ -162,7 +163,7 @@ void narrow_core_forward(struct emit *e, struct work work, struct attention_save
                          struct view o)
 {
     const struct core_operands x = operands_of(e, &work);
-    (is_mx(e) ? cast_to_mx : cast_together)(e, &x, saved);
+    (core_is_mxfp8(e) ? cast_qkv_to_mxfp8 : cast_qkv_with_one_scale)(e, &x, saved);
     const struct core_copies copies = copies_of(e, &x, saved);
     work.attention.scaling = products_recipe(e->choices)->scaling;
     emit_op(e, e->stream.tile, &work,
@@ -178,10 +179,10 @@ void narrow_core_backward(struct emit *e, struct work work, const struct attenti
     const struct core_operand size =
         core_operand(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
     const enum dtype dtype = (enum dtype)products_recipe(e->choices)->gradient_dtype;
-    const int64_t turned_scales = is_mx(e) ? size.turned_scales : 0;
+    const int64_t turned_scales = core_is_mxfp8(e) ? size.turned_scales : 0;
     struct view narrow = new_copies(e, "d_o_narrow", dtype, elements(&size)), turned = {0},
                 scales = new_scales(e, size.scales + turned_scales);
-    if (is_mx(e))
+    if (core_is_mxfp8(e))
         turned = new_copies(e, "d_o_turned", dtype, elements(&size));
     emit_cast_of(e, d_o, &size,
                  (struct view[]){narrow, view_part(scales, 0, size.scales), turned,
@@ -195,5 +196,5 @@ void narrow_core_backward(struct emit *e, struct work work, const struct attenti
     emit_op(e, e->stream.compute, &work,
             (struct view[]){copies.q, copies.k, copies.v, saved->o, saved->lse, narrow,
                             copies.backward_scales, scales, copies.turned_qk, turned, d_o},
-            is_mx(e) ? 11 : 8, write, workspace > 0 ? 4 : 3);
+            core_is_mxfp8(e) ? 11 : 8, write, workspace > 0 ? 4 : 3);
 }

@@ -22,13 +22,13 @@
 
 /* Positions in the sequence: begin and end of the subsequence, and of this stage's queries. The core of this stage
  * attends to the tokens from 0 up to queries_end. piece_tokens: the number of tokens of every piece but the last. */
-struct prefix_reach {
+struct prefix_positions {
     int64_t subsequence_begin, subsequence_end, queries_begin, queries_end, piece_tokens;
 };
 
-static struct prefix_reach prefix_reach_of(const struct emit *e)
+static struct prefix_positions prefix_positions_of(const struct emit *e)
 {
-    struct prefix_reach reach = {
+    struct prefix_positions reach = {
         .subsequence_begin = pipeline_tokens_before(e->choices, e->unit.subsequence),
         .subsequence_end = pipeline_tokens_before(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size,
@@ -69,7 +69,7 @@ struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths
 
 /* Returns a new buffer with room for a full piece of keys or values, and emits the fill that zeroes the end which this
  * shorter piece will not write. Returns an empty view if this piece has full length. */
-static struct view new_padded_piece(struct emit *e, const char *stem, struct prefix_reach reach,
+static struct view new_padded_piece(struct emit *e, const char *stem, struct prefix_positions reach,
                                     int64_t width)
 {
     int64_t own = reach.queries_end - reach.queries_begin,
@@ -84,7 +84,7 @@ static struct view new_padded_piece(struct emit *e, const char *stem, struct pre
 /* Gathers the pieces of all stages into the cache, at the place of the subsequence. filled: this stage's piece with its
  * padding; empty: `own` needs no padding. */
 static void gather_cache(struct emit *e, struct view own, struct view filled, struct view cache,
-                         struct prefix_reach reach, int64_t width)
+                         struct prefix_positions reach, int64_t width)
 {
     int64_t all = reach.piece_tokens * width * e->unit.stages.count;
     emit_stage_collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
@@ -101,7 +101,7 @@ static struct view copy_view(struct emit *e, struct view x, const char *stem, in
 
 static struct work tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
                              const struct head_exchange *z, enum work_kind kind,
-                             struct prefix_reach reach)
+                             struct prefix_positions reach)
 {
     struct work work = attention_causal_work(e, kind, z->group_tokens, z->heads / z->head_ranks,
                                              z->core_kv_heads / z->head_ranks);
@@ -120,7 +120,7 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
                     struct view out)
 {
     struct head_exchange z = exchange_of_layer(e, layer);
-    struct prefix_reach reach = prefix_reach_of(e);
+    struct prefix_positions reach = prefix_positions_of(e);
     struct kv_widths width;
     struct prefix *prefix = prefix_open_caches(e, prefix_row_of(e, layer, sequence), &width);
     struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
@@ -180,7 +180,7 @@ static struct view add_gradient_tile(struct emit *e, struct view tile, struct vi
  * or, if that is empty, to a new buffer of zeros. The returned view covers all keys up to the subsequence's end, of
  * which the tile may cover only the first ones. */
 static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, struct view later,
-                                              struct prefix_reach reach, int64_t width)
+                                              struct prefix_positions reach, int64_t width)
 {
     struct view sum = later;
     int64_t seen = reach.subsequence_end * width;
@@ -196,8 +196,8 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
  * do not see these keys. sum: the gradients that this stage has summed; given: those that came from stages which shared
  * later subsequences, empty if there are none. Adds `given`, and reduce-scatters over the stages that share the
  * subsequence. */
-static struct view completed_gradients(struct emit *e, struct view sum, struct view given,
-                                       struct prefix_reach reach, int64_t width)
+static struct view complete_gradient_sum(struct emit *e, struct view sum, struct view given,
+                                         struct prefix_positions reach, int64_t width)
 {
     int64_t own = (reach.queries_end - reach.queries_begin) * width,
             piece = reach.piece_tokens * width;
@@ -219,7 +219,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
                      struct view dqkv)
 {
     struct head_exchange z = exchange_of_layer(e, layer);
-    struct prefix_reach reach = prefix_reach_of(e);
+    struct prefix_positions reach = prefix_positions_of(e);
     struct prefix *prefix = &e->prefix[prefix_row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     const struct kv_widths width = {z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
@@ -240,7 +240,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
         prefix->dk = add_gradient_tile(e, grads.k, prefix->dk);
         prefix->dv = add_gradient_tile(e, grads.v, prefix->dv);
     }
-    grads.k = completed_gradients(e, prefix->dk, prefix->given_dk, reach, width.k_width);
-    grads.v = completed_gradients(e, prefix->dv, prefix->given_dv, reach, width.v_width);
+    grads.k = complete_gradient_sum(e, prefix->dk, prefix->given_dk, reach, width.k_width);
+    grads.v = complete_gradient_sum(e, prefix->dv, prefix->given_dv, reach, width.v_width);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

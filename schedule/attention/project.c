@@ -249,7 +249,7 @@ struct qkv new_qkv_gradients(struct emit *e, int64_t rows, int64_t width, int64_
 }
 
 /* Returns how many of a token's `width` columns one norm covers: those of a head, or all. */
-static int64_t norm_width(const struct emit *e, int64_t width)
+static int64_t columns_per_norm(const struct emit *e, int64_t width)
 {
     return e->choices->model->qk_norm_wide ? width : e->choices->model->head_dim;
 }
@@ -257,7 +257,7 @@ static int64_t norm_width(const struct emit *e, int64_t width)
 static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight, struct view x,
                              struct view *rstd, int64_t rows)
 {
-    int64_t cols = norm_width(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
+    int64_t cols = columns_per_norm(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
     struct view y = view_whole(e, emit_activation(e, "head_norm", rows, (int64_t)x.count / rows));
     *rstd = emit_norm_stats(e, weight, norms, norms * cols * e->kept_extra_bytes.heads);
     emit_norm(e, layer, weight, x, y, *rstd, norms, cols);
@@ -276,7 +276,7 @@ void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attent
 static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weight weight,
                                       struct view dy, struct view x, struct view rstd, int64_t rows)
 {
-    int64_t width = (int64_t)x.count / rows, cols = norm_width(e, width);
+    int64_t width = (int64_t)x.count / rows, cols = columns_per_norm(e, width);
     struct view dx = view_whole(e, emit_activation(e, "d_head_norm", rows, width));
     emit_norm_backward(e, layer, weight, dy, x, rstd, dx, (int64_t)x.count / cols, cols);
     return dx;

@@ -6,7 +6,7 @@
  * rank of the ring, [1] if it is from a later one. A row has: begin, rows: the first query and the number of queries;
  * keys: the number of keys, from the first on; all three in halves of a rank's tokens. 0 rows: the rank sees no key of
  * the block. mask, offset: as in struct ring_tile. */
-static const struct tile_rule {
+static const struct tile_of_halves {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
@@ -19,7 +19,7 @@ static const struct tile_rule {
     [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
     [RING_ZIGZAG_DOCUMENTS] = {{0, 2, 1, MASK_FULL, 0},
                                {1, 1, 2, MASK_FULL, 0}}, /* as RING_ZIGZAG, for one document */
-    /* A query may see any key. mask_tiles() replaces these two by one tile of all queries and keys. */
+    /* A query may see any key. apply_mask_to_tiles() replaces these two by one tile of all queries and keys. */
     [RING_BY_CORE_PLAN] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
 
@@ -67,8 +67,8 @@ static bool has_two_rings(const struct emit *e)
     return e->group.outer_ring.size > 1 && e->group.inner_ring.size > 1;
 }
 
-static uint32_t tiles_by_layout(struct emit *e, int64_t rows, uint32_t step,
-                                struct ring_tile tile[2])
+static uint32_t list_tiles_of_layout(struct emit *e, int64_t rows, uint32_t step,
+                                     struct ring_tile tile[2])
 {
     uint32_t outer = step / e->group.inner_ring.size, away = outer > 0 ? outer : step, count = 0;
     uint16_t group = outer > 0 ? e->group.outer_ring.group : e->group.inner_ring.group;
@@ -78,7 +78,7 @@ static uint32_t tiles_by_layout(struct emit *e, int64_t rows, uint32_t step,
         return 1;
     }
     for (int behind = 0; behind < 2; behind++) {
-        const struct tile_rule *rule = &rules[e->choices->ring_layout][behind];
+        const struct tile_of_halves *rule = &rules[e->choices->ring_layout][behind];
         struct guard guard = {group, (uint8_t)(behind ? GUARD_LT : GUARD_GE), away};
         if (rule->rows > 0)
             tile[count++] = (struct ring_tile){.first_query = rule->begin * rows / 2,
@@ -127,9 +127,9 @@ static bool has_visible_key(struct emit *e, const struct ring_shape *z,
  * of the sequence. Returns the number of tiles that are left. In three layouts a step after the first has one tile, of
  * all queries and keys: with stripes, if documents are cut one by one, and if a core plan deals the tokens. Drops the
  * tiles in which the window hides all keys from all ranks, except in the last two of these layouts. */
-static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
-                           const struct sequence_mask *mask, struct ring_tile tile[2],
-                           uint32_t count)
+static uint32_t apply_mask_to_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
+                                    const struct sequence_mask *mask, struct ring_tile tile[2],
+                                    uint32_t count)
 {
     bool two = has_two_rings(e);
     uint8_t layout = e->choices->ring_layout;
@@ -158,11 +158,11 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                     struct ring_tile tile[2])
 {
-    uint32_t count = tiles_by_layout(e, z->rank_tokens, step, tile);
+    uint32_t count = list_tiles_of_layout(e, z->rank_tokens, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     if (!mask.has_documents && mask.window == 0 && e->choices->ring_layout != RING_BY_CORE_PLAN)
         return count;
-    return mask_tiles(e, z, step, &mask, tile, count);
+    return apply_mask_to_tiles(e, z, step, &mask, tile, count);
 }
 
 struct work ring_tile_work(const struct emit *e, enum work_kind kind, const struct ring_shape *z,
@@ -182,7 +182,7 @@ struct work ring_tile_work(const struct emit *e, enum work_kind kind, const stru
     return work;
 }
 
-uint32_t ring_next_step(struct emit *e, const struct ring_shape *z, uint32_t step)
+uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *z, uint32_t step)
 {
     struct ring_tile tile[2];
     uint32_t next = step + 1;
@@ -234,26 +234,26 @@ void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
                      struct ring_blocks *b)
 {
     const struct ring *outer_ring = &e->group.outer_ring, *inner_ring = &e->group.inner_ring;
-    uint32_t next = ring_next_step(e, z, step), outer = step / inner_ring->size;
+    uint32_t next = ring_next_step_with_tiles(e, z, step), outer = step / inner_ring->size;
     uint32_t inner = step - outer * inner_ring->size, next_inner = next - outer * inner_ring->size;
     uint32_t next_outer = inner_ring->size == 1 ? next : outer + 1;
     e->tags.step = (uint16_t)step;
-    b->present = inner == 0 ? b->first_of_next_window : b->next_in_window;
+    b->current_block = inner == 0 ? b->next_window_first_block : b->next_block_in_window;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* the block is packed in every step but the last, as PyTorch does, though only the first one is sent */
         int64_t count = (int64_t)b->present.count;
         if (next_outer < outer_ring->size) {
-            struct view message = pack_message(e, b->present);
+            struct view message = pack_message(e, b->current_block);
             if (outer == 0)
-                b->gathered = gather_blocks(e, b->present, message);
-            b->first_of_next_window = view_part(b->gathered, next_outer * count, count);
+                b->gathered = gather_blocks(e, b->current_block, message);
+            b->next_window_first_block = view_part(b->gathered, next_outer * count, count);
         }
     } else {
         if (inner == 0 && next_outer < outer_ring->size)
-            b->first_of_next_window = ring_send(e, outer_ring, next_outer - outer,
-                                                outer_ring->kv_stream, b->present, "kv");
+            b->next_window_first_block = ring_send(e, outer_ring, next_outer - outer,
+                                                   outer_ring->kv_stream, b->current_block, "kv");
         if (next_inner < inner_ring->size)
-            b->next_in_window = ring_send(e, inner_ring, next_inner - inner, inner_ring->kv_stream,
-                                          b->present, "kv");
+            b->next_block_in_window = ring_send(e, inner_ring, next_inner - inner,
+                                                inner_ring->kv_stream, b->current_block, "kv");
     }
 }

@@ -57,7 +57,7 @@ uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t ste
 /* Returns the next step after `step` in which some rank has a tile, or ring_step_count() if there is none. With one
  * ring, steps are skipped in which the layer's window hides all keys from all ranks. With two rings it is always step +
  * 1: the ranks of a step then hold blocks from different distances, so some of them have a tile. */
-uint32_t ring_next_step(struct emit *e, const struct ring_shape *shape, uint32_t step);
+uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
 /* Emits the shift of x to the rank `by` places further in a ring, and returns the new buffer with what arrives from the
  * rank `by` places back. The message starts after all compute ops emitted so far. */
@@ -66,17 +66,17 @@ struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint
 
 /* The blocks of keys and values that a rank has at one time. */
 struct ring_blocks {
-    struct view present;        /* the block of the present step; v lies after k */
-    struct view next_in_window; /* the block of the next step of this window */
+    struct view current_block;        /* the block of the present step; v lies after k */
+    struct view next_block_in_window; /* the block of the next step of this window */
     /* the block with which the next window of ranks starts; before the first step, the rank's own block */
-    struct view first_of_next_window;
+    struct view next_window_first_block;
     struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
 
-/* Begins a step: sets blocks->present to the block of this step, and emits what moves blocks for later steps. Each step
- * but the last of a window sends its block over the inner ring; the first step of a window also sends it over the outer
- * ring, for the next window. With --rotate all-gather, the first step gathers the blocks of all ranks, and nothing is
- * sent later. */
+/* Begins a step: sets blocks->current_block to the block of this step, and emits what moves blocks for later steps.
+ * Each step but the last of a window sends its block over the inner ring; the first step of a window also sends it over
+ * the outer ring, for the next window. With --rotate all-gather, the first step gathers the blocks of all ranks, and
+ * nothing is sent later. */
 void ring_begin_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                      struct ring_blocks *blocks);
 

@@ -9,9 +9,10 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
-                                const struct ring_tile *tile, const struct attention_saved *saved,
-                                struct view kv, struct view d_o, struct view dq, struct view dkv)
+static struct qkv emit_tile_backward(struct emit *e, const struct ring_shape *z,
+                                     const struct ring_tile *tile,
+                                     const struct attention_saved *saved, struct view kv,
+                                     struct view d_o, struct view dq, struct view dkv)
 {
     int64_t q_begin = tile->first_query * z->q_width, q_count = tile->query_count * z->q_width;
     int64_t o_begin = tile->first_query * z->o_width, o_count = tile->query_count * z->o_width;
@@ -55,7 +56,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
         here.dkv = ring_new_blocks(e, z, "dkv_block", 1);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
+        grads[i] = emit_tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
         add_in_place(e, sums.dq, tile[i].first_query * z->q_width, grads[i].q);
     }
     /* These additions come after all tiles. A rank that a guard excludes from a tile still waits here until the block's
@@ -97,9 +98,9 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     /* dkv: the gradient of the current block, summed over the ranks that the block has passed; dq: the gradient of this
      * rank's queries, in fp32 */
     struct ring_gradients sums = {0};
-    struct ring_blocks blocks = {.first_of_next_window = saved->qkv.k};
+    struct ring_blocks blocks = {.next_window_first_block = saved->qkv.k};
     const int64_t block = ring_block_elements(z);
-    blocks.first_of_next_window.count = (uint64_t)block; /* v lies after k */
+    blocks.next_window_first_block.count = (uint64_t)block; /* v lies after k */
     bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_kv_gradients_shift;
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
@@ -107,13 +108,13 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
         all = new_gathered_gradients(e, z);
 
     for (uint32_t step = 0, next; step < ring_step_count(e); step = next) {
-        next = ring_next_step(e, z, step);
+        next = ring_next_step_with_tiles(e, z, step);
         ring_begin_step(e, z, step, &blocks);
         struct view into = {0};
         if (reduced)
             into = view_part(all, step * block, block);
         struct ring_gradients here =
-            ring_step_backward(e, z, step, saved, blocks.present, d_o, into, sums);
+            ring_step_backward(e, z, step, saved, blocks.current_block, d_o, into, sums);
         if (step == 0)
             sums.dq = emit_in_dtype(e, here.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
         if (step == 0 && !reduced)

@@ -32,8 +32,8 @@ void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_ti
 }
 
 /* Emits the tiles of a step after the first, and merges their results into `sum` and saved->lse. */
-static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t step,
-                         const struct attention_saved *saved, struct view kv, struct view sum)
+static void emit_step_forward(struct emit *e, const struct ring_shape *z, uint32_t step,
+                              const struct attention_saved *saved, struct view kv, struct view sum)
 {
     struct ring_tile tile[2];
     uint32_t tiles = ring_tiles(e, z, step, tile);
@@ -56,14 +56,15 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct view sum = o;
-    struct ring_blocks blocks = {.first_of_next_window = saved->qkv.k};
-    blocks.first_of_next_window.count = (uint64_t)ring_block_elements(z); /* v lies after k */
+    struct ring_blocks blocks = {.next_window_first_block = saved->qkv.k};
+    blocks.next_window_first_block.count = (uint64_t)ring_block_elements(z); /* v lies after k */
     attention_save_output(e, saved, o, z->rank_tokens, z->heads);
 
-    for (uint32_t step = 0; step < ring_step_count(e); step = ring_next_step(e, z, step)) {
+    for (uint32_t step = 0; step < ring_step_count(e);
+         step = ring_next_step_with_tiles(e, z, step)) {
         ring_begin_step(e, z, step, &blocks);
         if (step > 0) {
-            step_forward(e, z, step, saved, blocks.present, sum);
+            emit_step_forward(e, z, step, saved, blocks.current_block, sum);
             continue;
         }
         struct ring_tile tile[2];
@@ -72,7 +73,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
         if (!f32)
             block =
                 emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->o_width);
-        ring_tile_forward(e, z, tile, saved->qkv.q, blocks.present, block, saved->lse);
+        ring_tile_forward(e, z, tile, saved->qkv.q, blocks.current_block, block, saved->lse);
         sum = emit_in_dtype(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     }
     if (!f32)

@@ -98,8 +98,8 @@ static struct view send_rows(struct emit *e, const struct ring_shape *z,
     return exchange_rows(e, z, r, false, message, "arrived");
 }
 
-static struct view place_rows(struct emit *e, const struct ring_shape *z,
-                              const struct row_capacity *r, struct view arrived)
+static struct view emit_place_rows(struct emit *e, const struct ring_shape *z,
+                                   const struct row_capacity *r, struct view arrived)
 {
     return emit_take_rows(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows,
                           "kv_needed");
@@ -124,7 +124,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
         struct view sum = emit_in_dtype(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
         struct ring_tile all = {.query_count = z->rank_tokens, .guard = IR_NONE16};
         e->tags.step = 1;
-        in = ring_queries_keys_values(saved->qkv.q, place_rows(e, z, &r, arrived));
+        in = ring_queries_keys_values(saved->qkv.q, emit_place_rows(e, z, &r, arrived));
         block = emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width);
         struct view lse =
             emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->heads);
@@ -137,10 +137,10 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
 }
 
 /* Emits the backward of a tile, and returns the gradients of its queries and of its keys and values. */
-static struct ring_gradients tile_backward(struct emit *e, const struct ring_shape *z,
-                                           const struct row_capacity *r, bool arrived,
-                                           const struct attention_saved *saved, struct view kv,
-                                           struct view d_o)
+static struct ring_gradients emit_tile_backward(struct emit *e, const struct ring_shape *z,
+                                                const struct row_capacity *r, bool arrived,
+                                                const struct attention_saved *saved, struct view kv,
+                                                struct view d_o)
 {
     struct ring_gradients g = {
         .dq = emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width),
@@ -163,13 +163,13 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
     e->tags.step = 0;
     if (r.received_rows > 0)
         arrived = send_rows(e, z, &r, kv);
-    struct ring_gradients own = tile_backward(e, z, &r, false, saved, kv, d_o);
+    struct ring_gradients own = emit_tile_backward(e, z, &r, false, saved, kv, d_o);
     if (r.received_rows > 0) {
         own.dq = emit_in_dtype(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
         own.dkv = emit_in_dtype(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
         e->tags.step = 1;
         struct ring_gradients other =
-            tile_backward(e, z, &r, true, saved, place_rows(e, z, &r, arrived), d_o);
+            emit_tile_backward(e, z, &r, true, saved, emit_place_rows(e, z, &r, arrived), d_o);
         struct view message = emit_take_rows(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows,
                                              r.received_rows, "message");
         struct view back = exchange_rows(e, z, &r, true, message, "returned");

@@ -24,8 +24,8 @@ static struct planned_ring planned_ring_of(struct emit *e, const struct ring_sha
         z, mask.sequence, mask.window, pass, row_use_round_count(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_capacity plan_room_of(const struct emit *e, const struct planned_ring *p,
-                                         enum plan_operand what)
+static struct plan_capacity
+capacity_of_moved_rows(const struct emit *e, const struct planned_ring *p, enum plan_operand what)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
     return row_use_capacity(e->ir, &use);
@@ -65,7 +65,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
                                  const struct moved_operand *m, bool back, struct view x,
                                  const char *stem)
 {
-    const struct plan_capacity room = plan_room_of(e, p, m->what);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->what);
     int64_t rows = back ? room.received_rows : room.sent_rows,
             to = back ? room.sent_rows : room.received_rows;
     struct work work = {
@@ -84,7 +84,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_operand *m, struct view own)
 {
-    const struct plan_capacity room = plan_room_of(e, p, m->what);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->what);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -103,7 +103,7 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
     if (row_use_has_own_rows_only(e->ir, &use))
         return own;
-    const int64_t rows = plan_room_of(e, p, m->what).packed_rows;
+    const int64_t rows = capacity_of_moved_rows(e, p, m->what).packed_rows;
     struct view y = new_moved_tensor(e, m, stem, rows);
     emit_take_rows(e, p, m, TAKE_GATHER, own, p->shape->rank_tokens, arrived, y, rows);
     return y;
@@ -114,7 +114,7 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
 static struct view return_results(struct emit *e, const struct planned_ring *p,
                                   const struct moved_operand *m, struct view x)
 {
-    const struct plan_capacity room = plan_room_of(e, p, m->what);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->what);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -134,9 +134,9 @@ static struct work round_attention_work(const struct emit *e, const struct plann
                                         enum work_kind kind)
 {
     const struct ring_shape *z = p->shape;
-    struct work work = attention_causal_work(e, kind, plan_room_of(e, p, PLAN_QUERIES).packed_rows,
-                                             z->heads, z->kv_heads);
-    work.attention.kv = plan_room_of(e, p, PLAN_KEYS).packed_rows;
+    struct work work = attention_causal_work(
+        e, kind, capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows, z->heads, z->kv_heads);
+    work.attention.kv = capacity_of_moved_rows(e, p, PLAN_KEYS).packed_rows;
     work.attention.mask = MASK_PLAN;
     work.attention.window = p->window;
     work.attention.sequence = p->sequence;
@@ -147,7 +147,7 @@ static struct work round_attention_work(const struct emit *e, const struct plann
 
 static bool round_has_tiles(const struct emit *e, const struct planned_ring *p)
 {
-    return plan_room_of(e, p, PLAN_QUERIES).packed_rows > 0;
+    return capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows > 0;
 }
 
 static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
@@ -187,8 +187,8 @@ static void merge_tiles(struct emit *e, const struct planned_ring *p, struct mer
     sum->has_begun = true;
 }
 
-static void merge_returned(struct emit *e, struct planned_ring p, struct merged_tiles *sum,
-                           struct returned_results *from)
+static void merge_returned_results(struct emit *e, struct planned_ring p, struct merged_tiles *sum,
+                                   struct returned_results *from)
 {
     begin_round(e, &p, from->round);
     if (from->block.count > 0)
@@ -217,8 +217,8 @@ static struct moved_operand moved_statistics(const struct ring_shape *z, int64_t
     return (struct moved_operand){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
 }
 
-static struct planned_arrivals send_forward(struct emit *e, const struct planned_ring *p,
-                                            const struct attention_saved *saved)
+static struct planned_arrivals send_for_forward(struct emit *e, const struct planned_ring *p,
+                                                const struct attention_saved *saved)
 {
     const struct moved_operand keys = moved_keys(e, p->shape),
                                queries = moved_queries(e, p->shape, 1);
@@ -238,11 +238,11 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
     if (e->choices->dtype != DTYPE_F32)
         sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->q_width);
     begin_round(e, &p, 0);
-    struct planned_arrivals now = send_forward(e, &p, saved), next = {0};
+    struct planned_arrivals now = send_for_forward(e, &p, saved), next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
         if (t + 1 < p.rounds) {
             begin_round(e, &p, t + 1);
-            next = send_forward(e, &p, saved);
+            next = send_for_forward(e, &p, saved);
         }
         begin_round(e, &p, t);
         if (!round_has_tiles(e, &p))
@@ -250,19 +250,19 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         struct qkv in = ring_queries_keys_values(
             gather_round_rows(e, &p, &queries, saved->qkv.q, now.queries, "q_round"),
             gather_round_rows(e, &p, &keys, ring_own_keys_values(saved), now.keys, "kv_round"));
-        const int64_t rows = plan_room_of(e, &p, PLAN_QUERIES).packed_rows;
+        const int64_t rows = capacity_of_moved_rows(e, &p, PLAN_QUERIES).packed_rows;
         struct view block = new_moved_tensor(e, &queries, "o_block", rows),
                     lse = new_moved_tensor(e, &statistics, "lse_block", rows);
         attention_tile(e, round_attention_work(e, &p, WORK_ATTENTION), &in, block, lse);
         merge_tiles(e, &p, &sum, block, lse, true);
-        merge_returned(e, p, &sum, &returned);
+        merge_returned_results(e, p, &sum, &returned);
         begin_round(e, &p, t);
         returned =
             (struct returned_results){return_results(e, &p, &queries, block), view_none(), t};
         if (returned.block.count > 0)
             returned.lse = return_results(e, &p, &statistics, lse);
     }
-    merge_returned(e, p, &sum, &returned);
+    merge_returned_results(e, p, &sum, &returned);
     if (e->choices->dtype != DTYPE_F32)
         emit_cast(e, sum.o, o);
     e->tags.step = IR_NONE16;
@@ -303,8 +303,8 @@ static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
     emit_op(e, e->stream.compute, &work, (struct view[]){x, *sum}, 2, sum, 1);
 }
 
-static void add_returned(struct emit *e, struct planned_ring p, struct planned_gradients *g,
-                         struct view *dq, struct view *dkv)
+static void add_returned_gradients(struct emit *e, struct planned_ring p,
+                                   struct planned_gradients *g, struct view *dq, struct view *dkv)
 {
     const struct moved_operand keys = moved_keys(e, p.shape),
                                queries = moved_queries(e, p.shape, 1);
@@ -330,7 +330,7 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
     const struct moved_operand keys = moved_keys(e, p->shape), one = moved_queries(e, p->shape, 1),
                                two = moved_queries(e, p->shape, 2),
                                statistics = moved_statistics(p->shape, 2);
-    const struct plan_capacity room = plan_room_of(e, p, PLAN_QUERIES);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, PLAN_QUERIES);
     struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
                                         .queries = view_none(),
                                         .statistics = view_none()};
@@ -369,8 +369,10 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
                 rows = gather_round_rows(e, p, &statistics, own->statistics, arrived->statistics,
                                          "statistics_round");
     struct planned_gradients g = {
-        new_moved_tensor(e, &queries, "dq_block", plan_room_of(e, p, PLAN_QUERIES).packed_rows),
-        new_moved_tensor(e, &keys, "dkv_block", plan_room_of(e, p, PLAN_KEYS).packed_rows),
+        new_moved_tensor(e, &queries, "dq_block",
+                         capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows),
+        new_moved_tensor(e, &keys, "dkv_block",
+                         capacity_of_moved_rows(e, p, PLAN_KEYS).packed_rows),
         p->round};
     struct qkv in = ring_queries_keys_values(q, kv), grads = ring_queries_keys_values(g.dq, g.dkv);
     attention_tile_backward(e, round_attention_work(e, p, WORK_ATTENTION_BACKWARD), &in,
@@ -402,11 +404,11 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
     const struct own_queries own = {saved->qkv.q, d_o, statistics_of(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();
     struct planned_gradients returned = {view_none(), view_none(), 0};
-    struct planned_arrivals now = send_backward(e, &p, saved, &own), next = {0};
+    struct planned_arrivals now = send_for_backward(e, &p, saved, &own), next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
         if (t + 1 < p.rounds) {
             begin_round(e, &p, t + 1);
-            next = send_backward(e, &p, saved, &own);
+            next = send_for_backward(e, &p, saved, &own);
         }
         begin_round(e, &p, t);
         if (!round_has_tiles(e, &p))
@@ -414,12 +416,12 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
         struct planned_gradients g = round_backward(e, &p, saved, &own, &now);
         add_gradients_to_sums(e, &p, &queries, g.dq, &dq, true);
         add_gradients_to_sums(e, &p, &keys, g.dkv, &dkv, true);
-        add_returned(e, p, &returned, &dq, &dkv);
+        add_returned_gradients(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
         returned = (struct planned_gradients){return_results(e, &p, &queries, g.dq),
                                               return_results(e, &p, &keys, g.dkv), t};
     }
-    add_returned(e, p, &returned, &dq, &dkv);
+    add_returned_gradients(e, p, &returned, &dq, &dkv);
     e->tags.step = IR_NONE16;
     return ring_queries_keys_values(emit_in_dtype(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
                                     emit_in_dtype(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));

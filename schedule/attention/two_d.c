@@ -39,7 +39,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
         to = ring_keys_values(&shape, ring_new_blocks(e, &shape, "kv", 1));
     saved->qkv = exchange_qkv(e, layer, &z, qkv, to, saved);
     struct view o = exchange_core_output(e, &z, out);
-    core_sync_host(e);
+    core_emit_host_wait(e);
     if (e->choices->rotation == ROTATE_BY_CORE_PLAN)
         ring_planned_forward(e, &shape, saved, o);
     else if (e->choices->rotation == ROTATE_NEEDED_ROWS)
@@ -49,7 +49,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
     else
         ring_forward(e, &shape, saved, o);
     attention_sinks(e, layer, saved, shape.rank_tokens, shape.heads);
-    core_sync_host(e);
+    core_emit_host_wait(e);
     exchange_out(e, &z, o, out);
 }
 

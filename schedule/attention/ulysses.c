@@ -17,7 +17,7 @@ static struct head_exchange exchange_shape_of(const struct emit *e, uint32_t lay
     z.core_kv_heads = z.kv_heads;
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(e->choices->model);
-    z.is_split = z.is_latent || z.norms_heads;
+    z.is_split_before_pack = z.is_latent || z.norms_heads;
     return z;
 }
 
@@ -38,7 +38,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     saved->qkv = exchange_qkv(e, layer, &z, qkv, (struct qkv){0}, saved);
     struct view o = exchange_core_output(e, &z, out);
     if (z.head_ranks > 1)
-        core_sync_host(e);
+        core_emit_host_wait(e);
     attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
     const struct work work = core_work(e, layer, sequence, &z, WORK_ATTENTION);
     if (products_core_is_narrow(e->choices, layer))
@@ -47,7 +47,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
         attention_tile(e, work, &saved->qkv, o, saved->lse);
     attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
     if (z.head_ranks > 1)
-        core_sync_host(e);
+        core_emit_host_wait(e);
     exchange_out(e, &z, o, out);
 }
 

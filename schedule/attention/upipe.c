@@ -23,22 +23,22 @@ struct upipe {
     struct emit *e;
     uint32_t layer;
     struct head_exchange exchange;
-    int64_t stage_width; /* P head_dim: columns of one stage on all ranks together */
-    int64_t sequence;    /* index of the sequence in the micro-batch */
+    int64_t columns_of_stage; /* P head_dim: columns of one stage on all ranks together */
+    int64_t sequence;         /* index of the sequence in the micro-batch */
     struct heads heads[PARTS];
 };
 
 /* One of q, k and v of a stage: a rank's head on all tokens of the head group, [group_tokens, head_dim], and the
  * tensors that its backward reads. */
 struct scattered_heads {
-    struct view all_ranks;
-    struct view before_norm; /* [n, P head_dim] before the per-head norm, if there is one */
+    struct view heads_of_all_ranks;
+    struct view unnormed_heads; /* [n, P head_dim] before the per-head norm, if there is one */
     buffer_id rstd;
 };
 
 /* Returns x[rows, count, width] reordered to [count, rows, width]. */
-static struct view with_count_first(struct emit *e, struct view x, const char *stem, int64_t rows,
-                                    int64_t count, int64_t width)
+static struct view emit_transpose_to_count_first(struct emit *e, struct view x, const char *stem,
+                                                 int64_t rows, int64_t count, int64_t width)
 {
     if (count == 1)
         return x;
@@ -53,16 +53,18 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
     struct view weight = weight_view(e, layer, WEIGHT_QKV);
     struct view bias = optional_weight(e, layer, WEIGHT_QKV_BIAS);
     int64_t h = e->choices->model->hidden, row = 0;
-    u.stage_width = z->head_ranks * z->head_dim;
+    u.columns_of_stage = z->head_ranks * z->head_dim;
     for (enum projection p = Q; p < PARTS; p++) {
         struct heads *heads = &u.heads[p];
         heads->heads_per_rank = (p == Q ? z->heads : z->kv_heads) / z->head_ranks;
-        int64_t rows = heads->heads_per_rank * u.stage_width;
-        heads->weight = with_count_first(e, view_part(weight, row * h, rows * h), "wqkv_staged",
-                                         z->head_ranks, heads->heads_per_rank, z->head_dim * h);
+        int64_t rows = heads->heads_per_rank * u.columns_of_stage;
+        heads->weight =
+            emit_transpose_to_count_first(e, view_part(weight, row * h, rows * h), "wqkv_staged",
+                                          z->head_ranks, heads->heads_per_rank, z->head_dim * h);
         if (bias.count > 0)
-            heads->bias = with_count_first(e, view_part(bias, row, rows), "bias_staged",
-                                           z->head_ranks, heads->heads_per_rank, z->head_dim);
+            heads->bias =
+                emit_transpose_to_count_first(e, view_part(bias, row, rows), "bias_staged",
+                                              z->head_ranks, heads->heads_per_rank, z->head_dim);
         row += rows;
     }
     return u;
@@ -78,33 +80,34 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
     const struct heads *heads = &u->heads[p];
     int64_t h = e->choices->model->hidden;
     struct view bias = view_none(), none = view_none();
-    struct scattered_heads part = {.before_norm = none};
+    struct scattered_heads part = {.unnormed_heads = none};
     if (heads->bias.count > 0)
-        bias = view_part(heads->bias, g * u->stage_width, u->stage_width);
+        bias = view_part(heads->bias, g * u->columns_of_stage, u->columns_of_stage);
     struct view y =
-        emit_compute_tensor(e, "head", CATEGORY_ACTIVATION, z->rank_tokens, u->stage_width);
+        emit_compute_tensor(e, "head", CATEGORY_ACTIVATION, z->rank_tokens, u->columns_of_stage);
     e->tags.region = REGION_LINEAR;
     emit_matmul(e, MATMUL_NT, x,
-                view_part(heads->weight, g * u->stage_width * h, u->stage_width * h), bias, y,
-                z->rank_tokens, u->stage_width, h);
+                view_part(heads->weight, g * u->columns_of_stage * h, u->columns_of_stage * h),
+                bias, y, z->rank_tokens, u->columns_of_stage, h);
     e->tags.region = REGION_ATTENTION;
     if (p != V && z->norms_heads) {
-        part.before_norm = y;
+        part.unnormed_heads = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32,
                                 z->rank_tokens * z->head_ranks, 0);
         y = emit_compute_tensor(e, "head_norm", CATEGORY_ACTIVATION, z->rank_tokens,
-                                u->stage_width);
-        emit_norm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.before_norm, y,
+                                u->columns_of_stage);
+        emit_norm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.unnormed_heads, y,
                   view_whole(e, part.rstd), z->rank_tokens * z->head_ranks, z->head_dim);
     }
     if (p != V && z->rope_before_exchange)
         y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, false, none);
     y = pack_tensor(e, y, z->rank_tokens, z->head_ranks, z->head_dim);
-    part.all_ranks = scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV,
-                                   z->head_dim, e->choices->profile->forward_exchange_blocks, none);
+    part.heads_of_all_ranks =
+        scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV, z->head_dim,
+                      e->choices->profile->forward_exchange_blocks, none);
     if (p != V && z->rope_after_exchange)
-        part.all_ranks =
-            rotate_heads(e, part.all_ranks, z->group_positions, z->group_tokens, 1, false, none);
+        part.heads_of_all_ranks = rotate_heads(e, part.heads_of_all_ranks, z->group_positions,
+                                               z->group_tokens, 1, false, none);
     return part;
 }
 
@@ -124,9 +127,9 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
             u, x, p, g * u->heads[K].heads_per_rank / u->heads[Q].heads_per_rank);
 }
 
-/* Writes the gradient of part p (q, k or v) of a stage to d_part[rank_tokens, stage_width]. grad: the gradient that
- * each rank has of its own head, on all tokens; the all-to-all gives each rank its own tokens with all heads of the
- * stage. Then it passes back through rotation and per-head norm. */
+/* Writes the gradient of part p (q, k or v) of a stage to d_part[rank_tokens, columns_of_stage]. grad: the gradient
+ * that each rank has of its own head, on all tokens; the all-to-all gives each rank its own tokens with all heads of
+ * the stage. Then it passes back through rotation and per-head norm. */
 static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
                                  struct view grad, enum projection p, struct view d_part)
 {
@@ -139,14 +142,15 @@ static void gather_gradient_part(const struct upipe *u, const struct scattered_h
         gather_heads(e, z, grad, z->head_dim, e->choices->profile->backward_exchange_blocks);
     struct view y = d_part;
     if (rotates || norms)
-        y = emit_compute_tensor(e, "d_head", CATEGORY_ACTIVATION, z->rank_tokens, u->stage_width);
+        y = emit_compute_tensor(e, "d_head", CATEGORY_ACTIVATION, z->rank_tokens,
+                                u->columns_of_stage);
     emit_pack(e, WORK_UNPACK, recv, y, z->rank_tokens, z->head_ranks, z->head_dim);
     if (rotates)
         y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, true,
                          norms ? view_none() : d_part);
     if (norms)
         emit_norm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y,
-                           part->before_norm, view_whole(e, part->rstd), d_part,
+                           part->unnormed_heads, view_whole(e, part->rstd), d_part,
                            z->rank_tokens * z->head_ranks, z->head_dim);
 }
 
@@ -177,20 +181,22 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
     struct view staged = out;
     if (stages > 1)
         staged = emit_compute_tensor(e, "out_staged", CATEGORY_ACTIVATION, stages * z->rank_tokens,
-                                     u->stage_width);
+                                     u->columns_of_stage);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         struct view o = view_of_stage(saved->o, g, z->group_tokens * z->head_dim);
         project_and_scatter_stage(u, x, g, part);
-        struct qkv in = {part[Q].all_ranks, part[K].all_ranks, part[V].all_ranks};
-        core_sync_host(e);
+        struct qkv in = {part[Q].heads_of_all_ranks, part[K].heads_of_all_ranks,
+                         part[V].heads_of_all_ranks};
+        core_emit_host_wait(e);
         attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
                        view_of_stage(saved->lse, g, z->group_tokens));
-        core_sync_host(e);
+        core_emit_host_wait(e);
         struct view recv =
             gather_heads(e, z, o, z->head_dim, e->choices->profile->forward_exchange_blocks);
-        emit_pack(e, WORK_UNPACK, recv, view_of_stage(staged, g, z->rank_tokens * u->stage_width),
-                  z->rank_tokens, z->head_ranks, z->head_dim);
+        emit_pack(e, WORK_UNPACK, recv,
+                  view_of_stage(staged, g, z->rank_tokens * u->columns_of_stage), z->rank_tokens,
+                  z->head_ranks, z->head_dim);
     }
     e->tags.step = IR_NONE16;
     if (stages > 1)
@@ -219,8 +225,9 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
     int64_t count = z->group_tokens * z->head_dim;
-    struct view packed = pack_tensor(e, view_of_stage(d_staged, g, z->rank_tokens * u->stage_width),
-                                     z->rank_tokens, z->head_ranks, z->head_dim);
+    struct view packed =
+        pack_tensor(e, view_of_stage(d_staged, g, z->rank_tokens * u->columns_of_stage),
+                    z->rank_tokens, z->head_ranks, z->head_dim);
     struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
                                     e->choices->profile->backward_exchange_blocks, view_none());
     struct qkv grads = new_qkv_gradients(e, z->group_tokens, z->head_dim, z->group_tokens,
@@ -238,29 +245,30 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
 }
 
 /* Writes the gradients of q, k and v of one sequence to staged[], each with its stages one after another:
- * [heads_per_rank, rank_tokens, stage_width]. */
+ * [heads_per_rank, rank_tokens, columns_of_stage]. */
 static void sequence_backward(const struct upipe *u, struct view x, struct view d_out,
                               const struct attention_saved *saved, struct view staged[PARTS])
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
     int64_t stages = u->heads[Q].heads_per_rank, shared = stages / u->heads[K].heads_per_rank,
-            n = z->rank_tokens * u->stage_width;
-    struct view d_staged =
-        with_count_first(e, d_out, "d_staged", z->rank_tokens * z->head_ranks, stages, z->head_dim);
+            n = z->rank_tokens * u->columns_of_stage;
+    struct view d_staged = emit_transpose_to_count_first(
+        e, d_out, "d_staged", z->rank_tokens * z->head_ranks, stages, z->head_dim);
     struct scattered_heads part[PARTS] = {0};
     struct qkv sum = {0};
     for (enum projection p = Q; p < PARTS; p++)
         staged[p] =
             emit_compute_tensor(e, "dqkv_staged", CATEGORY_ACTIVATION,
-                                u->heads[p].heads_per_rank * z->rank_tokens, u->stage_width);
+                                u->heads[p].heads_per_rank * z->rank_tokens, u->columns_of_stage);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         e->tags.phase = PHASE_RECOMPUTE;
         project_and_scatter_stage(u, x, g, part);
         e->tags.phase = PHASE_BACKWARD;
         stage_backward(u, g, saved, d_staged,
-                       &(struct qkv){part[Q].all_ranks, part[K].all_ranks, part[V].all_ranks},
+                       &(struct qkv){part[Q].heads_of_all_ranks, part[K].heads_of_all_ranks,
+                                     part[V].heads_of_all_ranks},
                        &sum);
         gather_gradient_part(u, &part[Q], sum.q, Q, view_of_stage(staged[Q], g, n));
         if (g + 1 == stages || stage_begins_new_keys(u, g + 1)) {
@@ -281,7 +289,7 @@ static void join_stage_gradients(const struct upipe *u, struct view part[PARTS],
         if (count > 1)
             part[p] = emit_pack(e, WORK_UNPACK, part[p],
                                 emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION,
-                                                    z->rank_tokens, count * u->stage_width),
+                                                    z->rank_tokens, count * u->columns_of_stage),
                                 z->rank_tokens * z->head_ranks, count, z->head_dim);
     }
     join_qkv(e, &(struct qkv){part[Q], part[K], part[V]}, dqkv, z->rank_tokens, 1);

@@ -45,7 +45,7 @@ struct class
     uint32_t begin, count; /* rows of survey.first_use */
 };
 
-enum { CLASS_EARLY = ORDER_ON_HOST, CLASSES_MAX = ORDER_ON_HOST + 1 };
+enum { CLASS_EARLY = ORDER_NO_STREAM, CLASSES_MAX = ORDER_NO_STREAM + 1 };
 
 struct live_range_survey {
     const struct ir *ir;
@@ -142,7 +142,7 @@ static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, u
     uint32_t low = 0, high = s->class[c].count, count = high;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if ((stream == ORDER_ON_HOST ? row[middle].op : row[middle].clock[stream]) <= f)
+        if ((stream == ORDER_NO_STREAM ? row[middle].op : row[middle].clock[stream]) <= f)
             low = middle + 1;
         else
             high = middle;

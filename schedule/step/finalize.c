@@ -76,7 +76,7 @@ static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand
 {
     if (!(operand & IR_RANGE)) {
         touch->first_element = 0;
-        touch->end_element = WAITS_WHOLE;
+        touch->end_element = WAITS_END_OF_BUFFER;
         return touch->buffer = write_buffer(f, operand);
     }
     struct ir_range range = f->input->range[operand & ~IR_RANGE];
@@ -115,7 +115,7 @@ static void rewrite_op(struct role_writer *f, uint32_t i)
     out->operand_begin[row] = f->output->operand_count;
     f->output->operand_count += operands;
 
-    order_open_op(f->order, order_place_of(f->output, row), stream);
+    order_open_op(f->order, order_op_place_of(f->output, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add_op(f->waits, f->new_op[f->input->wait[in->wait_begin[i] + k].i]);
     for (uint32_t k = f->dependency_row[i]; k != IR_NONE; k = f->next_dependency_row[k])

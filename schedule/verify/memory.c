@@ -143,7 +143,7 @@ static void check_slot_for_races(struct race_walk *w, uint32_t slot, struct acce
         /* accesses by ops of other roles are to the memory of other ranks, so such piles are dropped */
         bool other_role = w->access[top].op < w->order->first_op;
         uint8_t pile_stream = other_role
-                                  ? ORDER_ON_HOST
+                                  ? ORDER_NO_STREAM
                                   : w->order->stream_of_op[w->access[top].op - w->order->first_op];
         bool writes = w->access[top].is_write;
         top = other_role ? IR_NONE : check_pile_for_races(w, top, new, view);
@@ -382,7 +382,7 @@ void check_pageable_copies(struct verifier *v)
                                        sizeof *pending.op);
                 pending.op[pending.count++] = op;
             }
-            if (order_place_of(ir, op) != ORDER_STREAM)
+            if (order_op_place_of(ir, op) != ORDER_STREAM)
                 held = op;
         }
     }

@@ -9,7 +9,7 @@
 
 uint32_t run_list_of_op(const struct ir *ir, uint32_t op)
 {
-    enum order_op_place place = order_place_of(ir, op);
+    enum order_op_place place = order_op_place_of(ir, op);
     bool in_stream = place == ORDER_STREAM || place == ORDER_BLOCKING;
     return in_stream ? ir->op.stream[op] : ir->stream_count;
 }
@@ -29,7 +29,7 @@ void lanes_make(struct op_lists *l, const struct ir *ir)
                 l->next[op] = first[place];
                 first[place] = op;
             }
-            if (order_place_of(ir, op) != ORDER_STREAM) {
+            if (order_op_place_of(ir, op) != ORDER_STREAM) {
                 l->next_on_host[op] = first[host];
                 first[host] = op;
             }
@@ -215,7 +215,7 @@ static bool host_may_continue(struct untimed_run *r, uint32_t actor, uint32_t op
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)
         return false;
-    switch (order_place_of(r->ir, op)) {
+    switch (order_op_place_of(r->ir, op)) {
     case ORDER_SYNC:
         return run_head_op(r, actor, r->ir->op.stream[op]) > op;
     case ORDER_BLOCKING:

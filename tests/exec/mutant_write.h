@@ -94,7 +94,7 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
     }
     uint32_t at = w->to->op.count;
     if (w->renew) {
-        enum order_op_place place = order_place_of(w->from, op);
+        enum order_op_place place = order_op_place_of(w->from, op);
         order_open_op(&w->order, place, t->stream[op]);
         for (uint32_t k = 0; k < count; k++)
             waits_add_op(w->waits, wait[k].i);
