@@ -57,7 +57,7 @@ static const struct chain_row {
     {"sweep --model gpt-7b --cluster dgx-a100 --gpus 64 --strategy ring --cp 64 --even-above 63 --vary seq=64K..1M:x2 "
      "--vary zero=0..3",                                                                         1.6,     0},
     /* 9 batches of 64 micro-batches: 256 such batches may take a minute on two cores */
-    {QUICK_8B "--nodes 8 --strategy ulysses --hp 8 --seq 1M --batch 512 --documents lognormal:3000,1.7 "
+    {QUICK_8B_COMMAND "--nodes 8 --strategy ulysses --hp 8 --seq 1M --batch 512 --documents lognormal:3000,1.7 "
      "--batches 9",                                                                              4.2,     0},
     {QUICK_8B_COMMAND "--nodes 8 --strategy 2d --hp 8 --cp 8 --seq 1M --batch 64 --documents lognormal:3000,1.7 "
      "--batches 9",                                                                              4.2,     0},

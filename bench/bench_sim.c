@@ -247,7 +247,7 @@ struct flow_replay {
 
 /* Starts all flows whose date has come, and asks the engine to call it again, with tag 0, at the date of the next flow.
  * Does nothing for other tags, with which the engine reports flows that have ended. */
-static void start_due_flows(void *context, int64_t tag)
+static void start_flows_that_are_due(void *context, int64_t tag)
 {
     struct flow_replay *r = context;
     if (tag != 0)

@@ -371,7 +371,7 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
 
 /* Returns a copy of the shape with `rows` as its number of rows, for the kinds listed here; other kinds are copied as
  * they are. The shape itself has the number of the rank with the most rows. */
-static struct work work_with_rows(const struct work *shape, int64_t rows)
+static struct work work_with_row_count(const struct work *shape, int64_t rows)
 {
     struct work work = *shape;
     if (work.kind == WORK_MATMUL && work.matmul.form == MATMUL_TN)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* The ranges of elements that have been written; no two overlap or touch. */
-struct written {
+struct written_ranges {
     struct ir_extent *ranges; /* their `count` is a number of elements */
     uint32_t range_count, capacity;
 };
@@ -49,10 +49,10 @@ bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
             if (binding == IR_NONE16 || !(kinds >> ir->binding[binding].kind & 1))
                 continue;
             if (k < ir->op.read_count[op])
-                first[b] =
-                    first[b] || !is_written(&written[b], view.begin, view.begin + view.count);
+                first[b] = first[b] ||
+                           !is_written(&written_ranges[b], view.begin, view.begin + view.count);
             else if (ir->op.guard[op] == IR_NONE16) /* where a guard fails, a rank does not write */
-                add_written(&written[b], view.begin, view.begin + view.count);
+                add_written(&written_ranges[b], view.begin, view.begin + view.count);
         }
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         free(written_ranges[b].ranges);

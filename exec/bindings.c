@@ -301,7 +301,7 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 
 /* Returns the mesh axes over which the layout cuts a context rank's tokens: those named `hp`, and those named `tp` too
  * if both together have as many ranks as layout.hp. */
-static uint32_t head_axes(const struct ir *ir)
+static uint32_t axes_that_cut_tokens(const struct ir *ir)
 {
     const struct mesh_place origin = {{0}};
     uint32_t heads = ir_axis_mask_of_name(ir, "hp"), both = heads | ir_axis_mask_of_name(ir, "tp"),

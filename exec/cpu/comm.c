@@ -308,7 +308,7 @@ static const struct assignment_rows *rows_of_member(const struct collective_memb
 
 /* Fetches rows of an EXCHANGE from each member, itself included: the rows that this member needs of it or, with
  * exchange.back, what it has made of the rows that this member had sent. The rest of the result becomes zero. */
-static void fetch_needed_rows(const struct comm_member *m)
+static void fetch_needed_rows(const struct collective_member *m)
 {
     const struct work *work = m->call->work;
     const struct operand *recv = &m->parts[m->member_index].recv;

@@ -49,7 +49,7 @@ static bool views_overlap(const struct ir *ir, struct view a, struct view b)
 }
 
 /* True if the first write of the next op overlaps neither the first write nor any read of this op. */
-static bool next_op_writes_apart(const struct ir *ir, uint32_t op)
+static bool next_op_writes_no_operand(const struct ir *ir, uint32_t op)
 {
     const struct view y = ir_write_view(ir, op + 1, 0);
     bool apart = !views_overlap(ir, y, ir_write_view(ir, op, 0));

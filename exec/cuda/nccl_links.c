@@ -110,7 +110,7 @@ void nccl_links_close(struct cuda *cuda)
         }
     if (l->world.comm != NULL && !l->is_aborted)
         l->nccl->ncclCommDestroy(l->world.comm);
-    if (l->has_lost_call) /* the lost call still uses what is freed below */
+    if (l->has_unendable_call) /* the lost call still uses what is freed below */
         return;
     if (l->event != NULL)
         cudaEventDestroy(l->event);

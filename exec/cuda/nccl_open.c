@@ -360,7 +360,7 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
     bool late = !await_opening(o, limit_s);
     if (late)
         nccl_abort(l);
-    if (l->has_lost_call) {
+    if (l->has_unendable_call) {
         pthread_detach(thread); /* the thread stays in NCCL until the program ends */
     } else {
         pthread_join(thread, NULL);

@@ -40,7 +40,7 @@ struct discard_pass {
     bool *is_shared; /* per buffer: not only one layer's forward writes it, or it is persistent */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
-    /* per buffer: the number of the last search (mark_ops_to_repeat()) that needs it; 0: no search has needed it */
+    /* per buffer: the number of the last search (repeat_needed_ops()) that needs it; 0: no search has needed it */
     uint32_t *last_search_that_needs;
     uint32_t search_count;
     uint32_t *repetition_of_op; /* per op of the forward; IR_NONE: none */
@@ -71,7 +71,7 @@ static uint8_t module_of_op(const struct discard_pass *d, uint32_t op)
 
 /* Sets the module of each buffer that is dropped: the buffers that emission names and their 8-bit copies, but no
  * caches, because other units read those. Sets function_of_op for the ops of functions. */
-static void mark_buffers(struct discard *d, const struct op_list *list)
+static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
     const struct ir *ir = d->ir;
@@ -95,7 +95,7 @@ static void mark_buffers(struct discard *d, const struct op_list *list)
 
 /* Sets is_shared of the written buffers that are persistent, or that not only one layer's forward writes. Such buffers
  * are not dropped; a repeated op writes the same buffer again. */
-static void find_shared_buffers(struct discard *d, const struct op_list *list)
+static void find_shared_buffers(struct discard_pass *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
     uint32_t *writer = ir_new_empty_ids(ir->buffer.count);
@@ -170,11 +170,12 @@ static bool module_is_function(uint8_t module)
     return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
 }
 
-/* Repeats the ops of a layer's forward that make the buffers needed in this search (needed_in_search is search_count),
- * and the ops that make the dropped or shared buffers which these read. module: the module of the needed buffers. All
- * its ops are repeated if it is mlp, moe or shared_experts and the profile recomputes whole layers. An op that writes
- * nothing (a wait of the host) is repeated if the op after it is. */
-static void make_again(struct discard *d, const struct op_list *in, uint32_t which, uint8_t module)
+/* Repeats the ops of a layer's forward that make the buffers needed in this search (last_search_that_needs is
+ * search_count), and the ops that make the dropped or shared buffers which these read. module: the module of the needed
+ * buffers. All its ops are repeated if it is mlp, moe or shared_experts and the profile recomputes whole layers. An op
+ * that writes nothing (a wait of the host) is repeated if the op after it is. */
+static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, uint32_t which,
+                              uint8_t module)
 {
     const struct ir *ir = d->ir;
     const struct layer_of_unit part = d->part[which];
@@ -227,13 +228,13 @@ static void repeat_functions(struct discard_pass *d, const struct op_list *in, u
         }
     }
     if (module != 0)
-        mark_ops_to_repeat(d, in, which, module);
+        repeat_needed_ops(d, in, which, module);
 }
 
 /* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers in place of dropped ones.
  * Repeats the ops that make them if this op is the first that reads them. Before the first op of the backward it
  * repeats mlp or moe (repeat_functions()). */
-static void rewrite_backward(struct discard *d, const struct op_list *in, uint32_t at)
+static void rewrite_backward(struct discard_pass *d, const struct op_list *in, uint32_t at)
 {
     struct ir *ir = d->ir;
     const uint32_t op = in->op[at], which = segment_of_op(ir, d->layer_count, op);
@@ -247,7 +248,7 @@ static void rewrite_backward(struct discard *d, const struct op_list *in, uint32
             continue;
         if (d->repeated_buffer[buffer] == IR_NONE) {
             d->last_search_that_needs[buffer] = ++d->search_count;
-            mark_ops_to_repeat(d, in, which, d->module[buffer]);
+            repeat_needed_ops(d, in, which, d->module[buffer]);
         }
         if (d->repeated_buffer[buffer] != IR_NONE)
             ir_redirect_operand(ir, op, k, (buffer_id){d->repeated_buffer[buffer]});

@@ -53,7 +53,7 @@ static int compare_segments(const void *a, const void *b)
 
 /* Finds the first and the last op of each layer's forward, and the tensors that go to the host: the activations of at
  * least LEAST_ELEMENTS elements that the backward of one of the first host_layer_count layers reads first. */
-static void find_host_items(struct host_layers *h, const struct op_list *list)
+static void find_host_tensors(struct host_layers *h, const struct op_list *list)
 {
     const struct ir *ir = h->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);

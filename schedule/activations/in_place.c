@@ -10,7 +10,7 @@
 
 /* True if the gradient can be written over the saved tensor: the two are different buffers of the same dtype and
  * size. */
-static bool can_lie_over(const struct ir *ir, buffer_id read, buffer_id write)
+static bool can_be_written_over(const struct ir *ir, buffer_id read, buffer_id write)
 {
     return read.i != write.i && ir->buffer.dtype[read.i] == ir->buffer.dtype[write.i] &&
            ir_buffer_elements(ir, read) == ir_buffer_elements(ir, write);

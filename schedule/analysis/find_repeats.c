@@ -52,7 +52,7 @@ static bool find_runs(struct repeat_finder *f)
 }
 
 /* True if every op whose layer or unit is the last one before the gap or the first one after it belongs to a run. */
-static bool covers_list(const struct repeat_finder *f)
+static bool every_op_is_next_to_a_gap(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {

@@ -22,9 +22,9 @@ struct accesses {
 };
 
 enum {
-    MANY = UINT8_MAX,
-    /* supersede_access() checks the newest LOOKS_MAX accesses of a list */
-    LOOKS_MAX = 8
+    SEVERAL_STREAMS = UINT8_MAX,
+    /* drop_superseded_accesses() checks the newest CHECKED_ACCESSES_MAX accesses of a list */
+    CHECKED_ACCESSES_MAX = 8
 };
 
 struct waits {

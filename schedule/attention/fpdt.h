@@ -128,10 +128,10 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
                             const char *stem);
 
 /* Emit waits of the host if chunks are offloaded and the profile's switch chunk_tile_sync is set; else nothing.
- * fpdt_sync_stream() waits for everything issued on a stream. fpdt_sync_tile() waits for a tile and the copies from the
- * host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
-void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
-void fpdt_sync_tile(const struct fpdt *f);
+ * fpdt_wait_for_stream() waits for everything issued on a stream. fpdt_wait_for_tile() waits for a tile and the copies
+ * from the host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
+void fpdt_wait_for_stream(const struct fpdt *f, uint8_t stream);
+void fpdt_wait_for_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
 
 /* The buffer to which the backward writes: dx, or, for the operator without a projection, dqkv. The other one is

@@ -241,7 +241,7 @@ void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
     b->current_block = inner == 0 ? b->next_window_first_block : b->next_block_in_window;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* the block is packed in every step but the last, as PyTorch does, though only the first one is sent */
-        int64_t count = (int64_t)b->present.count;
+        int64_t count = (int64_t)b->current_block.count;
         if (next_outer < outer_ring->size) {
             struct view message = pack_message(e, b->current_block);
             if (outer == 0)

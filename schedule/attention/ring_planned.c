@@ -323,9 +323,9 @@ struct own_queries {
 
 /* Sends keys with values as one message, queries with the gradients of their outputs as another, and the statistics of
  * the queries as a third; leaves out those of which no rank needs any rows. */
-static struct planned_arrivals send_backward(struct emit *e, const struct planned_ring *p,
-                                             const struct attention_saved *saved,
-                                             const struct own_queries *own)
+static struct planned_arrivals send_for_backward(struct emit *e, const struct planned_ring *p,
+                                                 const struct attention_saved *saved,
+                                                 const struct own_queries *own)
 {
     const struct moved_operand keys = moved_keys(e, p->shape), one = moved_queries(e, p->shape, 1),
                                two = moved_queries(e, p->shape, 2),
