@@ -200,14 +200,14 @@ static enum status lock_file(int file, const char *path, struct diag *diag)
  * on a file as soon as it closes any descriptor of that file. */
 static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
 {
-    char piece[1 << 14];
+    char buffer[1 << 14];
     for (;;) {
-        ssize_t got = pread(file, piece, sizeof piece, (off_t)text->size);
+        ssize_t got = pread(file, buffer, sizeof buffer, (off_t)text->size);
         if (got < 0 && errno != EINTR)
             return report_file_error(diag, path, "read");
         if (got == 0)
             return STATUS_OK;
-        text_append(text, piece, got > 0 ? (size_t)got : 0);
+        text_append(text, buffer, got > 0 ? (size_t)got : 0);
     }
 }
 

@@ -118,13 +118,13 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 /* A large schedule fills some hundred blocks of arenas. With pages of 4 KiB, a fifth of a prediction's time would go to
  * page faults, and a fork would copy the entry of every page. So huge pages are requested for everything that is
- * allocated with at least LARGE_BLOCK bytes, which counts as a block here. Blocks of less than HEAP_BLOCK bytes are
+ * allocated with at least LARGE_BLOCK_BYTES bytes, which counts as a block here. Blocks of less than HEAP_BLOCK_BYTES bytes are
  * next to each other in a heap, so that they share huge pages; larger blocks have mappings of their own. If the kernel
  * grants no huge pages, all this works without them. */
 enum {
-    LARGE_BLOCK = 1 << 17, /* 128 KiB */
-    HEAP_BLOCK = 1 << 25,
-    HEAP_STEP = 1 << 25, /* bytes by which the heap grows */
+    LARGE_BLOCK_BYTES = 1 << 17, /* 128 KiB */
+    HEAP_BLOCK_BYTES = 1 << 25,
+    HEAP_STEP_BYTES = 1 << 25, /* bytes by which the heap grows */
     /* free bytes at the end of the heap: if there are more, they go back to the kernel */
     HEAP_SPARE = 1 << 27
 };
@@ -139,28 +139,28 @@ static void request_large_pages(uintptr_t begin, uintptr_t end)
     errno = saved;
 }
 
-/* Before the first block of at least LARGE_BLOCK bytes, makes malloc() place large blocks in the heap and grow it as
+/* Before the first block of at least LARGE_BLOCK_BYTES bytes, makes malloc() place large blocks in the heap and grow it as
  * the constants above say. Later calls, and calls for smaller blocks, do nothing. */
 static void prepare_for_large_blocks(size_t bytes)
 {
     static _Atomic bool is_set_up;
-    if (bytes < LARGE_BLOCK || is_set_up)
+    if (bytes < LARGE_BLOCK_BYTES || is_set_up)
         return;
     is_set_up = true;
-    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK);
-    mallopt(M_TOP_PAD, HEAP_STEP);
+    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+    mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
 }
 
-/* Requests huge pages for a new block of at least LARGE_BLOCK bytes: for its mapping, or for the part of the heap from
+/* Requests huge pages for a new block of at least LARGE_BLOCK_BYTES bytes: for its mapping, or for the part of the heap from
  * the block on for which they were not requested yet. */
 static void use_large_pages_for(const void *block, size_t bytes)
 {
     static _Atomic uintptr_t known_end;
     uintptr_t begin = (uintptr_t)block, end;
-    if (bytes < LARGE_BLOCK)
+    if (bytes < LARGE_BLOCK_BYTES)
         return;
-    if (bytes >= HEAP_BLOCK) { /* the C library gives such a block its own mapping */
+    if (bytes >= HEAP_BLOCK_BYTES) { /* the C library gives such a block its own mapping */
         request_large_pages(begin, begin + bytes);
         return;
     }

@@ -184,16 +184,16 @@ enum { WORD_LIMIT = 64 };
 static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     size_t rows[3][WORD_LIMIT + 1];
-    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+    size_t *before = rows[0], *row_above = rows[1], *row = rows[2];
     for (size_t j = 0; j <= b_size; j++)
-        above[j] = j;
+        row_above[j] = j;
     for (size_t i = 1; i <= a_size; i++) {
         row[0] = i;
         for (size_t j = 1; j <= b_size; j++) {
             size_t same = lower_case(a[i - 1]) == lower_case(b[j - 1]);
-            size_t best = above[j - 1] + !same;
-            if (above[j] + 1 < best)
-                best = above[j] + 1;
+            size_t best = row_above[j - 1] + !same;
+            if (row_above[j] + 1 < best)
+                best = row_above[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
             if (i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
@@ -202,11 +202,11 @@ static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t 
             row[j] = best;
         }
         size_t *oldest = before;
-        before = above;
-        above = row;
+        before = row_above;
+        row_above = row;
         row = oldest;
     }
-    return above[b_size];
+    return row_above[b_size];
 }
 
 static const struct synonym {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The digest of no bytes. */
-#define DIGEST_NONE UINT64_C(14695981039346656037)
+#define DIGEST_OF_NO_BYTES UINT64_C(14695981039346656037)
 
 /* Continues a digest with more bytes, and returns the new digest. */
 static inline uint64_t digest_add(uint64_t digest, const void *data, size_t size)

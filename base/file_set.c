@@ -312,7 +312,7 @@ static enum status close_contents(struct file_set *s, struct diag *diag)
     return errno == 0 ? STATUS_OK : report_cannot_write(diag, s->last_file->shown_path);
 }
 
-static void flush_to_set(struct text *out)
+static void write_out_to_set(struct text *out)
 {
     write_bytes(out->sink, out->data, out->size);
     out->size = 0;
@@ -322,7 +322,7 @@ enum status file_set_open(struct file_set *s, const char *path, struct text *out
 {
     enum status status = add_and_open_file(s, path, diag);
     if (status == STATUS_OK)
-        *out = (struct text){.flush = flush_to_set, .sink = s};
+        *out = (struct text){.flush = write_out_to_set, .sink = s};
     return status;
 }
 

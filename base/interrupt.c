@@ -6,11 +6,11 @@
 #include <stddef.h>
 
 static const int caught_signals[] = {SIGINT, SIGTERM};
-static volatile sig_atomic_t caught; /* the last signal that came; 0: none did */
+static volatile sig_atomic_t caught_signal; /* the last signal that came; 0: none did */
 
 static void note_signal(int number)
 {
-    caught = number;
+    caught_signal = number;
 }
 
 /* The handlers lack SA_RESTART, so that a signal ends waiting system calls. They have SA_RESETHAND, so that a second
@@ -31,23 +31,23 @@ void interrupt_release(const struct interrupt *interrupt)
 
 int interrupt_clear_signal(void)
 {
-    int number = caught;
-    caught = 0;
+    int number = caught_signal;
+    caught_signal = 0;
     return number;
 }
 
 void interrupt_restore_signal(int number)
 {
     if (number != 0)
-        caught = number;
+        caught_signal = number;
 }
 
 int interrupt_signal(void)
 {
-    return caught;
+    return caught_signal;
 }
 
 const char *interrupt_signal_name(void)
 {
-    return caught == SIGINT ? "an interrupt" : "a request to end";
+    return caught_signal == SIGINT ? "an interrupt" : "a request to end";
 }

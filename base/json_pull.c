@@ -254,7 +254,7 @@ static enum status open_level(struct json_pull *pull, bool object, struct diag *
     if (pull->depth == JSON_DEPTH_LIMIT)
         return report_fault_at(pull, pull->position, diag, "nested deeper than %d levels",
                                JSON_DEPTH_LIMIT);
-    pull->in_object[pull->depth++] = object;
+    pull->is_object_at_level[pull->depth++] = object;
     pull->position++;
     pull->is_at_level_start = true;
     pull->needs_value = false;
@@ -321,7 +321,7 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
     if (pull->depth == 0 || pull->needs_value)
         return read_value(pull, token, diag);
 
-    const bool object = pull->in_object[pull->depth - 1];
+    const bool object = pull->is_object_at_level[pull->depth - 1];
     const char close = object ? '}' : ']';
     if (peek_char(pull) == close) {
         begin_token(pull);

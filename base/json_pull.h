@@ -40,7 +40,7 @@ struct json_pull {
     const char *position, *end, *line_start;
     uint32_t line;
     unsigned depth;
-    bool in_object[JSON_DEPTH_LIMIT];
+    bool is_object_at_level[JSON_DEPTH_LIMIT];
     bool is_at_level_start; /* nothing has been read at this level yet */
     bool needs_value;       /* a key was read last */
 

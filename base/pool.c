@@ -90,33 +90,33 @@ static _Noreturn void run_worker(struct pool *pool, int from, int to, pid_t pare
 
 static enum status start_worker(struct pool *pool, struct pool_worker *worker, struct diag *diag)
 {
-    int down[2], up[2];
+    int to_worker_fds[2], from_worker_fds[2];
     worker->pid = 0;
-    if (pipe(down) != 0)
+    if (pipe(to_worker_fds) != 0)
         return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
-    if (pipe(up) != 0) {
-        close(down[0]);
-        close(down[1]);
+    if (pipe(from_worker_fds) != 0) {
+        close(to_worker_fds[0]);
+        close(to_worker_fds[1]);
         return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
     }
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        close(down[1]);
-        close(up[0]);
-        run_worker(pool, down[0], up[1], parent);
+        close(to_worker_fds[1]);
+        close(from_worker_fds[0]);
+        run_worker(pool, to_worker_fds[0], from_worker_fds[1], parent);
     }
     int error = errno;
-    close(down[0]);
-    close(up[1]);
+    close(to_worker_fds[0]);
+    close(from_worker_fds[1]);
     if (pid < 0) {
-        close(down[1]);
-        close(up[0]);
+        close(to_worker_fds[1]);
+        close(from_worker_fds[0]);
         return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot fork: %s", strerror(error));
     }
     setpgid(pid, pid); /* the child does so too: the group must exist before either goes on */
     worker->pid = pid;
-    worker->to_fd = down[1];
-    worker->from_fd = up[0];
+    worker->to_fd = to_worker_fds[1];
+    worker->from_fd = from_worker_fds[0];
     worker->is_busy = false;
     return STATUS_OK;
 }
@@ -227,7 +227,7 @@ enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *even
 {
     struct pollfd *fds = heap_zalloc(pool->worker_count + 1, sizeof *fds);
     enum status status = STATUS_OK;
-    *event = (struct pool_event){.kind = POOL_NOTHING};
+    *event = (struct pool_event){.kind = POOL_NO_EVENT};
     for (size_t i = 0; i < pool->worker_count; i++) /* poll() skips negative descriptors */
         fds[i] = (struct pollfd){.fd = pool->workers[i].is_busy ? pool->workers[i].from_fd : -1,
                                  .events = POLLIN};

@@ -25,16 +25,16 @@ struct pool {
 };
 
 enum pool_event_kind {
-    POOL_NOTHING, /* the time was over, or a signal was handled */
-    POOL_ANSWER,  /* a job was done */
-    POOL_DEATH    /* the worker that did the job died */
+    POOL_NO_EVENT, /* the time was over, or a signal was handled */
+    POOL_ANSWER,   /* a job was done */
+    POOL_DEATH     /* the worker that did the job died */
 };
 
 struct pool_event {
     enum pool_event_kind kind;
     uint64_t job;
     /* POOL_ANSWER: the worker's answer; POOL_DEATH: how the worker died, such as "its process ended with code 3". Valid
-     * until the next call of pool_wait(). POOL_NOTHING: NULL */
+     * until the next call of pool_wait(). POOL_NO_EVENT: NULL */
     struct text *answer;
 };
 
@@ -51,7 +51,7 @@ void pool_release(struct pool *pool); /* ends workers at once, even in the middl
 enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag);
 
 /* Sets *event to the next answer or death of a worker. Waits for it for at most timeout_ms (-1: for ever), or until a
- * signal was handled; the event is then POOL_NOTHING. */
+ * signal was handled; the event is then POOL_NO_EVENT. */
 enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *event,
                       struct diag *diag);
 

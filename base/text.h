@@ -30,9 +30,9 @@ enum status text_read_within(struct text *text, const char *path, uint64_t limit
                              struct diag *diag);
 /* Until the next call of this function, text_read() and text_read_within() add the size and the bytes of each file, as
  * unpacked, to *digest (base/digest.h). digest NULL: they add them to no digest any more. */
-void text_digest_reads(uint64_t *digest);
+void text_set_read_digest(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
-#define TEXT_CONFIGURATION_MAX (UINT64_C(16) << 20)
+#define TEXT_CONFIGURATION_BYTES_MAX (UINT64_C(16) << 20)
 
 /* If the text belongs to a file (file_set_open() in base/file_set.h) and is 256 KiB or longer, writes the text to the
  * file and empties it. No pointer into the text may be in use. */

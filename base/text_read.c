@@ -57,9 +57,9 @@ static void drop_byte_order_mark(struct text *text)
     memmove(text->data, text->data + size, text->size + 1);
 }
 
-static uint64_t *watched; /* the digest of text_digest_reads(); NULL: there is none */
+static uint64_t *watched; /* the digest of text_set_read_digest(); NULL: there is none */
 
-void text_digest_reads(uint64_t *digest)
+void text_set_read_digest(uint64_t *digest)
 {
     watched = digest;
 }

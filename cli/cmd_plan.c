@@ -494,7 +494,7 @@ static enum status check_documents_options(const struct options *options, struct
 enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
-    uint64_t files = DIGEST_NONE;
+    uint64_t files = DIGEST_OF_NO_BYTES;
     enum status status = refuse_predict_only_options(options, diag);
     if (status == STATUS_OK)
         status = check_probability_option(options, diag);
@@ -504,10 +504,10 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = check_length_options(options, diag);
     if (status == STATUS_OK)
         status = check_documents_options(options, diag);
-    text_digest_reads(&files);
+    text_set_read_digest(&files);
     if (status == STATUS_OK)
         status = setup_load_without_length(&setup, options, diag);
-    text_digest_reads(NULL);
+    text_set_read_digest(NULL);
     if (status == STATUS_OK && options_given(options, "emit"))
         status = launch_check_model(framework_to_emit(options), &setup.model, diag);
     if (status == STATUS_OK && options_given(options, "longest"))

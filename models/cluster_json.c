@@ -238,7 +238,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = read_document(cluster, arena, path, text.data ? text.data : "", text.size,
                                depth + 1, read_line, diag);
@@ -275,7 +275,7 @@ static enum status read_board(struct cluster *cluster, struct arena *arena, stru
     if (status == STATUS_OK)
         status = presets_find_path("boards", "board", name, json_loc(node), &path, arena, diag);
     if (status == STATUS_OK)
-        status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+        status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = json_parse(&json, path, text.data ? text.data : "", text.size, diag);
     if (status == STATUS_OK)
@@ -395,7 +395,7 @@ enum status cluster_read_json_file(struct cluster *cluster, struct arena *arena,
                                    cluster_line_reader *read_line, struct diag *diag)
 {
     struct text text = {0};
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = cluster_read_json(cluster, arena, arena_text(arena, path, strlen(path)),
                                    text.data ? text.data : "", text.size, read_line, diag);

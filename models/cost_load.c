@@ -86,7 +86,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, reader.diag);
+    status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, reader.diag);
     reader.base_depth++;
     if (status == STATUS_OK)
         status = read_document(reader, path, text.data ? text.data : "", text.size);
@@ -238,7 +238,7 @@ enum status cost_load(struct device_cost *cost, struct arena *arena, const char 
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = cost_parse(cost, arena, path, text.data ? text.data : "", text.size, diag);
     text_release(&text);

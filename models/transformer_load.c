@@ -246,7 +246,7 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
     }
     path = copy_text(arena, path);
     struct text text = {0};
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = parse(t, arena, path, text.data, text.size, true, dense, ignore, diag);
     text_release(&text);

@@ -64,7 +64,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
             break;
         enum status one = store_job_result(&w, &event, diag);
         lost = one != STATUS_OK ? one : lost;
-        ended += event.kind != POOL_NOTHING;
+        ended += event.kind != POOL_NO_EVENT;
         if (progress != NULL)
             progress_update(progress, progress->done_before_run + ended,
                             progress->note != NULL ? progress->note : "");

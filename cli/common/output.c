@@ -77,7 +77,8 @@ enum status command_put_build_id(struct text *out, struct diag *diag)
         return status;
     engine_version(&major, &minor, &patch);
     engine_append_path(&module);
-    uint64_t digest = add_file_digest(add_file_digest(DIGEST_NONE, "/proc/self/exe"), module.data);
+    uint64_t digest =
+        add_file_digest(add_file_digest(DIGEST_OF_NO_BYTES, "/proc/self/exe"), module.data);
     text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,
                 minor, patch, digest);
     text_release(&module);

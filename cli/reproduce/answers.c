@@ -7,7 +7,7 @@
 
 static uint64_t key_digest(const char *key)
 {
-    return digest_add(DIGEST_NONE, key, strlen(key));
+    return digest_add(DIGEST_OF_NO_BYTES, key, strlen(key));
 }
 
 enum status answers_open(struct answers *answers, const char *path, struct reproduction *r,

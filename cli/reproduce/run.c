@@ -122,7 +122,7 @@ static enum status handle_pool_event(struct reproduction_run *run, const struct 
                                      struct diag *diag)
 {
     size_t job = (size_t)event->job;
-    if (event->kind == POOL_NOTHING)
+    if (event->kind == POOL_NO_EVENT)
         return STATUS_OK;
     if (run->r->job[job].kind == JOB_TRACE) {
         if (event->answer->size > 0)
@@ -153,7 +153,7 @@ static enum status run_jobs(struct reproduction_run *run, const size_t *job, siz
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, 1000, &event, diag);
         if (status == STATUS_OK && interrupt_signal() == 0) {
-            done += event.kind != POOL_NOTHING;
+            done += event.kind != POOL_NO_EVENT;
             status = handle_pool_event(run, &event, diag);
         }
         progress_update(&progress, before + done, "");

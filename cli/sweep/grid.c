@@ -293,7 +293,7 @@ static uint64_t digest_of_recordings(const char *folder)
         text_printf(&path, "%s/%s", folder, entry->d_name);
         if (strstr(entry->d_name, ".json") != NULL &&
             text_read(&text, path.data, NULL) == STATUS_OK && text.size > 0)
-            sum += digest_add(digest_add(DIGEST_NONE, entry->d_name, strlen(entry->d_name)),
+            sum += digest_add(digest_add(DIGEST_OF_NO_BYTES, entry->d_name, strlen(entry->d_name)),
                               text.data, text.size);
         text_release(&path);
         text_release(&text);
@@ -333,7 +333,7 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
 {
     static const char record_command[] = "--record-cmd=";
     static const char record_dir[] = "--record-dir="; /* the sweep itself fills this folder */
-    uint64_t sum = DIGEST_NONE;
+    uint64_t sum = DIGEST_OF_NO_BYTES;
     struct text columns = {0};
     add_to_hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
     sweep_put_columns(&columns, &grid->axes); /* rows with other columns cannot be continued */

@@ -31,7 +31,7 @@ static uint64_t add_to_digest(uint64_t sum, const char *data, size_t size)
 uint64_t record_command_digest(const char *command)
 {
     static const char blanks[] = " \t\n;&|<>()\"'";
-    uint64_t sum = add_to_digest(DIGEST_NONE, command, strlen(command));
+    uint64_t sum = add_to_digest(DIGEST_OF_NO_BYTES, command, strlen(command));
     for (const char *at = command + strspn(command, blanks); *at != '\0';) {
         const size_t size = strcspn(at, blanks);
         struct text path = {0}, text = {0};

@@ -95,7 +95,7 @@ static enum status handle_pool_event(struct sweep_run *run, const struct pool_ev
                                      struct diag *diag)
 {
     size_t point = (size_t)event->job;
-    if (event->kind == POOL_NOTHING)
+    if (event->kind == POOL_NO_EVENT)
         return STATUS_OK;
     if (event->kind == POOL_DEATH)
         return handle_worker_death(run, point, event->answer->data, diag);

@@ -609,7 +609,7 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     }
     if (status != STATUS_OK)
         return status;
-    if (size > TEXT_CONFIGURATION_MAX)
+    if (size > TEXT_CONFIGURATION_BYTES_MAX)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "a launch file has at most 16 MiB");
     text = arena_text(&launch->arena, text, size); /* The copy ends in NUL. */
@@ -632,7 +632,7 @@ static enum status read_one_file(struct launch *launch, const char *path, struct
     const char *slash = strrchr(path, '/');
     launch->script_folder =
         slash == NULL ? "." : arena_text(&launch->arena, path, (size_t)(slash - path));
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK && text.size > 0)
         status = launch_read_text(launch, path, text.data, text.size, diag);
     else if (status == STATUS_OK)

@@ -207,7 +207,7 @@ enum status launch_tables_add(struct launch_tables *tables, const char *path, st
 {
     struct text text = {0};
     path = arena_text(&tables->arena, path, strlen(path));
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status != STATUS_OK) {
         text_release(&text);
         return status;

@@ -127,7 +127,7 @@ static uint64_t add_lists_to_digest(uint64_t digest, const struct request *r)
 
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request, int64_t gpus)
 {
-    uint64_t digest = add_number_to_digest(DIGEST_NONE, setup->cluster.nodes);
+    uint64_t digest = add_number_to_digest(DIGEST_OF_NO_BYTES, setup->cluster.nodes);
     digest = add_number_to_digest(add_number_to_digest(digest, setup->cluster.gpus), gpus);
     return add_lists_to_digest(add_choices_to_digest(digest, request), request);
 }

@@ -262,7 +262,7 @@ enum status catalogue_load(struct catalogue *c, const char *path, struct diag *d
         path = status == STATUS_OK ? arena_text(&c->arena, found.data, found.size) : NULL;
     }
     if (status == STATUS_OK)
-        status = text_read_within(&c->text, path, TEXT_CONFIGURATION_MAX, diag);
+        status = text_read_within(&c->text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = json_parse(&c->json, path, c->text.data, c->text.size, diag);
     if (status == STATUS_OK)

@@ -65,7 +65,7 @@ static void digest_is(const char *label, const char *what, const char *theirs, c
 {
     char row_and_what[128], ours[24];
     snprintf(row_and_what, sizeof row_and_what, "%s: %s", label, what);
-    snprintf(ours, sizeof ours, "%016" PRIx64, digest_add(DIGEST_NONE, data, size));
+    snprintf(ours, sizeof ours, "%016" PRIx64, digest_add(DIGEST_OF_NO_BYTES, data, size));
     CHECK_TEXT(row_and_what, ours, theirs);
 }
 
