@@ -351,7 +351,7 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
     size_t size = strlen(path), stem = size - strlen(".json");
     struct text device = {0}, report = {0};
     fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
-    fitted->options.despite_noise = options_given(options, "despite-noise");
+    fitted->options.falls_back_if_disturbed = options_given(options, "despite-noise");
     fitted_classify_points(fitted, 0);
     enum status status = fitted_fit_points(fitted, NULL, true, path, diag);
     if (status == STATUS_OK || status == STATUS_NO)

@@ -146,7 +146,7 @@ static enum status read_recordings(struct session *s, struct diag *diag)
     if (s->recorded.path_count == 0)
         return refuse_schedule_options(s->options, diag);
     enum status status = recorded_add_points(&s->recorded, s->options, &fitted->points, diag);
-    fitted->options.rates_only_if_few_sizes = true;
+    fitted->options.fits_rates_only_if_few_sizes = true;
     fitted->points_source = arena_printf(&fitted->arena, "recorded steps, %s", s->recorded.path[0]);
     return status;
 }
@@ -160,7 +160,7 @@ static enum status read_all_arguments(struct session *s, struct diag *diag)
     enum status status = STATUS_OK;
     fitted->options.rms_error_limit = options_number(options, "limit") / 100;
     fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
-    fitted->options.despite_noise = options_given(options, "despite-noise");
+    fitted->options.falls_back_if_disturbed = options_given(options, "despite-noise");
     if (rate)
         status = units_parse(rate, strlen(rate), UNIT_BYTES_PER_S,
                              &fitted->options.host_memory_bytes_per_s,

@@ -17,9 +17,9 @@
 #include "models/points.h"
 
 enum {
-    CALIBRATE_OTHER_FAMILIES = 5, /* families of points besides those of attention */
+    CALIBRATE_NON_ATTENTION_FAMILIES = 5, /* families of points besides those of attention */
     CALIBRATE_FAMILIES_MAX =
-        CALIBRATE_OTHER_FAMILIES + (int)ATTENTION_IMPL_COUNT * (int)ATTENTION_PASS_COUNT,
+        CALIBRATE_NON_ATTENTION_FAMILIES + (int)ATTENTION_IMPL_COUNT * (int)ATTENTION_PASS_COUNT,
     CALIBRATE_NUMBERS_MAX = 128
 };
 
@@ -33,11 +33,11 @@ struct calibrate_options {
     /* For points that other programs may have disturbed (models/noise.h). If a family is refused because disturbed
      * points lie too far from the fit, it is fitted again to the fast times, p10_s. If that fit is refused as well, the
      * family keeps the base's numbers. Neither counts as a refusal; calibration.fallback lists both. */
-    bool despite_noise;
+    bool falls_back_if_disturbed;
     /* For points of recorded steps, which have few sizes. If they cannot tell time that grows with the size from time
      * that does not, only rates and shares are fitted. Starts and ramps then stay as in the base, and calibration.notes
      * says so. */
-    bool rates_only_if_few_sizes;
+    bool fits_rates_only_if_few_sizes;
     bool reduce_scatter_as_all_reduce; /* the cluster's fabric.reduce_scatter_as_all_reduce */
     double host_memory_bytes_per_s;    /* the cluster's; 0: the header's host_memory_bytes_per_s */
 };
@@ -74,7 +74,7 @@ struct calibrate_fallback {
     const char *name;
     /* the numbers are the base's; false: they are fitted to the fastest times (p10_s) */
     bool keeps_base_numbers;
-    /* The cause was points that other programs disturbed, which options.despite_noise allows. False: the refusal is
+    /* The cause was points that other programs disturbed, which options.falls_back_if_disturbed allows. False: the refusal is
      * reported, and keeps_base_numbers is true. */
     bool is_disturbed;
 };

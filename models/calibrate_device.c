@@ -22,8 +22,8 @@ void calibration_release(struct calibration *calibration)
 
 /* Sets the numbers of the device that the header of the points states. The key of such a header line is the number's
  * name ("device.sm_count"); lines with other keys are skipped. */
-static enum status read_stated(struct calibration *c, const struct points *points,
-                               struct diag *diag)
+static enum status read_stated_numbers(struct calibration *c, const struct points *points,
+                                       struct diag *diag)
 {
     for (size_t i = 0; i < points->header_count; i++) {
         const struct points_header_line *key = &points->header_line[i];
@@ -66,7 +66,7 @@ static void raise_peak_to_fitted_rate(struct calibration *c)
             "sheet's number here");
 }
 
-static enum status check_points(const struct points *points, struct diag *diag)
+static enum status check_points_of_one_device(const struct points *points, struct diag *diag)
 {
     const char *device = NULL;
     for (size_t i = 0; i < points->header_count; i++) {
@@ -117,22 +117,22 @@ static void note_fallback(struct calibration *c, const char *name, bool keeps_ba
  * points lie too far from it, their fastest times are fitted; if that is refused as well, the
  * family's numbers stay as in the base. In both cases it returns STATUS_OK. If the first fit fails
  * for another reason, it returns that status without a message. */
-static enum status fit_despite_noise(const struct calibrate_problem *family,
-                                     calibrate_family_function *function)
+static enum status fit_or_fall_back_if_disturbed(const struct calibrate_problem *family,
+                                                 calibrate_family_function *function)
 {
     struct calibration *c = family->calibration;
     struct calibrate_options fastest = *family->options;
     struct calibration_checkpoint before = make_checkpoint(c);
     struct calibrate_problem problem = *family;
-    struct diag quiet = {0};
+    struct diag discarded_messages = {0};
     fastest.fits_fastest_times = true;
-    enum status status = function(&problem, &quiet);
-    if (status == STATUS_NO && problem.refused_as_disturbed) {
+    enum status status = function(&problem, &discarded_messages);
+    if (status == STATUS_NO && problem.was_refused_as_disturbed) {
         restore_checkpoint(c, &before);
         problem = *family;
         problem.options = &fastest;
-        diag_clear(&quiet);
-        status = function(&problem, &quiet);
+        diag_clear(&discarded_messages);
+        status = function(&problem, &discarded_messages);
         if (status == STATUS_NO)
             restore_checkpoint(c, &before);
         if (status == STATUS_OK || status == STATUS_NO) {
@@ -140,7 +140,7 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
             status = STATUS_OK;
         }
     }
-    diag_release(&quiet);
+    diag_release(&discarded_messages);
     if (status != STATUS_OK)
         restore_checkpoint(c, &before);
     return status;
@@ -154,20 +154,20 @@ static enum status fit_rates_if_few_sizes(const struct calibrate_problem *family
     struct calibration *c = family->calibration;
     struct calibration_checkpoint before = make_checkpoint(c);
     struct calibrate_problem problem = *family;
-    struct diag quiet = {0};
-    enum status status = function(&problem, &quiet);
+    struct diag discarded_messages = {0};
+    enum status status = function(&problem, &discarded_messages);
     if (status == STATUS_NO) {
         restore_checkpoint(c, &before);
         problem = *family;
         problem.fits_rates_only = true;
-        status = function(&problem, &quiet);
+        status = function(&problem, &discarded_messages);
         if (status == STATUS_OK)
             text_printf(&c->notes,
                         "%s: the sizes of the recorded steps tell no more than rates; starts and "
                         "ramps stay as the base has them\n",
                         problem.name);
     }
-    diag_release(&quiet);
+    diag_release(&discarded_messages);
     if (status != STATUS_OK)
         restore_checkpoint(c, &before);
     return status;
@@ -180,10 +180,11 @@ static enum status fit_family(const struct calibrate_problem *family,
     struct calibration *c = family->calibration;
     struct calibration_checkpoint before = make_checkpoint(c);
     struct calibrate_problem problem = *family;
-    if (family->options->rates_only_if_few_sizes &&
+    if (family->options->fits_rates_only_if_few_sizes &&
         fit_rates_if_few_sizes(family, function) == STATUS_OK)
         return STATUS_OK;
-    if (family->options->despite_noise && fit_despite_noise(family, function) == STATUS_OK)
+    if (family->options->falls_back_if_disturbed &&
+        fit_or_fall_back_if_disturbed(family, function) == STATUS_OK)
         return STATUS_OK;
     enum status status = function(&problem, diag);
     if (status == STATUS_NO) {
@@ -258,20 +259,23 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         calibrate_family_function *fit;
         int impls, passes;
     } families[] = {
-        {calibrate_start, 1, 1},  {calibrate_memory, 1, 1},
-        {calibrate_matmul, 1, 1}, {calibrate_attention, ATTENTION_IMPL_COUNT, ATTENTION_PASS_COUNT},
-        {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
+        {calibrate_kernel_start, 1, 1},
+        {calibrate_memory_bandwidth, 1, 1},
+        {calibrate_matmul, 1, 1},
+        {calibrate_attention, ATTENTION_IMPL_COUNT, ATTENTION_PASS_COUNT},
+        {calibrate_host_issue, 1, 1},
+        {calibrate_host_work, 1, 1},
     };
-    _Static_assert(ARRAY_LEN(families) == CALIBRATE_OTHER_FAMILIES + 1, "each has a place");
+    _Static_assert(ARRAY_LEN(families) == CALIBRATE_NON_ATTENTION_FAMILIES + 1, "each has a place");
     *c = (struct calibration){.cost = *base, .point_spread = noise_p90_over_p10_of_all(points)};
     /* measured points correct the formula, which is to be fitted without them */
     c->cost.points = (struct cost_points){0};
-    enum status status = check_points(points, diag);
+    enum status status = check_points_of_one_device(points, diag);
     if (status == STATUS_OK && base->is_ideal)
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,
                             "an ideal device has nothing to calibrate");
     if (status == STATUS_OK)
-        status = read_stated(c, points, diag);
+        status = read_stated_numbers(c, points, diag);
     if (status != STATUS_OK)
         return status;
     set_memory_s_per_tensor_s(&c->cost, points);

@@ -20,7 +20,7 @@ static const double CLASS_ERROR_LIMIT = 0.1;
  * are then all ops of recorded steps, also tiny ones, whose time is not proportional to their bytes. */
 static const double SMALL_OPS_FACTOR = 4;
 
-static enum attention_impl impl_of(const struct point *point)
+static enum attention_impl attention_impl_of_point(const struct point *point)
 {
     return point->attention_impl < POINT_NO_IMPL ? (enum attention_impl)point->attention_impl
                                                  : (enum attention_impl)0;
@@ -31,8 +31,9 @@ static enum attention_impl impl_of(const struct point *point)
 static double predict_work_s(const struct calibrate_problem *problem, const struct point *point)
 {
     if (point->role == POINT_STEP)
-        return cost_work_s(&problem->calibration->cost, impl_of(point), &point->work);
-    return cost_burst_s(&problem->calibration->cost, impl_of(point), &point->work);
+        return cost_work_s(&problem->calibration->cost, attention_impl_of_point(point),
+                           &point->work);
+    return cost_burst_s(&problem->calibration->cost, attention_impl_of_point(point), &point->work);
 }
 
 void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen)
@@ -43,13 +44,13 @@ void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_
             problem->point[problem->point_count++] = &problem->all_points->row[i];
 }
 
-enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
-                                   struct diag *diag)
+enum status calibrate_check_size_varies(const struct calibrate_problem *problem,
+                                        enum cost_size size, struct diag *diag)
 {
     double first = 0;
     for (size_t i = 0; i < problem->point_count; i++) {
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_work_sizes(&problem->calibration->cost, impl_of(problem->point[i]),
+        cost_work_sizes(&problem->calibration->cost, attention_impl_of_point(problem->point[i]),
                         &problem->point[i]->work, sizes);
         if (i > 0 && sizes[size] != first)
             return STATUS_OK;
@@ -63,7 +64,8 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 
 /* ---- start of a kernel ---- */
 
-static bool is_kernel_start(const struct calibrate_problem *problem, const struct point *point)
+static bool is_kernel_start_point(const struct calibrate_problem *problem,
+                                  const struct point *point)
 {
     (void)problem;
     return point->role == POINT_START;
@@ -76,13 +78,13 @@ static double predict_kernel_start_s(const struct calibrate_problem *problem,
     return problem->calibration->cost.device_kernel_start_s;
 }
 
-enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag)
+enum status calibrate_kernel_start(struct calibrate_problem *problem, struct diag *diag)
 {
     problem->name = "device.kernel_start_s";
     problem->help = "add ops that do next to nothing, measured as 'start'";
     problem->predict = predict_kernel_start_s;
     problem->rms_error_limit *= 2;
-    calibrate_select_points(problem, is_kernel_start);
+    calibrate_select_points(problem, is_kernel_start_point);
     if (problem->point_count == 0)
         return STATUS_OK;
     calibrate_add_cost_param(problem, "device.kernel_start_s", SCALE_S, false);
@@ -94,11 +96,12 @@ enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag
 static bool is_memory_bound(const struct calibrate_problem *problem, const struct point *point)
 {
     if (point->work.kind == WORK_MERGE &&
-        problem->calibration->cost.merge_bytes_per_element[impl_of(point)] == 0)
+        problem->calibration->cost.merge_bytes_per_element[attention_impl_of_point(point)] == 0)
         return false; /* the base does not say how often a merge touches its operands */
     return point_is_undisturbed_op(point) &&
            cost_memory_class((enum work_kind)point->work.kind) != NULL &&
-           cost_memory_traffic_bytes(&problem->calibration->cost, impl_of(point), &point->work) > 0;
+           cost_memory_traffic_bytes(&problem->calibration->cost, attention_impl_of_point(point),
+                                     &point->work) > 0;
 }
 
 /* The kind that represents each class of memory-bound work (stream, reduce, permute, gather, scatter): a simple one. */
@@ -160,14 +163,16 @@ static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
  * are at most 1, so a point above it comes from a device with faster memory. Embeddings do not count: their bytes count
  * a row of the table for each token, but a row that several tokens need is read from a cache. Points that take at
  * most two kernel starts do not count either. */
-static void raise_bandwidth_to_points(struct calibrate_problem *problem)
+static void raise_bandwidth_to_fastest_point(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->calibration;
     double reached = 0;
     for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
-        double bytes = cost_memory_traffic_bytes(&c->cost, impl_of(point), &point->work);
-        double seconds = calibrate_point_s(problem->options, point) - c->cost.device_kernel_start_s;
+        double bytes =
+            cost_memory_traffic_bytes(&c->cost, attention_impl_of_point(point), &point->work);
+        double seconds =
+            calibrate_measured_time_s(problem->options, point) - c->cost.device_kernel_start_s;
         if (point->work.kind == WORK_EMBEDDING || point->work.kind == WORK_EMBEDDING_BACKWARD)
             continue;
         if (seconds > c->cost.device_kernel_start_s)
@@ -187,14 +192,14 @@ static double rms_error_of_points(const struct calibrate_problem *problem)
     double sum = 0;
     for (size_t i = 0; i < problem->point_count; i++) {
         double error = predict_work_s(problem, problem->point[i]) /
-                           calibrate_point_s(problem->options, problem->point[i]) -
+                           calibrate_measured_time_s(problem->options, problem->point[i]) -
                        1;
         sum += error * error;
     }
     return sqrt(sum / (double)problem->point_count);
 }
 
-enum status calibrate_memory(struct calibrate_problem *problem, struct diag *diag)
+enum status calibrate_memory_bandwidth(struct calibrate_problem *problem, struct diag *diag)
 {
     struct calibration *c = problem->calibration;
     struct device_cost before = c->cost;
@@ -209,14 +214,14 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
         return STATUS_OK;
     enum status status = problem->fits_rates_only
                              ? STATUS_OK
-                             : calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
+                             : calibrate_check_size_varies(problem, COST_SIZE_BYTES, diag);
     if (status != STATUS_OK)
         return status;
     if (c->cost.memory_start_s > 0)
         calibrate_record_derived(c, "memory.start_s", &c->cost.memory_start_s, UNIT_SECONDS, 0,
                                  CALIBRATE_DERIVED,
                                  "points are of single kernels, whose ramp is fitted");
-    raise_bandwidth_to_points(problem);
+    raise_bandwidth_to_fastest_point(problem);
     double bandwidth = c->cost.device_memory_bytes_per_s;
     if (bandwidth > BANDWIDTH_MOST)
         return diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
@@ -243,7 +248,7 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
 
 /* ---- products ---- */
 
-static bool is_product(const struct calibrate_problem *problem, const struct point *point)
+static bool is_product_point(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
     return point_is_undisturbed_op(point) && point->work.kind == WORK_MATMUL;
@@ -272,8 +277,8 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
 
 /* Derives device.tensor_power, the watts that products would draw at the highest clock, from one
  * product that was timed twice: in a run of some 60 ms, before the power limit lowers the clock
- * (burst_s), and after seconds of repeats, at the limit, where it takes `slower` times as long.
- * Power grows with the square of the rate, so the product would draw limit * slower^2 at the
+ * (burst_s), and after seconds of repeats, at the limit, where it takes `slowdown_at_limit` times as long.
+ * Power grows with the square of the rate, so the product would draw limit * slowdown_at_limit^2 at the
  * highest clock. The number is for tensor cores that are busy all the time, as at the fitted rate;
  * burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is
  * derived from products in fp32 or fp64, if the base has no power limit, or if more than POWER_MOST
@@ -287,13 +292,13 @@ static void derive_tensor_power(struct calibrate_problem *problem)
     if (before == NULL || cost->device_power <= 0 || after->work.in == DTYPE_F32 ||
         after->work.in == DTYPE_F64)
         return;
-    double after_s = calibrate_point_s(problem->options, after);
-    double before_s = calibrate_point_s(problem->options, before);
+    double after_s = calibrate_measured_time_s(problem->options, after);
+    double before_s = calibrate_measured_time_s(problem->options, before);
     double start_s = cost->device_kernel_start_s;
     double busy_s = work_flops(&after->work) / cost->matmul_flop_per_s;
     double burst_s = fmax(before_s - start_s, busy_s);
-    double slower = fmax(1, (after_s - start_s) / burst_s);
-    double watts = cost->device_power * slower * slower * burst_s / busy_s;
+    double slowdown_at_limit = fmax(1, (after_s - start_s) / burst_s);
+    double watts = cost->device_power * slowdown_at_limit * slowdown_at_limit * burst_s / busy_s;
     if (watts > POWER_MOST) {
         text_printf(&problem->calibration->notes,
                     "device.tensor_power: a product takes %.3g times as long after seconds of "
@@ -316,12 +321,12 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
     problem->name = "matmul";
     problem->help = "add products with sides and depths from 64 to 4096";
     problem->predict = predict_work_s;
-    calibrate_select_points(problem, is_product);
+    calibrate_select_points(problem, is_product_point);
     if (problem->point_count == 0)
         return STATUS_OK;
     static const enum cost_size sizes[] = {COST_SIZE_M, COST_SIZE_N, COST_SIZE_K};
     for (size_t i = 0; i < ARRAY_LEN(sizes) && !problem->fits_rates_only; i++) {
-        enum status status = calibrate_check_varies(problem, sizes[i], diag);
+        enum status status = calibrate_check_size_varies(problem, sizes[i], diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -366,9 +371,9 @@ static enum status find_measured_dims(const struct calibrate_problem *problem, b
         const struct point *point = problem->point[i];
         const struct cost_attention *attention;
         size_t dim;
-        if (!cost_attention_find(&problem->calibration->cost, impl_of(point), &point->work,
-                                 &attention, &dim))
-            return cost_check_attention(&problem->calibration->cost, impl_of(point),
+        if (!cost_attention_find(&problem->calibration->cost, attention_impl_of_point(point),
+                                 &point->work, &attention, &dim))
+            return cost_check_attention(&problem->calibration->cost, attention_impl_of_point(point),
                                         point->work.attention.dim, point->at, diag);
         measured[dim] = true;
     }
@@ -377,8 +382,8 @@ static enum status find_measured_dims(const struct calibrate_problem *problem, b
 
 /* Multiplies the rate of each head dim without points by the factor by which the fit changed the rate of the nearest
  * head dim with points. before: the rates before the fit. */
-static void scale_unmeasured_dims(struct calibration *c, struct attention_kernel kernel,
-                                  const bool *measured, const double *before)
+static void scale_rates_of_unmeasured_dims(struct calibration *c, struct attention_kernel kernel,
+                                           const bool *measured, const double *before)
 {
     struct cost_attention *attention = &c->cost.attention[kernel.impl][kernel.pass];
     for (size_t i = 0; i < attention->dim_count; i++) {
@@ -416,11 +421,11 @@ static double residual_with_tile(struct calibrate_problem *problem,
     attention->tile_rows = tile;
     attention->step_columns = step;
     problem->rms_error_limit = INFINITY;
-    problem->residual_only = true;
+    problem->wants_residual_only = true;
     double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms_error
                                                                    : (double)INFINITY;
     problem->rms_error_limit = limit;
-    problem->residual_only = false;
+    problem->wants_residual_only = false;
     *attention = before;
     c->family_count = families;
     c->number_count = numbers;
@@ -482,7 +487,7 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     memcpy(before, attention->flop_per_s, sizeof before);
     enum status status = find_measured_dims(problem, measured, diag);
     if (status == STATUS_OK && !problem->fits_rates_only)
-        status = calibrate_check_varies(problem, COST_SIZE_KV, diag);
+        status = calibrate_check_size_varies(problem, COST_SIZE_KV, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < attention->dim_count; i++)
@@ -499,6 +504,6 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     }
     status = calibrate_fit(problem, &attention->calibration, diag);
     if (status == STATUS_OK)
-        scale_unmeasured_dims(c, kernel, measured, before);
+        scale_rates_of_unmeasured_dims(c, kernel, measured, before);
     return status;
 }

@@ -10,7 +10,7 @@
 /* The largest size and residual that the reader of device files accepts (models/cost_reader.c). */
 static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
 
-double calibrate_point_s(const struct calibrate_options *options, const struct point *point)
+double calibrate_measured_time_s(const struct calibrate_options *options, const struct point *point)
 {
     return options->fits_fastest_times ? point->p10_s : point->median_s;
 }
@@ -91,7 +91,7 @@ static void set_parameters(struct calibrate_problem *problem, const double *valu
         *problem->target[i] = value[i];
 }
 
-static double predict_point(void *context, const double *value, size_t point)
+static double predict_point_s(void *context, const double *value, size_t point)
 {
     struct calibrate_problem *problem = context;
     set_parameters(problem, value);
@@ -227,7 +227,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     double *measured_s = heap_alloc(problem->point_count, sizeof *measured_s);
     double start[FIT_PARAMS_MAX];
     for (size_t i = 0; i < problem->point_count; i++)
-        measured_s[i] = calibrate_point_s(problem->options, problem->point[i]);
+        measured_s[i] = calibrate_measured_time_s(problem->options, problem->point[i]);
     for (size_t i = 0; i < problem->param_count; i++)
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
@@ -242,14 +242,14 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         .param_count = problem->param_count,
         .point_count = problem->point_count,
         .measured_s = measured_s,
-        .model = predict_point,
+        .model = predict_point_s,
         .context = problem,
         .rms_error_limit = problem->rms_error_limit,
-        .residual_only = problem->residual_only,
+        .wants_residual_only = problem->wants_residual_only,
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
-    problem->refused_as_disturbed = disturbed && fit.is_scattered;
+    problem->was_refused_as_disturbed = disturbed && fit.is_scattered;
     set_parameters(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
         record_fit(problem, &fit, source_files_text(problem));

@@ -37,7 +37,7 @@ static double issue_s_per_number_s(const struct point *point, size_t offset)
 /* Makes host.op_s a parameter of the fit if a point issues an op, and host.kernel_s one if the points can separate it
  * from host.op_s: some are launches by themselves, or kinds differ in the number of kernels per op. Adds a note if no
  * point issues an op, and one if host.kernel_s cannot be separated from host.op_s. */
-static void add_op_and_kernel(struct calibrate_problem *problem)
+static void add_op_and_kernel_params(struct calibrate_problem *problem)
 {
     double ratio = -1;
     bool ops = false, differ = false, launches = false;
@@ -66,7 +66,7 @@ static void add_op_and_kernel(struct calibrate_problem *problem)
                   "host.op_s: no point issues an op; it stays as the base has it\n");
 }
 
-enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
+enum status calibrate_host_issue(struct calibrate_problem *problem, struct diag *diag)
 {
     struct device_cost *cost = &problem->calibration->cost;
     static const struct {
@@ -85,7 +85,7 @@ enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
     calibrate_select_points(problem, is_issue_point);
     if (problem->point_count == 0)
         return STATUS_OK;
-    add_op_and_kernel(problem);
+    add_op_and_kernel_params(problem);
     for (size_t i = 0; i < ARRAY_LEN(singles); i++) {
         bool measured = false;
         for (size_t k = 0; k < problem->point_count; k++)
@@ -115,7 +115,7 @@ static double predict_host_work_s(const struct calibrate_problem *problem,
                             &point->work);
 }
 
-enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
+enum status calibrate_host_work(struct calibrate_problem *problem, struct diag *diag)
 {
     static const char key[] = "host_memory_bytes_per_s";
     struct device_cost *cost = &problem->calibration->cost;
@@ -126,7 +126,7 @@ enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
     calibrate_select_points(problem, is_host_work_point);
     if (problem->point_count == 0)
         return STATUS_OK;
-    enum status status = calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
+    enum status status = calibrate_check_size_varies(problem, COST_SIZE_BYTES, diag);
     for (size_t i = 0; i < problem->all_points->header_count && status == STATUS_OK; i++) {
         const struct points_header_line *header = &problem->all_points->header_line[i];
         if (problem->host_memory_bytes_per_s > 0 || strcmp(header->key, key) != 0)

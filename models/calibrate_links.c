@@ -15,12 +15,12 @@ static const double SCALE_S = 1e-7; /* fit_param.scale of the latency, which may
 static const struct {
     const char *name, *what;
 } classes[CALIBRATE_LINK_COUNT] = {
-#define LINKS(symbol, name, what) {name, what},
-    LINK_CLASSES(LINKS)
-#undef LINKS
+#define LINK_CLASS_ROW(symbol, name, what) {name, what},
+    CALIBRATE_LINK_CLASSES(LINK_CLASS_ROW)
+#undef LINK_CLASS_ROW
 };
 
-const char *calibrate_link_name(enum calibrate_link link)
+const char *calibrate_link_name(enum calibrate_link_class link)
 {
     return classes[link].name;
 }
@@ -92,7 +92,7 @@ static struct link_traffic loopback_traffic_of(const struct work *work)
     }
 }
 
-bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
+bool calibrate_link_class_find(const struct point *point, enum calibrate_link_class *link)
 {
     bool network = point->nodes > 1, out = point->work.kind == WORK_D2H;
     if (point->role == POINT_BOTH_WAYS || point->role == POINT_PAGEABLE) {
@@ -164,8 +164,8 @@ static const char *describe_point(struct arena *arena, const struct point *point
     return kept;
 }
 
-static void record_link(struct link_calibration *links, enum calibrate_link class,
-                        const struct link_points *points, const struct fit *fit)
+static void record_link_fit(struct link_calibration *links, enum calibrate_link_class class,
+                            const struct link_points *points, const struct fit *fit)
 {
     struct calibrated_link *link = &links->link[class];
     const char *name = points->point[0]->at.name ? points->point[0]->at.name : "points";
@@ -195,7 +195,7 @@ static void record_link(struct link_calibration *links, enum calibrate_link clas
         100 * link->rms_error, 100 * link->worst_error, 100 * link->leave_one_out_error);
 }
 
-static bool sizes_vary(const struct link_points *points)
+static bool has_several_sizes(const struct link_points *points)
 {
     for (size_t i = 1; i < points->count; i++)
         if (work_payload_bytes(&points->point[i]->work) !=
@@ -204,9 +204,9 @@ static bool sizes_vary(const struct link_points *points)
     return false;
 }
 
-static enum status fit_link_class(struct link_calibration *links, enum calibrate_link class,
+static enum status fit_link_class(struct link_calibration *links, enum calibrate_link_class class,
                                   const struct link_points *points, bool disturbed,
-                                  const struct calibrate_options *options, bool *scattered,
+                                  const struct calibrate_options *options, bool *was_scattered,
                                   struct diag *diag)
 {
     static const struct fit_param params[] = {
@@ -214,15 +214,15 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
         {"bandwidth", 1e10, 1, 1e15, 0, false},
     };
     struct loc at = {.name = points->point[0]->at.name};
-    *scattered = false;
-    if (points->count < ARRAY_LEN(params) || !sizes_vary(points))
+    *was_scattered = false;
+    if (points->count < ARRAY_LEN(params) || !has_several_sizes(points))
         return diag_error(diag, at, STATUS_NO,
                           "%s: all points move the same number of bytes; latency and bandwidth "
                           "need small messages (64 KB) and large ones (16 MB)",
                           classes[class].name);
     double *measured_s = heap_alloc(points->count, sizeof *measured_s);
     for (size_t i = 0; i < points->count; i++)
-        measured_s[i] = calibrate_point_s(options, points->point[i]);
+        measured_s[i] = calibrate_measured_time_s(options, points->point[i]);
     const struct fit_problem problem = {
         .name = classes[class].name,
         .help = "messages below the size at which the library changes its protocol do not "
@@ -239,39 +239,40 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     };
     struct fit fit;
     enum status status = fit_run(&fit, &problem, at, diag);
-    *scattered = fit.is_scattered;
+    *was_scattered = fit.is_scattered;
     if (status == STATUS_OK)
-        record_link(links, class, points, &fit);
+        record_link_fit(links, class, points, &fit);
     free(measured_s);
     return status;
 }
 
-/* Fits a class of links, and reports a refusal. With options.despite_noise, a class is fitted to its fastest times
+/* Fits a class of links, and reports a refusal. With options.falls_back_if_disturbed, a class is fitted to its fastest times
  * instead if its points were disturbed and lie too far from the fit; if that fit is refused, too, the class keeps
  * the base's numbers. In both cases nothing is reported, and the result is STATUS_OK. links->fallback lists every
  * class whose first fit was refused. */
-static enum status fit_class_or_keep_base(struct link_calibration *links, enum calibrate_link class,
+static enum status fit_class_or_keep_base(struct link_calibration *links,
+                                          enum calibrate_link_class class,
                                           const struct link_points *points, bool disturbed,
                                           const struct calibrate_options *options,
                                           struct diag *diag)
 {
-    bool scattered;
+    bool was_scattered;
     struct calibrate_options fastest = *options;
     struct diag quiet = {0};
     fastest.fits_fastest_times = true;
-    bool goes_on = disturbed && options->despite_noise;
+    bool falls_back = disturbed && options->falls_back_if_disturbed;
     enum status status =
-        fit_link_class(links, class, points, disturbed, options, &scattered, &quiet);
+        fit_link_class(links, class, points, disturbed, options, &was_scattered, &quiet);
     struct calibrate_fallback *fallback = &links->fallback[links->fallback_count];
-    if (status == STATUS_NO && scattered && goes_on) {
-        status = fit_link_class(links, class, points, disturbed, &fastest, &scattered, &quiet);
+    if (status == STATUS_NO && was_scattered && falls_back) {
+        status = fit_link_class(links, class, points, disturbed, &fastest, &was_scattered, &quiet);
         *fallback = (struct calibrate_fallback){classes[class].name, status == STATUS_NO, true};
         links->fallback_count++;
         status = STATUS_OK;
     } else if (status != STATUS_OK) {
         *fallback = (struct calibrate_fallback){classes[class].name, true, false};
         links->fallback_count++;
-        status = fit_link_class(links, class, points, disturbed, options, &scattered, diag);
+        status = fit_link_class(links, class, points, disturbed, options, &was_scattered, diag);
     }
     diag_release(&quiet);
     return status;
@@ -289,16 +290,16 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
     for (int class = 0; class < CALIBRATE_LINK_COUNT; class ++) {
         chosen.count = 0;
         for (size_t i = 0; i < points->count; i++) {
-            enum calibrate_link found;
-            if (calibrate_link_find(&points->row[i], &found) &&
-                found == (enum calibrate_link) class)
+            enum calibrate_link_class found;
+            if (calibrate_link_class_find(&points->row[i], &found) &&
+                found == (enum calibrate_link_class) class)
                 chosen.point[chosen.count++] = &points->row[i];
         }
         if (chosen.count == 0)
             continue;
         bool disturbed =
             noise_explains_refusal(spread, noise_p90_over_p10(chosen.point, chosen.count));
-        enum status one = fit_class_or_keep_base(links, (enum calibrate_link) class, &chosen,
+        enum status one = fit_class_or_keep_base(links, (enum calibrate_link_class) class, &chosen,
                                                  disturbed, options, diag);
         status = status == STATUS_OK ? one : status;
     }
@@ -361,8 +362,8 @@ static void add_field(struct link_fields *fields, const char *section, const cha
 }
 
 /* Writes a number that the points of a class determine, with its spread: the largest of the fit's root mean square
- * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_SPREAD_LEAST and at
- * most CALIBRATE_SPREAD_MOST. */
+ * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_SPREAD_MIN and at
+ * most CALIBRATE_SPREAD_MAX. */
 static void add_fitted_field(struct link_fields *fields, const char *section, const char *name,
                              enum unit_kind unit, double value, const struct calibrated_link *link)
 {
@@ -371,7 +372,7 @@ static void add_fitted_field(struct link_fields *fields, const char *section, co
     add_field(fields, section, name, unit, value, link->source);
     double spread = fmax(fmax(link->rms_error, link->leave_one_out_error), own);
     fields->row[fields->count - 1].spread =
-        fmin(fmax(spread, CALIBRATE_SPREAD_LEAST), CALIBRATE_SPREAD_MOST);
+        fmin(fmax(spread, CALIBRATE_SPREAD_MIN), CALIBRATE_SPREAD_MAX);
 }
 
 static const char raised[] = "raised to what was measured, which is above the base's; put the data "

@@ -14,25 +14,25 @@
 #include "models/calibrate.h"
 #include "models/cluster.h"
 
-/* LINKS(symbol, name, description): the classes of links */
-#define LINK_CLASSES(LINKS)                                                                        \
-    LINKS(H2D, "h2d", "copies to a device")                                                        \
-    LINKS(D2H, "d2h", "copies from a device")                                                      \
-    LINKS(BOTH_WAYS, "both_ways", "copies to and from a device at once")                           \
-    LINKS(FROM_PAGEABLE, "from_pageable", "copies from pageable memory")                           \
-    LINKS(TO_PAGEABLE, "to_pageable", "copies to pageable memory")                                 \
-    LINKS(LOOPBACK, "loopback", "copies between ranks that share a GPU")                           \
-    LINKS(RING, "ring", "rings within a node")                                                     \
-    LINKS(EXCHANGE, "all_to_all", "all-to-alls within a node")                                     \
-    LINKS(PEER, "peer", "one sender and one receiver within a node")                               \
-    LINKS(NETWORK_RING, "network_ring", "rings over nodes")                                        \
-    LINKS(NETWORK_EXCHANGE, "network_all_to_all", "all-to-alls over nodes")                        \
-    LINKS(NETWORK_PEER, "network_peer", "one sender and one receiver in two nodes")
+/* LINK_CLASS_ROW(symbol, name, description): the classes of links */
+#define CALIBRATE_LINK_CLASSES(LINK_CLASS_ROW)                                                     \
+    LINK_CLASS_ROW(H2D, "h2d", "copies to a device")                                               \
+    LINK_CLASS_ROW(D2H, "d2h", "copies from a device")                                             \
+    LINK_CLASS_ROW(BOTH_WAYS, "both_ways", "copies to and from a device at once")                  \
+    LINK_CLASS_ROW(FROM_PAGEABLE, "from_pageable", "copies from pageable memory")                  \
+    LINK_CLASS_ROW(TO_PAGEABLE, "to_pageable", "copies to pageable memory")                        \
+    LINK_CLASS_ROW(LOOPBACK, "loopback", "copies between ranks that share a GPU")                  \
+    LINK_CLASS_ROW(RING, "ring", "rings within a node")                                            \
+    LINK_CLASS_ROW(EXCHANGE, "all_to_all", "all-to-alls within a node")                            \
+    LINK_CLASS_ROW(PEER, "peer", "one sender and one receiver within a node")                      \
+    LINK_CLASS_ROW(NETWORK_RING, "network_ring", "rings over nodes")                               \
+    LINK_CLASS_ROW(NETWORK_EXCHANGE, "network_all_to_all", "all-to-alls over nodes")               \
+    LINK_CLASS_ROW(NETWORK_PEER, "network_peer", "one sender and one receiver in two nodes")
 
-enum calibrate_link {
-#define LINKS(symbol, name, what) CALIBRATE_##symbol,
-    LINK_CLASSES(LINKS)
-#undef LINKS
+enum calibrate_link_class {
+#define LINK_CLASS_ROW(symbol, name, what) CALIBRATE_##symbol,
+    CALIBRATE_LINK_CLASSES(LINK_CLASS_ROW)
+#undef LINK_CLASS_ROW
         CALIBRATE_LINK_COUNT
 };
 
@@ -56,13 +56,13 @@ struct link_calibration {
 
 void link_calibration_release(struct link_calibration *links);
 
-const char *calibrate_link_name(enum calibrate_link link);
+const char *calibrate_link_name(enum calibrate_link_class link);
 
 /* Returns true and sets *link if the point measures a class of links; else false. */
-bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
+bool calibrate_link_class_find(const struct point *point, enum calibrate_link_class *link);
 
 /* Fits every class that has points. Reports each refused fit and returns STATUS_NO if there is one. With
- * options.despite_noise, a fit that is refused because other programs disturbed the points is not reported and does
+ * options.falls_back_if_disturbed, a fit that is refused because other programs disturbed the points is not reported and does
  * not count; links->fallback lists it. */
 enum status calibrate_links(struct link_calibration *links, const struct points *points,
                             const struct calibrate_options *options, struct diag *diag);

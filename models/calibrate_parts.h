@@ -8,8 +8,8 @@
 
 /* The least and the greatest relative spread that a file may state. A fit of a few points is never more certain than
  * the least; a number that a fit leaves undetermined is still known within a factor of e. */
-#define CALIBRATE_SPREAD_LEAST 0.01
-#define CALIBRATE_SPREAD_MOST 1.0
+#define CALIBRATE_SPREAD_MIN 0.01
+#define CALIBRATE_SPREAD_MAX 1.0
 
 /* A family while it is fitted: its points, and for each parameter the number it sets. */
 struct calibrate_problem {
@@ -24,12 +24,12 @@ struct calibrate_problem {
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;
-    bool residual_only; /* only the residual of the fit is wanted */
-    /* only numbers that grow with a size are fitted (calibrate_options.rates_only_if_few_sizes) */
+    bool wants_residual_only; /* only the residual of the fit is wanted */
+    /* only numbers that grow with a size are fitted (calibrate_options.fits_rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
     /* the last fit was refused because other programs disturbed its points */
-    bool refused_as_disturbed;
+    bool was_refused_as_disturbed;
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);
     double host_memory_bytes_per_s;
 };
@@ -60,7 +60,8 @@ void calibrate_record_derived(struct calibration *c, const char *name, double *s
                               const char *how);
 
 /* Returns the seconds of a point that are fitted: p10_s or median_s, as the options say. */
-double calibrate_point_s(const struct calibrate_options *options, const struct point *point);
+double calibrate_measured_time_s(const struct calibrate_options *options,
+                                 const struct point *point);
 
 /* The help text that replaces the problem's own if other programs disturbed the points (fit_problem.scatter_help). */
 extern const char calibrate_disturbed[];
@@ -68,8 +69,8 @@ extern const char calibrate_disturbed[];
 /* Each function fits one family, if it has points; calibrate_attention() that of problem->impl and problem->direction.
  * They are called in this order, since a family's fit uses the numbers of the families before it. */
 typedef enum status calibrate_family_function(struct calibrate_problem *problem, struct diag *diag);
-calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
-    calibrate_host, calibrate_cpu;
+calibrate_family_function calibrate_kernel_start, calibrate_memory_bandwidth, calibrate_matmul,
+    calibrate_attention, calibrate_host_issue, calibrate_host_work;
 
 /* Sets problem->point to those of all points for which the filter returns true. */
 typedef bool calibrate_point_filter(const struct calibrate_problem *problem,
@@ -77,8 +78,8 @@ typedef bool calibrate_point_filter(const struct calibrate_problem *problem,
 void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen);
 
 /* Refuses points that all have the same size; the message names the size. */
-enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
-                                   struct diag *diag);
+enum status calibrate_check_size_varies(const struct calibrate_problem *problem,
+                                        enum cost_size size, struct diag *diag);
 
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);

@@ -105,10 +105,10 @@ static void open_objects_of_path(struct device_file_writer *w, const char *path,
 
 /* The spread of a number is the larger of two values: its relative standard error, and the
  * leave-one-out error of the family's fit (the fit's root mean square error if no point could be
- * left out). If both are below CALIBRATE_SPREAD_LEAST, as for a number that a single point
+ * left out). If both are below CALIBRATE_SPREAD_MIN, as for a number that a single point
  * determined, the spread comes from the repeats of points: p90 - p10 of a normal distribution is
  * 2.56 standard deviations, so it is log(p90 / p10) / 2.56. The result lies between
- * CALIBRATE_SPREAD_LEAST and CALIBRATE_SPREAD_MOST. */
+ * CALIBRATE_SPREAD_MIN and CALIBRATE_SPREAD_MAX. */
 double calibration_number_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)
@@ -118,9 +118,9 @@ double calibration_number_spread(const struct calibration *c, const struct calib
         family->leave_one_out_points > 0 ? family->leave_one_out_error : family->rms_error;
     double own = number->value > 0 ? number->standard_error / number->value : 0;
     double spread = fmax(left, own);
-    if (spread < CALIBRATE_SPREAD_LEAST)
-        spread = fmax(log(fmax(c->point_spread, 1)) / 2.56, CALIBRATE_SPREAD_LEAST);
-    return fmin(spread, CALIBRATE_SPREAD_MOST);
+    if (spread < CALIBRATE_SPREAD_MIN)
+        spread = fmax(log(fmax(c->point_spread, 1)) / 2.56, CALIBRATE_SPREAD_MIN);
+    return fmin(spread, CALIBRATE_SPREAD_MAX);
 }
 
 static void write_number(struct device_file_writer *w, const struct calibration *c,

@@ -463,7 +463,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
                             problem->scatter_help ? problem->scatter_help : problem->help);
         goto out;
     }
-    if (!problem->residual_only)
+    if (!problem->wants_residual_only)
         leave_one_out(fit, &search);
 out:
     gsl_set_error_handler(handler);

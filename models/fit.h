@@ -41,8 +41,8 @@ struct fit_problem {
     const double *measured_s; /* (points) */
     fit_model *model;
     void *context;
-    double rms_error_limit; /* largest root mean square that is accepted */
-    bool residual_only;     /* the leave-one-out error is not needed */
+    double rms_error_limit;   /* largest root mean square that is accepted */
+    bool wants_residual_only; /* the leave-one-out error is not needed */
 };
 
 enum fit_state {
@@ -63,7 +63,8 @@ struct fit {
     /* The root mean square of relative errors, where each point is predicted by a fit to all other points. Only points
      * count that the others can predict, those with leverage at most 0.9; 0: no point counts. */
     double leave_one_out_error;
-    size_t leave_one_out_points; /* number of points that count; 0 with fit_problem.residual_only */
+    size_t
+        leave_one_out_points; /* number of points that count; 0 with fit_problem.wants_residual_only */
 };
 
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,

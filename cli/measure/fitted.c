@@ -21,9 +21,9 @@ void fitted_classify_points(struct fitted *fitted, int64_t min_bytes)
 {
     size_t kept = 0;
     for (size_t i = 0; i < fitted->points.count; i++) {
-        enum calibrate_link link;
+        enum calibrate_link_class link;
         const struct point *point = &fitted->points.row[i];
-        bool of_link = calibrate_link_find(point, &link);
+        bool of_link = calibrate_link_class_find(point, &link);
         if (of_link && work_payload_bytes(&point->work) < min_bytes)
             continue;
         fitted->has_links |= of_link;
@@ -57,7 +57,7 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_p90_over_p10_of_all(&fitted->points);
-    if (noise_explains_refusal(spread, 0) && !fitted->options.despite_noise)
+    if (noise_explains_refusal(spread, 0) && !fitted->options.falls_back_if_disturbed)
         diag_note(diag, (struct loc){.name = name},
                   "half of the measured points have a p90 above %.1f times their p10 (1.2 to 1.3 "
                   "on an idle machine), so other programs disturbed them: measure again when the "

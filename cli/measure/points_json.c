@@ -193,7 +193,7 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
         const struct calibrated_link *link = &calibration->link[i];
         if (link->point_count == 0)
             continue;
-        rows_put_name(rows, calibrate_link_name((enum calibrate_link)i));
+        rows_put_name(rows, calibrate_link_name((enum calibrate_link_class)i));
         rows_put_number(rows, (double)link->point_count);
         rows_put_number(rows, link->latency_s);
         rows_put_number(rows, link->latency_error_s);

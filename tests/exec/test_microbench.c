@@ -304,9 +304,9 @@ static double true_s(const struct device_cost *cost, const struct microbench_cas
     enum attention_impl impl = wanted->attention_impl < POINT_NO_IMPL
                                    ? (enum attention_impl)wanted->attention_impl
                                    : (enum attention_impl)0;
-    enum calibrate_link link;
+    enum calibrate_link_class link;
     const struct point point = {.role = wanted->point_role, .work = *work, .nodes = 1};
-    if (calibrate_link_find(&point, &link))
+    if (calibrate_link_class_find(&point, &link))
         return link_s(wanted);
     switch ((enum point_role)wanted->point_role) {
     case POINT_START:

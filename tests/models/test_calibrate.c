@@ -501,7 +501,7 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
         fixture_add(&f, POINT_STEP, POINT_NO_IMPL, work,
                     cost_work_s(&f.truth, ATTENTION_FA2, &work));
     }
-    struct calibrate_options options = {.rates_only_if_few_sizes = true};
+    struct calibrate_options options = {.fits_rates_only_if_few_sizes = true};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);
     for (size_t i = 0; i < f.points.count; i++)

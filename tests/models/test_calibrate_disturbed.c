@@ -1,5 +1,5 @@
 /* tests/models/test_calibrate_disturbed.c: calibration says when other programs disturbed the points. With the option
- * despite_noise it fits their fastest runs instead, or leaves the numbers of the base device. */
+ * falls_back_if_disturbed it fits their fastest runs instead, or leaves the numbers of the base device. */
 #include "tests/models/calibrate_fixture.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void fits_that_others_disturb_are_said_to_be(void)
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         add_disturbed(&f, rows[i].spread);
-        struct calibrate_options options = {.despite_noise = rows[i].go_on};
+        struct calibrate_options options = {.falls_back_if_disturbed = rows[i].go_on};
         CHECK_INT(rows[i].label, calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
                   rows[i].status);
         CHECK(rows[i].label, rows[i].word ? f.diag.text && strstr(f.diag.text, rows[i].word)
@@ -69,7 +69,7 @@ static void what_more_points_would_mend_is_not_put_down_to_others(void)
             fixture_add_true(&f, POINT_NO_IMPL, adds);
             f.points.row[f.points.count - 1].p90_s *= 4;
         }
-        struct calibrate_options options = {.despite_noise = go_on == 1};
+        struct calibrate_options options = {.falls_back_if_disturbed = go_on == 1};
         CHECK_INT("refused", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
                   STATUS_NO);
         CHECK("which points would help", f.diag.text && strstr(f.diag.text, "bytes"));
@@ -112,7 +112,7 @@ static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
     fixture_init(&f, "a100-80g", 0);
     f.truth.matmul_flop_per_s *= 0.7;
     add_disturbed(&f, 4);
-    struct calibrate_options options = {.despite_noise = true};
+    struct calibrate_options options = {.falls_back_if_disturbed = true};
     CHECK_INT("goes on", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);
     CHECK_CLOSE("products by their p10", f.result.cost.matmul_flop_per_s, f.truth.matmul_flop_per_s,

@@ -119,7 +119,7 @@ static void links_that_others_disturb_fall_as_fits_do(void)
             f.points.row[i].median_s *= i / 2 % 3 == 0 ? 5 : 1;
             f.points.row[i].p90_s *= 6;
         }
-        struct calibrate_options options = {.despite_noise = go_on == 1};
+        struct calibrate_options options = {.falls_back_if_disturbed = go_on == 1};
         CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag),
                   go_on ? STATUS_OK : STATUS_NO);
         CHECK_INT("messages", (int64_t)f.diag.error_count, go_on ? 0 : 2);
@@ -167,7 +167,7 @@ static void one_size_is_not_put_down_to_others(void)
         f.points.row[i].p90_s *= 6;
     }
     struct link_calibration links = {0};
-    struct calibrate_options options = {.despite_noise = true};
+    struct calibrate_options options = {.falls_back_if_disturbed = true};
     CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
     CHECK("why", f.diag.text && strstr(f.diag.text, "all points move the same number of bytes"));
     CHECK_INT("it fell", (int64_t)links.fallback_count, 1);
