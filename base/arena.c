@@ -118,9 +118,9 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 /* A large schedule fills some hundred blocks of arenas. With pages of 4 KiB, a fifth of a prediction's time would go to
  * page faults, and a fork would copy the entry of every page. So huge pages are requested for everything that is
- * allocated with at least LARGE_BLOCK_BYTES bytes, which counts as a block here. Blocks of less than HEAP_BLOCK_BYTES bytes are
- * next to each other in a heap, so that they share huge pages; larger blocks have mappings of their own. If the kernel
- * grants no huge pages, all this works without them. */
+ * allocated with at least LARGE_BLOCK_BYTES, which counts as a block here. Blocks of less than HEAP_BLOCK_BYTES
+ * bytes are next to each other in a heap, so that they share huge pages; larger blocks have mappings of their own. If
+ * the kernel grants no huge pages, all this works without them. */
 enum {
     LARGE_BLOCK_BYTES = 1 << 17, /* 128 KiB */
     HEAP_BLOCK_BYTES = 1 << 25,
@@ -139,8 +139,8 @@ static void request_large_pages(uintptr_t begin, uintptr_t end)
     errno = saved;
 }
 
-/* Before the first block of at least LARGE_BLOCK_BYTES bytes, makes malloc() place large blocks in the heap and grow it as
- * the constants above say. Later calls, and calls for smaller blocks, do nothing. */
+/* Before the first block of at least LARGE_BLOCK_BYTES, makes malloc() place large blocks in the heap and grow it
+ * as the constants above say. Later calls, and calls for smaller blocks, do nothing. */
 static void prepare_for_large_blocks(size_t bytes)
 {
     static _Atomic bool is_set_up;
@@ -152,8 +152,8 @@ static void prepare_for_large_blocks(size_t bytes)
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
 }
 
-/* Requests huge pages for a new block of at least LARGE_BLOCK_BYTES bytes: for its mapping, or for the part of the heap from
- * the block on for which they were not requested yet. */
+/* Requests huge pages for a new block of at least LARGE_BLOCK_BYTES: for its mapping, or for the part of the heap
+ * from the block on for which they were not requested yet. */
 static void use_large_pages_for(const void *block, size_t bytes)
 {
     static _Atomic uintptr_t known_end;

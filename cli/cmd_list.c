@@ -446,7 +446,7 @@ static void put_fact_value(struct rows *out, const struct cluster *cluster,
                            const struct cluster_fact *fact)
 {
     const struct cluster_field *field = cluster_field_find(fact->path);
-    if (field != NULL && field->type <= FIELD_COUNT)
+    if (field != NULL && field->type <= FIELD_WHOLE_NUMBER)
         rows_put_number(out, cluster_field_value(cluster, field));
     else
         rows_put_name(out, fact->value_text);

@@ -207,7 +207,7 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
                                 op);
             break;
         }
-        int64_t part = work_part_group(work);
+        int64_t part = work_sharding_group(work);
         if (part >= 0)
             status = check_group_members(assignment, role, op, (uint32_t)part, name, diag);
         const bool sinks = work->kind == WORK_SINK || work->kind == WORK_SINK_BACKWARD;
@@ -429,8 +429,8 @@ static struct copy_routing copy_routing_of(struct arena *arena, const struct rou
                                            const struct work *shape, uint32_t ranks)
 {
     struct copy_routing counts = {
-        routing, work_dealt_copies(shape) / routing->copies_per_token, NULL, NULL, NULL, ranks};
-    const uint32_t list = (uint32_t)work_route_list(shape);
+        routing, work_routed_copies(shape) / routing->copies_per_token, NULL, NULL, NULL, ranks};
+    const uint32_t list = (uint32_t)work_routing_list_index(shape);
     counts.expert_copies = arena_array(arena, routing->expert_count, sizeof *counts.expert_copies);
     counts.first_slot = arena_array(arena, routing->expert_count, sizeof *counts.first_slot);
     counts.computed_rows = arena_array(arena, routing->expert_count, sizeof *counts.computed_rows);
@@ -542,7 +542,8 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
     assignment->routed_row_of_shape =
         arena_array(arena, ir->shape_count, sizeof *assignment->routed_row_of_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->routed_row_of_shape[s] = work_route_list(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
+        assignment->routed_row_of_shape[s] =
+            work_routing_list_index(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
     assignment->routed_rows =
         arena_array(arena, (size_t)rows * assignment->ranks, sizeof *assignment->routed_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
@@ -554,7 +555,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
         const struct copy_routing counts = copy_routing_of(arena, &ir->routing, shape, ranks);
-        const bool permutes = work_permutes(shape);
+        const bool permutes = work_is_permutation(shape);
         const bool own = permutes && shape->permute.of == PERMUTE_OWN;
         struct routed_rows any = {.work = *shape,
                                   .copies_of_expert = counts.computed_rows,

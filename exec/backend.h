@@ -34,7 +34,7 @@ struct operand {
 struct call {
     const struct work *work;
     uint32_t rank, op;
-    int64_t part_index; /* the rank's index in work_part_group(); 0 if there is no such group */
+    int64_t part_index; /* the rank's index in work_sharding_group(); 0 if there is no such group */
     bool reads_softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     /* SQUARE_SUM: the runs of the first operand that are added, each with the number of ranks that hold it; NULL: the
      * whole operand is added, and only this rank holds it */

@@ -29,7 +29,7 @@ static const char *unsupported_size(const struct work *work, enum dtype dtype, u
     case WORK_MATMUL: /* BLAS counts with 32 bits */
         if (work->matmul.m > INT32_MAX || work->matmul.n > INT32_MAX || work->matmul.k > INT32_MAX)
             return "m, n and k must be below 2^31";
-        if (work_row_groups(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS &&
+        if (work_row_group_count(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS &&
             work->matmul.form == MATMUL_TN)
             return "a gradient in groups adds no bias";
         break;

@@ -161,7 +161,7 @@ void reference_adamw_step(struct reference *r, const struct reference_adamw *a, 
     const double correct2 = 1 - pow(a->beta2, (double)step);
     for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
-        if (!transformer_trains(&r->transformer, tensor->name))
+        if (!transformer_is_trained(&r->transformer, tensor->name))
             continue;
         for (size_t i = 0; i < tensor->count; i++) {
             const double g = tensor->grad[i];

@@ -136,7 +136,7 @@ struct reference_adamw {
     double lr, beta1, beta2, eps, weight_decay;
 };
 
-/* Updates every tensor that is trained (transformer_trains()) by AdamW (Loshchilov and Hutter 2019, algorithm 2) as
+/* Updates every tensor that is trained (transformer_is_trained()) by AdamW (Loshchilov and Hutter 2019, algorithm 2) as
  * torch.optim.AdamW has it:
  *   p -= lr weight_decay p
  *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2

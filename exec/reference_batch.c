@@ -156,7 +156,7 @@ static enum status run_batch(struct reference *r, const struct reference_batch *
         free((void *)expert);
     }
     for (size_t n = 0; n < r->tensor_count && gradients; n++)
-        if (!transformer_trains(&r->transformer, r->tensors[n].name))
+        if (!transformer_is_trained(&r->transformer, r->tensors[n].name))
             memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     *loss = sum / (double)counted;
 out:

@@ -142,7 +142,7 @@ static void compare_part(struct reference_check *a, const struct training *t,
         const struct tensor *tensor = &t->ir->tensor[i];
         if (t->stored != NULL && t->stored[i].codes != NULL && part == REFERENCE_CHECK_PARAMETER)
             continue; /* no op writes stored weights */
-        const bool trained = transformer_trains(&r->transformer, tensor->name);
+        const bool trained = transformer_is_trained(&r->transformer, tensor->name);
         if (part == REFERENCE_CHECK_MASTER && has_no_master(t->ir, i))
             continue;
         if (!trained && part != REFERENCE_CHECK_PARAMETER && part != REFERENCE_CHECK_GRADIENT)

@@ -101,7 +101,7 @@ static void set_routed_counts(struct call *call)
     for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k].element_count = want[k].count;
     /* `to` may be 0 here, which means no row; work_operands() would take it for even routing */
-    if (work_permutes(work)) {
+    if (work_is_permutation(work)) {
         const bool writes = work->kind == WORK_PERMUTE || work->kind == WORK_PERMUTE_WEIGHTS;
         struct operand *copies = writes                                  ? &call->write[0]
                                  : work->kind == WORK_UNPERMUTE_BACKWARD ? &call->read[1]
@@ -119,7 +119,7 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     call->rank = rank;
     call->op = op;
     call->reads_softmax = run->assignment.reads_softmax[op];
-    int64_t part = work_part_group(call->work);
+    int64_t part = work_sharding_group(call->work);
     call->part_index =
         part < 0 ? 0 : assignment_group_index(&run->assignment, rank, (uint32_t)part);
     call->square_sum_runs = NULL;

@@ -237,8 +237,8 @@ enum training_products training_find_products(const struct ir *ir,
         products->weight_dtype = ir->buffer.dtype[ir_touched_buffer(ir, op, 1)];
         products->weight_scaling = (uint8_t)scaling;
         products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
-        const bool of_experts = work_row_groups(work) > 1;
-        whole = whole && (!of_experts || work_row_groups(work) == experts) &&
+        const bool of_experts = work_row_group_count(work) > 1;
+        whole = whole && (!of_experts || work_row_group_count(work) == experts) &&
                 work->matmul.m == ir->layout.sequence_tokens * (of_experts ? copies : 1);
     }
     if (!any)
@@ -551,7 +551,7 @@ int64_t training_vocab_rows(const struct ir *ir)
             continue;
         /* the part of this rank begins at `first` and, if the table is cut over a group, at the part's index times its
          * rows */
-        int64_t part = work_part_group(work);
+        int64_t part = work_sharding_group(work);
         int64_t end = work->embedding.first +
                       work->embedding.vocab *
                           (part < 0 ? 1 : (int64_t)group_rank_count(&ir->mesh, &ir->group[part]));

@@ -74,8 +74,8 @@ struct calibrate_fallback {
     const char *name;
     /* the numbers are the base's; false: they are fitted to the fastest times (p10_s) */
     bool keeps_base_numbers;
-    /* The cause was points that other programs disturbed, which options.falls_back_if_disturbed allows. False: the refusal is
-     * reported, and keeps_base_numbers is true. */
+    /* The cause was points that other programs disturbed, which options.falls_back_if_disturbed allows. False: the
+     * refusal is reported, and keeps_base_numbers is true. */
     bool is_disturbed;
 };
 

@@ -227,7 +227,7 @@ static void list_unmeasured_families(struct calibration *c)
 }
 
 /* Sets cost->memory_s_per_tensor_s (m below): for each second of products and attention at the
- * highest clock, the seconds of memory-bound kernels (cost_power_limited_share()). Leaves it as it
+ * highest clock, the seconds of memory-bound kernels (cost_power_limited_rate_share()). Leaves it as it
  * is if the base has no power limit, or if no products and no attention were recorded in steps.
  * Recorded seconds of products and attention are at the step's lower clock. Let q be the recorded
  * seconds of memory-bound kernels per recorded second of products and attention, share the step's
@@ -303,7 +303,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     if ((status == STATUS_OK || status == STATUS_NO) && c->family_count > 0) {
         list_unmeasured_families(c);
         raise_peak_to_fitted_rate(c);
-        if (noise_explains_refusal(c->point_spread, 0))
+        if (noise_shows_disturbance(c->point_spread, 0))
             text_puts(&c->notes,
                       "device.jitter: what others disturbed says nothing of it; it stays "
                       "as the base has it\n");

@@ -50,8 +50,8 @@ enum status calibrate_check_size_varies(const struct calibrate_problem *problem,
     double first = 0;
     for (size_t i = 0; i < problem->point_count; i++) {
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_work_sizes(&problem->calibration->cost, attention_impl_of_point(problem->point[i]),
-                        &problem->point[i]->work, sizes);
+        cost_set_work_sizes(&problem->calibration->cost, attention_impl_of_point(problem->point[i]),
+                            &problem->point[i]->work, sizes);
         if (i > 0 && sizes[size] != first)
             return STATUS_OK;
         first = sizes[size];
@@ -99,7 +99,7 @@ static bool is_memory_bound(const struct calibrate_problem *problem, const struc
         problem->calibration->cost.merge_bytes_per_element[attention_impl_of_point(point)] == 0)
         return false; /* the base does not say how often a merge touches its operands */
     return point_is_undisturbed_op(point) &&
-           cost_memory_class((enum work_kind)point->work.kind) != NULL &&
+           cost_memory_class_name((enum work_kind)point->work.kind) != NULL &&
            cost_memory_traffic_bytes(&problem->calibration->cost, attention_impl_of_point(point),
                                      &point->work) > 0;
 }
@@ -122,10 +122,10 @@ static enum work_kind representative_kind(const struct calibrate_problem *proble
                                           const char *class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
-        if (cost_memory_class(typical[i]) == class && has_points_of_kind(problem, typical[i]))
+        if (cost_memory_class_name(typical[i]) == class && has_points_of_kind(problem, typical[i]))
             return typical[i];
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        if (cost_memory_class((enum work_kind)kind) == class &&
+        if (cost_memory_class_name((enum work_kind)kind) == class &&
             has_points_of_kind(problem, (enum work_kind)kind))
             return (enum work_kind)kind;
     return WORK_KIND_COUNT;
@@ -140,7 +140,7 @@ static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
     struct device_cost *cost = &problem->calibration->cost;
     problem->param_count = 0;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        const char *class = cost_memory_class((enum work_kind)kind);
+        const char *class = cost_memory_class_name((enum work_kind)kind);
         if (class == NULL || !has_points_of_kind(problem, (enum work_kind)kind))
             continue;
         cost->kind_bandwidth_share[kind] = 0;

@@ -146,10 +146,10 @@ static void find_size_ranges(const struct calibrate_problem *problem,
     for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_work_sizes(&problem->calibration->cost,
-                        (enum attention_impl)(
-                            point->attention_impl < POINT_NO_IMPL ? point->attention_impl : 0),
-                        &point->work, sizes);
+        cost_set_work_sizes(&problem->calibration->cost,
+                            (enum attention_impl)(
+                                point->attention_impl < POINT_NO_IMPL ? point->attention_impl : 0),
+                            &point->work, sizes);
         for (int k = 0; k < COST_SIZE_COUNT; k++) {
             if (sizes[k] == 0)
                 continue;
@@ -189,7 +189,7 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
     find_size_ranges(problem, &family->calibration);
     for (size_t i = 0; i < problem->param_count; i++) {
         const char *name = problem->param[i].name;
-        if (fit->state[i] == FIT_HELD) {
+        if (fit->state[i] == FIT_FIXED) {
             text_printf(&c->notes, "%s: no point depends on it; it stays as the base has it\n",
                         name);
             continue;
@@ -232,8 +232,8 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
     bool disturbed =
-        noise_explains_refusal(problem->calibration->point_spread,
-                               noise_p90_over_p10(problem->point, problem->point_count));
+        noise_shows_disturbance(problem->calibration->point_spread,
+                                noise_p90_over_p10(problem->point, problem->point_count));
     const struct fit_problem least = {
         .name = problem->name,
         .help = problem->help,

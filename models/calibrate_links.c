@@ -246,10 +246,10 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     return status;
 }
 
-/* Fits a class of links, and reports a refusal. With options.falls_back_if_disturbed, a class is fitted to its fastest times
- * instead if its points were disturbed and lie too far from the fit; if that fit is refused, too, the class keeps
- * the base's numbers. In both cases nothing is reported, and the result is STATUS_OK. links->fallback lists every
- * class whose first fit was refused. */
+/* Fits a class of links, and reports a refusal. With options.falls_back_if_disturbed, a class is fitted to its fastest
+ * times instead if its points were disturbed and lie too far from the fit; if that fit is refused, too, the class keeps
+ * the base's numbers. In both cases nothing is reported, and the result is STATUS_OK. links->fallback lists every class
+ * whose first fit was refused. */
 static enum status fit_class_or_keep_base(struct link_calibration *links,
                                           enum calibrate_link_class class,
                                           const struct link_points *points, bool disturbed,
@@ -298,7 +298,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         if (chosen.count == 0)
             continue;
         bool disturbed =
-            noise_explains_refusal(spread, noise_p90_over_p10(chosen.point, chosen.count));
+            noise_shows_disturbance(spread, noise_p90_over_p10(chosen.point, chosen.count));
         enum status one = fit_class_or_keep_base(links, (enum calibrate_link_class) class, &chosen,
                                                  disturbed, options, diag);
         status = status == STATUS_OK ? one : status;

@@ -62,8 +62,8 @@ const char *calibrate_link_name(enum calibrate_link_class link);
 bool calibrate_link_class_find(const struct point *point, enum calibrate_link_class *link);
 
 /* Fits every class that has points. Reports each refused fit and returns STATUS_NO if there is one. With
- * options.falls_back_if_disturbed, a fit that is refused because other programs disturbed the points is not reported and does
- * not count; links->fallback lists it. */
+ * options.falls_back_if_disturbed, a fit that is refused because other programs disturbed the points is not reported
+ * and does not count; links->fallback lists it. */
 enum status calibrate_links(struct link_calibration *links, const struct points *points,
                             const struct calibrate_options *options, struct diag *diag);
 

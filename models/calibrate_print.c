@@ -287,7 +287,7 @@ void calibration_print_noise(const struct calibration *c, const char *base, stru
 {
     struct text disturbed = {0}, refused = {0};
     text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n", c->point_spread,
-                noise_explains_refusal(c->point_spread, 0)
+                noise_shows_disturbance(c->point_spread, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
     calibrate_put_fallbacks(c->fallback, c->fallback_count, false, true,

@@ -8,14 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-bool cluster_ends_in_json(const char *text)
+bool cluster_name_ends_in_json(const char *text)
 {
     size_t size = strlen(text);
     return size >= 5 && strcmp(text + size - 5, ".json") == 0;
 }
 
 /* Returns the ':' before the first option of "NAME:OPTION=VALUE,OPTION=VALUE"; NULL: `what` has no options. */
-static const char *options_in(const char *what)
+static const char *find_options_in_line(const char *what)
 {
     const char *equals = strchr(what, '=');
     while (equals != NULL && equals > what && *equals != ':')
@@ -23,15 +23,17 @@ static const char *options_in(const char *what)
     return equals != NULL && equals > what ? equals : NULL;
 }
 
-bool cluster_is_one_line(const char *what)
+bool cluster_is_in_line_form(const char *what)
 {
-    return !cluster_ends_in_json(what) && (c_is_digit(what[0]) || options_in(what) != NULL);
+    return !cluster_name_ends_in_json(what) &&
+           (c_is_digit(what[0]) || find_options_in_line(what) != NULL);
 }
 
 bool cluster_is_file(const char *what)
 {
     /* a '/' in an option is part of a unit ("nic.bandwidth=400 Gb/s"), not of a path */
-    return cluster_ends_in_json(what) || (!cluster_is_one_line(what) && strchr(what, '/') != NULL);
+    return cluster_name_ends_in_json(what) ||
+           (!cluster_is_in_line_form(what) && strchr(what, '/') != NULL);
 }
 
 enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
@@ -51,7 +53,7 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
 /* ---- the number of nodes and GPUs in use ---- */
 
 /* Puts all GPUs into one node: nothing in an ideal cluster depends on where a GPU is. */
-static void resize_ideal(struct cluster *cluster, struct arena *arena, int64_t gpus)
+static void resize_ideal_cluster(struct cluster *cluster, struct arena *arena, int64_t gpus)
 {
     int64_t *zeros = arena_array(arena, (size_t)gpus, sizeof *zeros);
     cluster->nodes = 1;
@@ -106,7 +108,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
                           "%lld GPUs: the number must be from 1 to %d", (long long)gpus,
                           CLUSTER_MAX_GPUS);
     if (cluster->is_ideal && nodes == 0) {
-        resize_ideal(cluster, arena, gpus);
+        resize_ideal_cluster(cluster, arena, gpus);
         return STATUS_OK;
     }
     if (gpus == 0)
@@ -159,7 +161,7 @@ enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int6
     device->memory_bytes /= (double)ranks;
     device->driver_bytes /= (double)ranks;
     /* all ranks run in one process with one context; each rank is charged its part */
-    device->context_bytes /= (double)ranks;
+    device->cuda_context_bytes /= (double)ranks;
     device->usable_bytes /= (double)ranks;
     /* messages are copies, for which no kernel of NCCL runs */
     device->message_sms = device->collective_sms = 0;
@@ -170,7 +172,7 @@ enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int6
     return STATUS_OK;
 }
 
-int64_t cluster_inter_domain_channels(const struct cluster *cluster, int64_t rings)
+int64_t cluster_inter_domain_channel_count(const struct cluster *cluster, int64_t rings)
 {
     int64_t channels = 2 * rings;
     return cluster->device.compute_capability >= 9 && channels < 16 ? 2 * channels : channels;
@@ -215,7 +217,7 @@ void cluster_print(struct text *out, const struct cluster *cluster)
         if (fact->spread > 0)
             text_printf(out, "; spread %.2g %%", 100 * fact->spread);
         const char *slash = fact->at.name ? strrchr(fact->at.name, '/') : NULL;
-        if (slash && fact->at.line > 0 && cluster_ends_in_json(slash))
+        if (slash && fact->at.line > 0 && cluster_name_ends_in_json(slash))
             text_printf(out, " (%s:%u)", slash + 1, (unsigned)fact->at.line);
         text_puts(out, "\n");
     }

@@ -36,8 +36,8 @@ struct device {
     /* bytes of memory that the data sheet has and the driver does not report (ECC, page tables, firmware) */
     double driver_bytes;
     /* bytes of a process's CUDA context and loaded libraries, before any communicator or workspace */
-    double context_bytes;
-    double usable_bytes; /* derived: memory_bytes - driver_bytes - context_bytes */
+    double cuda_context_bytes;
+    double usable_bytes; /* derived: memory_bytes - driver_bytes - cuda_context_bytes */
     double memory_bytes_per_s;
     double compute_capability; /* CUDA's: 8.0; 0: not said */
     /* number of multiprocessors that NCCL's kernel takes from other kernels, while a send/receive pair runs, and while
@@ -66,7 +66,7 @@ struct fabric {
     double peer_bytes_per_s; /* the rate of one send/receive pair, which uses few channels */
     /* the number of ranks of the communicator in which a pair reaches peer_bytes_per_s. In a smaller communicator a
      * pair has more channels, and its rate is higher; 0: the rate is the same in all communicators */
-    int64_t peer_rate_ranks;
+    int64_t peer_rate_communicator_ranks;
     /* the rate between two GPUs in an all-to-all, if all_to_all_channels_bytes_per_s is unknown; also the highest rate
      * of a single message */
     double all_to_all_peer_bytes_per_s;
@@ -93,7 +93,7 @@ struct pcie {
     double h2d_bytes_per_s;
     double d2h_bytes_per_s;
     /* the bytes/s that copies in both directions together reach; 0: each direction reaches its own rate */
-    double both_ways_bytes_per_s;
+    double both_ways_total_bytes_per_s;
     /* bytes/s of the link from a PCIe switch to its socket, which all devices below the switch share */
     double uplink_bytes_per_s;
     double latency_s; /* latency of a copy */
@@ -114,14 +114,14 @@ struct nic {
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
     /* without gpudirect: bytes/s at which one GPU moves data through host memory to its NIC, or from it; 0: the rate of
      * its lanes */
-    double staged_bytes_per_s;
+    double host_staged_bytes_per_s;
 };
 
 /* The network between nodes. All-zero: it is non-blocking. */
 struct network {
     bool has_rails; /* NIC k of every node of a leaf group is attached to leaf switch k */
     /* number of nodes under one leaf switch (with rails: under one set of leaf switches); 0: all nodes */
-    int64_t leaf_nodes;
+    int64_t nodes_per_leaf_switch;
     double oversubscription; /* bandwidth below a leaf over bandwidth above it; >= 1; 0: as 1 */
 };
 
@@ -146,7 +146,7 @@ struct cluster_fact {
     const char *value_text; /* as it is written in the file: "200 Gb/s" */
     const char *source;     /* the source, as it is written in the file */
     enum number_origin origin;
-    size_t table_entries; /* number of entries of a table; 0: the value is no table */
+    size_t table_entry_count; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: the number was not fitted */
     double spread;
     struct loc at; /* the file and line that say so */
@@ -205,9 +205,9 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 /* True if cluster_load() treats the text as the path of a file. */
 bool cluster_is_file(const char *what);
 /* True if cluster_load() reads the text as one line ("2x4xh100"), or as a name followed by numbers. */
-bool cluster_is_one_line(const char *what);
+bool cluster_is_in_line_form(const char *what);
 /* True if the text ends in ".json", as names of files do. */
-bool cluster_ends_in_json(const char *text);
+bool cluster_name_ends_in_json(const char *text);
 
 /* Reads a cluster from the text of the file `name`. Paths in the text are relative to that file's folder. Its "base" is
  * whatever cluster_load() can load, except a file followed by numbers. */
@@ -259,7 +259,7 @@ struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 /* Returns the number of channels that NCCL uses for a collective between domains, given the number of its rings: two
  * for each ring, or four on compute capability 9.0 and later if two make fewer than 16 in all (NCCL,
  * src/graph/connect.cc, ncclTopoPostset). */
-int64_t cluster_inter_domain_channels(const struct cluster *cluster, int64_t rings);
+int64_t cluster_inter_domain_channel_count(const struct cluster *cluster, int64_t rings);
 
 /* Returns the socket that a GPU of a node is attached to. */
 int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);

@@ -63,7 +63,7 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
 static bool has_entry_per_gpu(const struct cluster *cluster, const char *path)
 {
     const struct cluster_fact *fact = cluster_find_fact(cluster, path);
-    return fact != NULL && (int64_t)fact->table_entries == cluster->gpus_per_node;
+    return fact != NULL && (int64_t)fact->table_entry_count == cluster->gpus_per_node;
 }
 
 /* Sets the tables nic.of_gpu and nic.switch_of_nic, except those that are given: each NIC serves neighbouring GPUs and

@@ -91,7 +91,7 @@ static void check_size(struct checker *checker)
 static void check_device(struct checker *checker)
 {
     const struct device *device = &checker->cluster->device;
-    if (device->driver_bytes + device->context_bytes >= device->memory_bytes)
+    if (device->driver_bytes + device->cuda_context_bytes >= device->memory_bytes)
         report_wrong(checker, "device.context",
                      "driver and context leave none of the device's memory");
 }

@@ -12,7 +12,8 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
                                                           [FABRIC_LOOPBACK] = "loopback"};
 
 /* TOP() makes the row of a field at the top of a cluster file, SUB() that of a field in a section. The last argument is
- * the range of the value: POSITIVE, FROM_ZERO, SHARE (above 0, at most 1) or COUNTED(low, high). */
+ * the range of the value: LIMITS_POSITIVE, LIMITS_FROM_ZERO, LIMITS_SHARE (above 0, at most 1) or LIMITS_BETWEEN(low,
+ * high). */
 #define TOP(key, type, need, member, ...)                                                          \
     {                                                                                              \
         NULL, key, key, FIELD_##type, NEED_##need, offsetof(struct cluster, member), __VA_ARGS__   \
@@ -22,86 +23,86 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
         section, key, section "." key, FIELD_##type, NEED_##need,                                  \
             offsetof(struct cluster, member), __VA_ARGS__                                          \
     }
-#define POSITIVE 0, INFINITY, true
-#define FROM_ZERO 0, INFINITY, false
-#define SHARE 0, 1, true
-#define COUNTED(low, high) low, high, false
+#define LIMITS_POSITIVE 0, INFINITY, true
+#define LIMITS_FROM_ZERO 0, INFINITY, false
+#define LIMITS_SHARE 0, 1, true
+#define LIMITS_BETWEEN(low, high) low, high, false
 
 /* One row for each field, in the order of docs/clusters.md and of `longhaul list clusters NAME`. */
 /* clang-format off */
 const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
-    TOP("nodes",         COUNT, ALWAYS, nodes,         COUNTED(1, CLUSTER_MAX_NODES)),
-    TOP("gpus_per_node", COUNT, ALWAYS, gpus_per_node, COUNTED(1, CLUSTER_MAX_GPUS_PER_NODE)),
-    TOP("domain_nodes",  COUNT, NEVER,  domain_nodes,  COUNTED(1, CLUSTER_MAX_NODES)),
+    TOP("nodes",         WHOLE_NUMBER, ALWAYS, nodes,         LIMITS_BETWEEN(1, CLUSTER_MAX_NODES)),
+    TOP("gpus_per_node", WHOLE_NUMBER, ALWAYS, gpus_per_node, LIMITS_BETWEEN(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    TOP("domain_nodes",  WHOLE_NUMBER, NEVER,  domain_nodes,  LIMITS_BETWEEN(1, CLUSTER_MAX_NODES)),
 
-    SUB("device", "peak_bf16",        FLOP_PER_S,  ALWAYS, device.peak_flop_per_s,    POSITIVE),
-    SUB("device", "memory",           BYTES,       ALWAYS, device.memory_bytes,       POSITIVE),
-    SUB("device", "driver",           BYTES,       ALWAYS, device.driver_bytes,       FROM_ZERO),
-    SUB("device", "context",          BYTES,       ALWAYS, device.context_bytes,      FROM_ZERO),
-    SUB("device", "memory_bandwidth", BYTES_PER_S, ALWAYS, device.memory_bytes_per_s, POSITIVE),
-    SUB("device", "compute_capability", NUMBER,    NEVER,  device.compute_capability, FROM_ZERO),
-    SUB("device", "sms",              COUNT,       ALWAYS, device.sm_count,           COUNTED(1, 100000)),
-    SUB("device", "message_sms",      NUMBER,      NEVER,  device.message_sms,        FROM_ZERO),
-    SUB("device", "collective_sms",   NUMBER,      NEVER,  device.collective_sms,     FROM_ZERO),
+    SUB("device", "peak_bf16",          FLOP_PER_S,   ALWAYS, device.peak_flop_per_s,    LIMITS_POSITIVE),
+    SUB("device", "memory",             BYTES,        ALWAYS, device.memory_bytes,       LIMITS_POSITIVE),
+    SUB("device", "driver",             BYTES,        ALWAYS, device.driver_bytes,       LIMITS_FROM_ZERO),
+    SUB("device", "context",            BYTES,        ALWAYS, device.cuda_context_bytes, LIMITS_FROM_ZERO),
+    SUB("device", "memory_bandwidth",   BYTES_PER_S,  ALWAYS, device.memory_bytes_per_s, LIMITS_POSITIVE),
+    SUB("device", "compute_capability", NUMBER,       NEVER,  device.compute_capability, LIMITS_FROM_ZERO),
+    SUB("device", "sms",                WHOLE_NUMBER, ALWAYS, device.sm_count,           LIMITS_BETWEEN(1, 100000)),
+    SUB("device", "message_sms",        NUMBER,       NEVER,  device.message_sms,        LIMITS_FROM_ZERO),
+    SUB("device", "collective_sms",     NUMBER,       NEVER,  device.collective_sms,     LIMITS_FROM_ZERO),
 
-    SUB("fabric", "kind",                      FABRIC,      ALWAYS, fabric.kind,                        FROM_ZERO),
-    SUB("fabric", "bandwidth",                 BYTES_PER_S, LINKS,  fabric.bytes_per_s,                 POSITIVE),
-    SUB("fabric", "efficiency",                NUMBER,      ALWAYS, fabric.efficiency,                  SHARE),
-    SUB("fabric", "all_to_all_efficiency",     NUMBER,      ALWAYS, fabric.all_to_all_efficiency,       SHARE),
-    SUB("fabric", "peer_bandwidth",            BYTES_PER_S, ALWAYS, fabric.peer_bytes_per_s,            POSITIVE),
-    SUB("fabric", "peer_ranks",                COUNT,       NEVER,  fabric.peer_rate_ranks,                  COUNTED(0, 100000)),
-    SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S, ALWAYS, fabric.all_to_all_peer_bytes_per_s, POSITIVE),
-    SUB("fabric", "all_to_all_channels",       BYTES_PER_S, NEVER,  fabric.all_to_all_channels_bytes_per_s, FROM_ZERO),
-    SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
-    SUB("fabric", "collective_latency",        SECONDS,     NEVER,  fabric.collective_latency_s,        FROM_ZERO),
-    SUB("fabric", "peer_latency",              SECONDS,     NEVER,  fabric.peer_latency_s,              FROM_ZERO),
-    SUB("fabric", "sums_whole",                BOOL,        NEVER,  fabric.reduce_scatter_as_all_reduce,                  FROM_ZERO),
+    SUB("fabric", "kind",                      FABRIC,       ALWAYS, fabric.kind,                            LIMITS_FROM_ZERO),
+    SUB("fabric", "bandwidth",                 BYTES_PER_S,  LINKS,  fabric.bytes_per_s,                     LIMITS_POSITIVE),
+    SUB("fabric", "efficiency",                NUMBER,       ALWAYS, fabric.efficiency,                      LIMITS_SHARE),
+    SUB("fabric", "all_to_all_efficiency",     NUMBER,       ALWAYS, fabric.all_to_all_efficiency,           LIMITS_SHARE),
+    SUB("fabric", "peer_bandwidth",            BYTES_PER_S,  ALWAYS, fabric.peer_bytes_per_s,                LIMITS_POSITIVE),
+    SUB("fabric", "peer_ranks",                WHOLE_NUMBER, NEVER,  fabric.peer_rate_communicator_ranks,    LIMITS_BETWEEN(0, 100000)),
+    SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S,  ALWAYS, fabric.all_to_all_peer_bytes_per_s,     LIMITS_POSITIVE),
+    SUB("fabric", "all_to_all_channels",       BYTES_PER_S,  NEVER,  fabric.all_to_all_channels_bytes_per_s, LIMITS_FROM_ZERO),
+    SUB("fabric", "latency",                   SECONDS,      ALWAYS, fabric.latency_s,                       LIMITS_FROM_ZERO),
+    SUB("fabric", "collective_latency",        SECONDS,      NEVER,  fabric.collective_latency_s,            LIMITS_FROM_ZERO),
+    SUB("fabric", "peer_latency",              SECONDS,      NEVER,  fabric.peer_latency_s,                  LIMITS_FROM_ZERO),
+    SUB("fabric", "sums_whole",                BOOL,         NEVER,  fabric.reduce_scatter_as_all_reduce,    LIMITS_FROM_ZERO),
 
-    SUB("loopback", "bandwidth", BYTES_PER_S, NEVER, loopback.bytes_per_s, FROM_ZERO),
-    SUB("loopback", "latency",   SECONDS,     NEVER, loopback.latency_s,   FROM_ZERO),
+    SUB("loopback", "bandwidth", BYTES_PER_S, NEVER, loopback.bytes_per_s, LIMITS_FROM_ZERO),
+    SUB("loopback", "latency",   SECONDS,     NEVER, loopback.latency_s,   LIMITS_FROM_ZERO),
 
-    SUB("pcie", "bandwidth",        BYTES_PER_S, ALWAYS, pcie.nominal_bytes_per_s, POSITIVE),
-    SUB("pcie", "h2d",              BYTES_PER_S, ALWAYS, pcie.h2d_bytes_per_s,     POSITIVE),
-    SUB("pcie", "d2h",              BYTES_PER_S, ALWAYS, pcie.d2h_bytes_per_s,     POSITIVE),
-    SUB("pcie", "both_ways",        BYTES_PER_S, NEVER,  pcie.both_ways_bytes_per_s, FROM_ZERO),
-    SUB("pcie", "uplink",           BYTES_PER_S, ALWAYS, pcie.uplink_bytes_per_s,  POSITIVE),
-    SUB("pcie", "latency",          SECONDS,     ALWAYS, pcie.latency_s,           FROM_ZERO),
-    SUB("pcie", "switches",         COUNT,       ALWAYS, pcie.switch_count,        COUNTED(1, CLUSTER_MAX_GPUS_PER_NODE)),
-    SUB("pcie", "switch_of_gpu",    TABLE,       ALWAYS, switch_of_gpu,            FROM_ZERO),
-    SUB("pcie", "socket_of_switch", TABLE,       ALWAYS, socket_of_switch,         FROM_ZERO),
+    SUB("pcie", "bandwidth",        BYTES_PER_S,  ALWAYS, pcie.nominal_bytes_per_s,         LIMITS_POSITIVE),
+    SUB("pcie", "h2d",              BYTES_PER_S,  ALWAYS, pcie.h2d_bytes_per_s,             LIMITS_POSITIVE),
+    SUB("pcie", "d2h",              BYTES_PER_S,  ALWAYS, pcie.d2h_bytes_per_s,             LIMITS_POSITIVE),
+    SUB("pcie", "both_ways",        BYTES_PER_S,  NEVER,  pcie.both_ways_total_bytes_per_s, LIMITS_FROM_ZERO),
+    SUB("pcie", "uplink",           BYTES_PER_S,  ALWAYS, pcie.uplink_bytes_per_s,          LIMITS_POSITIVE),
+    SUB("pcie", "latency",          SECONDS,      ALWAYS, pcie.latency_s,                   LIMITS_FROM_ZERO),
+    SUB("pcie", "switches",         WHOLE_NUMBER, ALWAYS, pcie.switch_count,                LIMITS_BETWEEN(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("pcie", "switch_of_gpu",    TABLE,        ALWAYS, switch_of_gpu,                    LIMITS_FROM_ZERO),
+    SUB("pcie", "socket_of_switch", TABLE,        ALWAYS, socket_of_switch,                 LIMITS_FROM_ZERO),
 
-    SUB("nic", "count",           COUNT,       ALWAYS, nic.count,             COUNTED(0, CLUSTER_MAX_GPUS_PER_NODE)),
-    SUB("nic", "bandwidth",       BYTES_PER_S, NICS,   nic.bytes_per_s,       POSITIVE),
-    SUB("nic", "efficiency",      NUMBER,      NICS,   nic.efficiency,        SHARE),
-    SUB("nic", "peer_bandwidth",  BYTES_PER_S, NICS,   nic.peer_bytes_per_s,  POSITIVE),
-    SUB("nic", "latency",         SECONDS,     NICS,   nic.latency_s,         FROM_ZERO),
-    SUB("nic", "message_latency", SECONDS,     NICS,   nic.message_latency_s, FROM_ZERO),
-    SUB("nic", "peer_latency",    SECONDS,     NEVER,  nic.peer_latency_s,    FROM_ZERO),
-    SUB("nic", "rings",           COUNT,       NEVER,  nic.ring_count,        COUNTED(0, CLUSTER_MAX_GPUS_PER_NODE)),
-    SUB("nic", "gpudirect",       BOOL,        NICS,   nic.gpudirect,         FROM_ZERO),
-    SUB("nic", "staged_bandwidth", BYTES_PER_S, NEVER, nic.staged_bytes_per_s, FROM_ZERO),
-    SUB("nic", "of_gpu",          TABLE,       NICS,   nic_of_gpu,            FROM_ZERO),
-    SUB("nic", "switch_of_nic",   TABLE,       NICS,   switch_of_nic,         FROM_ZERO),
+    SUB("nic", "count",            WHOLE_NUMBER, ALWAYS, nic.count,                   LIMITS_BETWEEN(0, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("nic", "bandwidth",        BYTES_PER_S,  NICS,   nic.bytes_per_s,             LIMITS_POSITIVE),
+    SUB("nic", "efficiency",       NUMBER,       NICS,   nic.efficiency,              LIMITS_SHARE),
+    SUB("nic", "peer_bandwidth",   BYTES_PER_S,  NICS,   nic.peer_bytes_per_s,        LIMITS_POSITIVE),
+    SUB("nic", "latency",          SECONDS,      NICS,   nic.latency_s,               LIMITS_FROM_ZERO),
+    SUB("nic", "message_latency",  SECONDS,      NICS,   nic.message_latency_s,       LIMITS_FROM_ZERO),
+    SUB("nic", "peer_latency",     SECONDS,      NEVER,  nic.peer_latency_s,          LIMITS_FROM_ZERO),
+    SUB("nic", "rings",            WHOLE_NUMBER, NEVER,  nic.ring_count,              LIMITS_BETWEEN(0, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("nic", "gpudirect",        BOOL,         NICS,   nic.gpudirect,               LIMITS_FROM_ZERO),
+    SUB("nic", "staged_bandwidth", BYTES_PER_S,  NEVER,  nic.host_staged_bytes_per_s, LIMITS_FROM_ZERO),
+    SUB("nic", "of_gpu",           TABLE,        NICS,   nic_of_gpu,                  LIMITS_FROM_ZERO),
+    SUB("nic", "switch_of_nic",    TABLE,        NICS,   switch_of_nic,               LIMITS_FROM_ZERO),
 
-    SUB("network", "rails",            BOOL,   NEVER, network.has_rails,            FROM_ZERO),
-    SUB("network", "leaf_nodes",       COUNT,  NEVER, network.leaf_nodes,       COUNTED(0, CLUSTER_MAX_NODES)),
-    SUB("network", "oversubscription", NUMBER, NEVER, network.oversubscription, FROM_ZERO),
+    SUB("network", "rails",            BOOL,         NEVER, network.has_rails,             LIMITS_FROM_ZERO),
+    SUB("network", "leaf_nodes",       WHOLE_NUMBER, NEVER, network.nodes_per_leaf_switch, LIMITS_BETWEEN(0, CLUSTER_MAX_NODES)),
+    SUB("network", "oversubscription", NUMBER,       NEVER, network.oversubscription,      LIMITS_FROM_ZERO),
 
-    SUB("host", "memory",           BYTES,       ALWAYS,  host.memory_bytes,            POSITIVE),
-    SUB("host", "reserved",         BYTES,       ALWAYS,  host.reserved_bytes,          FROM_ZERO),
-    SUB("host", "sockets",          COUNT,       ALWAYS,  host.sockets,                 COUNTED(1, 64)),
-    SUB("host", "memory_bandwidth", BYTES_PER_S, ALWAYS,  host.memory_bytes_per_s,      POSITIVE),
-    SUB("host", "socket_link",      BYTES_PER_S, SOCKETS, host.socket_link_bytes_per_s, POSITIVE),
-    SUB("host", "to_pageable",      BYTES_PER_S, ALWAYS,  host.to_pageable_bytes_per_s, POSITIVE),
-    SUB("host", "from_pageable",    BYTES_PER_S, ALWAYS,  host.from_pageable_bytes_per_s, POSITIVE),
-    SUB("host", "adam",             BYTES_PER_S, NEVER,   host.adam_bytes_per_s,        FROM_ZERO),
+    SUB("host", "memory",           BYTES,        ALWAYS,  host.memory_bytes,              LIMITS_POSITIVE),
+    SUB("host", "reserved",         BYTES,        ALWAYS,  host.reserved_bytes,            LIMITS_FROM_ZERO),
+    SUB("host", "sockets",          WHOLE_NUMBER, ALWAYS,  host.sockets,                   LIMITS_BETWEEN(1, 64)),
+    SUB("host", "memory_bandwidth", BYTES_PER_S,  ALWAYS,  host.memory_bytes_per_s,        LIMITS_POSITIVE),
+    SUB("host", "socket_link",      BYTES_PER_S,  SOCKETS, host.socket_link_bytes_per_s,   LIMITS_POSITIVE),
+    SUB("host", "to_pageable",      BYTES_PER_S,  ALWAYS,  host.to_pageable_bytes_per_s,   LIMITS_POSITIVE),
+    SUB("host", "from_pageable",    BYTES_PER_S,  ALWAYS,  host.from_pageable_bytes_per_s, LIMITS_POSITIVE),
+    SUB("host", "adam",             BYTES_PER_S,  NEVER,   host.adam_bytes_per_s,          LIMITS_FROM_ZERO),
 };
 /* clang-format on */
 
 static const enum unit_kind unit_of[FIELD_TYPE_COUNT] = {
     [FIELD_BYTES] = UNIT_BYTES,     [FIELD_BYTES_PER_S] = UNIT_BYTES_PER_S,
     [FIELD_SECONDS] = UNIT_SECONDS, [FIELD_FLOP_PER_S] = UNIT_FLOP_PER_S,
-    [FIELD_NUMBER] = UNIT_NONE,     [FIELD_COUNT] = UNIT_NONE,
+    [FIELD_NUMBER] = UNIT_NONE,     [FIELD_WHOLE_NUMBER] = UNIT_NONE,
     [FIELD_BOOL] = UNIT_NONE,       [FIELD_FABRIC] = UNIT_NONE,
     [FIELD_TABLE] = UNIT_NONE,
 };
@@ -141,7 +142,7 @@ double cluster_field_value(const struct cluster *cluster, const struct cluster_f
 {
     const void *from = (const char *)cluster + field->offset;
     switch (field->type) {
-    case FIELD_COUNT:
+    case FIELD_WHOLE_NUMBER:
         return (double)*(const int64_t *)from;
     case FIELD_BOOL:
         return *(const bool *)from;
@@ -171,12 +172,12 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
     if (field->type == FIELD_TABLE || field->type == FIELD_FABRIC)
         return STATUS_OK;
     double value = cluster_field_value(cluster, field);
-    bool fits = field->excludes_low ? value > field->low : value >= field->low;
+    bool fits = field->low_is_excluded ? value > field->low : value >= field->low;
     if (fits && value <= field->high && (isfinite(value) || cluster->is_ideal))
         return STATUS_OK;
     struct text given = {0};
     cluster_field_put(&given, cluster, field);
-    const char *relation = field->excludes_low ? "above" : "at least";
+    const char *relation = field->low_is_excluded ? "above" : "at least";
     enum status status =
         isinf(field->high)
             ? diag_error(diag, at, STATUS_BAD_INPUT, "%s: %s; it must be finite and %s %g",
@@ -237,7 +238,7 @@ enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
     char *value = arena_text(arena, text, size);
     enum status status = STATUS_OK;
     switch (field->type) {
-    case FIELD_COUNT:
+    case FIELD_WHOLE_NUMBER:
         if (!parse_i64(text, size, to))
             status = diag_error(diag, at, STATUS_BAD_INPUT, "%s: '%s' is not a whole number",
                                 field->path, value);
@@ -291,7 +292,7 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
                 (struct cluster_fact){.path = field->path,
                                       .value_text = arena_text(arena, value.data, value.size),
                                       .source = arena_text(arena, source, strlen(source)),
-                                      .table_entries = count,
+                                      .table_entry_count = count,
                                       .at = copy_loc(arena, at)});
     text_release(&value);
 }
@@ -336,10 +337,10 @@ void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
         text_printf(out, " (%s:%u)", origin.name, (unsigned)origin.line);
 }
 
-void cluster_derive_members(struct cluster *cluster)
+void cluster_set_derived_members(struct cluster *cluster)
 {
     struct device *device = &cluster->device;
-    device->usable_bytes = device->memory_bytes - device->driver_bytes - device->context_bytes;
+    device->usable_bytes = device->memory_bytes - device->driver_bytes - device->cuda_context_bytes;
     cluster->gpus = cluster->nodes * cluster->gpus_per_node;
     if (cluster->nic.count == 0)
         cluster->nic_of_gpu = cluster->switch_of_nic = NULL;

@@ -13,7 +13,7 @@ enum field_type {
     FIELD_SECONDS,
     FIELD_FLOP_PER_S,
     FIELD_NUMBER,
-    FIELD_COUNT,
+    FIELD_WHOLE_NUMBER,
     FIELD_BOOL,
     FIELD_FABRIC, /* a fabric kind's name */
     FIELD_TABLE,  /* integers */
@@ -36,8 +36,8 @@ struct cluster_field {
     enum field_type type;
     enum field_need need;
     size_t offset;    /* of the member in struct cluster */
-    double low, high; /* limits of the value; with excludes_low it must be above low */
-    bool excludes_low;
+    double low, high; /* limits of the value; with low_is_excluded it must be above low */
+    bool low_is_excluded;
 };
 
 enum { CLUSTER_FIELD_COUNT = 58 };
@@ -99,7 +99,7 @@ void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cl
                    const bool given[CLUSTER_FIELD_COUNT]);
 
 /* Sets device.usable_bytes and gpus, which follow from other members; without NICs, sets their tables to NULL. */
-void cluster_derive_members(struct cluster *cluster);
+void cluster_set_derived_members(struct cluster *cluster);
 
 /* The names of the values of enum fabric_kind. */
 extern const char *const fabric_kind_names[FABRIC_KIND_COUNT];

@@ -22,7 +22,7 @@ static enum status read_document(struct cluster *cluster, struct arena *arena, c
                                  const char *text, size_t size, int depth,
                                  cluster_line_reader *read_line, struct diag *diag);
 
-static bool in_section(const struct cluster_field *field, const char *section)
+static bool is_in_section(const struct cluster_field *field, const char *section)
 {
     if (!field->section || !section)
         return field->section == section;
@@ -44,7 +44,7 @@ static enum status check_keys(struct json_node object, const char *section, cons
     for (size_t i = 0; i < more_count; i++)
         known[count++] = more[i];
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
-        if (in_section(&cluster_fields[i], section))
+        if (is_in_section(&cluster_fields[i], section))
             known[count++] = cluster_fields[i].key;
     }
     for (size_t i = 0; !section && i < ARRAY_LEN(sections); i++)
@@ -92,8 +92,8 @@ static enum status read_table(struct cluster *cluster, struct arena *arena,
 }
 
 /* Appends a value as the text that cluster_field_set_text() takes; fails unless it has the type of the field. */
-static enum status text_of_value(struct text *out, const struct cluster_field *field,
-                                 struct json_node value, struct diag *diag)
+static enum status append_value_text(struct text *out, const struct cluster_field *field,
+                                     struct json_node value, struct diag *diag)
 {
     static const char *const example[FIELD_TYPE_COUNT] = {
         [FIELD_BYTES] = "80 GiB",  [FIELD_BYTES_PER_S] = "300 GB/s",
@@ -101,7 +101,7 @@ static enum status text_of_value(struct text *out, const struct cluster_field *f
         [FIELD_FABRIC] = "switch",
     };
     enum status status;
-    if (field->type == FIELD_COUNT) {
+    if (field->type == FIELD_WHOLE_NUMBER) {
         int64_t integer;
         status = json_as_i64(value, -CLUSTER_MAX_GPUS, CLUSTER_MAX_GPUS, &integer, diag);
         if (status == STATUS_OK)
@@ -157,7 +157,7 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     struct text text = {0};
     const bool is_table = field->type == FIELD_TABLE;
     status = is_table ? read_table(cluster, arena, field, value, source, diag)
-                      : text_of_value(&text, field, value, diag);
+                      : append_value_text(&text, field, value, diag);
     if (status == STATUS_OK && !is_table)
         status = cluster_field_set_text(cluster, arena, field, text.data ? text.data : "",
                                         text.size, source, json_loc(value), diag);
@@ -193,7 +193,7 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
         status = check_keys(object, NULL, plain_keys, ARRAY_LEN(plain_keys), diag);
     for (size_t i = 0; status == STATUS_OK && i < CLUSTER_FIELD_COUNT; i++) {
         const struct cluster_field *field = &cluster_fields[i];
-        if (!in_section(field, section))
+        if (!is_in_section(field, section))
             continue;
         struct json_node node = json_find(object, field->key);
         if (node.value == NULL)
@@ -206,7 +206,7 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
     if (status == STATUS_OK && device && json_find(object, "cost").value)
         status = read_text(&cluster->device.cost_name, arena, object, "cost", diag);
     if (status == STATUS_OK && device && json_find(object, "cost").value &&
-        cluster_ends_in_json(cluster->device.cost_name))
+        cluster_name_ends_in_json(cluster->device.cost_name))
         cluster->device.cost_name = path_in_same_folder(arena, object, cluster->device.cost_name);
     return status;
 }
@@ -233,7 +233,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
             "clusters", "cluster",
             arena_text(arena, base, colon != NULL ? (size_t)(colon - base) : strlen(base)),
             json_loc(node), &path, arena, diag);
-    if (status == STATUS_OK && cluster_is_one_line(base))
+    if (status == STATUS_OK && cluster_is_in_line_form(base))
         return read_line(cluster, arena, base, strlen(base), diag);
     if (status != STATUS_OK)
         return status;
@@ -362,13 +362,13 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
         const struct cluster_fact *fact = cluster_find_fact(cluster, tables[i].path);
         if (!fact || !cluster_field_is_required(cluster, field))
             continue;
-        if ((int64_t)fact->table_entries == tables[i].length)
+        if ((int64_t)fact->table_entry_count == tables[i].length)
             continue;
         struct text origin = {0};
         cluster_field_put_origin(&origin, cluster, cluster_field_find(tables[i].of), fact->at);
         diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s has %zu entries, but %s is %lld%s",
-                   tables[i].path, fact->table_entries, tables[i].of, (long long)tables[i].length,
-                   origin.data ? origin.data : "");
+                   tables[i].path, fact->table_entry_count, tables[i].of,
+                   (long long)tables[i].length, origin.data ? origin.data : "");
         text_release(&origin);
         return STATUS_BAD_INPUT;
     }
@@ -387,7 +387,7 @@ enum status cluster_read_json(struct cluster *cluster, struct arena *arena, cons
         status = check_lengths(cluster, diag);
     if (status != STATUS_OK)
         return status;
-    cluster_derive_members(cluster);
+    cluster_set_derived_members(cluster);
     return cluster_check(cluster, diag);
 }
 

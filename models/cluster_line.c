@@ -45,8 +45,9 @@ struct cluster_line {
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
     bool field_is_set[CLUSTER_FIELD_COUNT], nics_set, board_set;
-    bool is_shape;    /* the line begins with NODESxGPUSxDEVICE, and not with a name */
-    bool may_be_mesh; /* boards of this device without a switch have room for the node's GPUs */
+    bool begins_with_shape; /* the line begins with NODESxGPUSxDEVICE, and not with a name */
+    /* boards of this device without a switch have room for the node's GPUs */
+    bool fits_on_mesh_board;
     struct diag *diag;
 };
 
@@ -86,8 +87,9 @@ static enum status read_count(struct cluster_line *line, const char *what, int64
 
 /* Reports an unknown device. The message names the devices that begin with this name ("a100"). If none does, it names
  * the nearest device or preset; if none is near, all devices. */
-static enum status unknown_base(struct cluster_line *line, const char *name,
-                                const char *const *presets, size_t preset_count, struct loc at)
+static enum status report_unknown_device(struct cluster_line *line, const char *name,
+                                         const char *const *presets, size_t preset_count,
+                                         struct loc at)
 {
     const char *devices[ARRAY_LEN(bases)];
     struct text begin = {0}, all = {0};
@@ -113,7 +115,7 @@ static enum status unknown_base(struct cluster_line *line, const char *name,
     return status;
 }
 
-static const char *mesh_preset(const char *device)
+static const char *mesh_preset_of_device(const char *device)
 {
     for (size_t i = 0; i < ARRAY_LEN(bases); i++)
         if (strcmp(bases[i].device, device) == 0)
@@ -123,7 +125,7 @@ static const char *mesh_preset(const char *device)
 
 /* True if the option board=mesh is on the line. Which preset is the base depends on it, so it is looked for before the
  * options are read. */
-static bool asks_for_mesh(const struct cluster_line *line)
+static bool asks_for_mesh_board(const struct cluster_line *line)
 {
     static const char option[] = "board=mesh";
     for (const char *at = strstr(line->cursor.at, option); at; at = strstr(at + 1, option))
@@ -158,8 +160,8 @@ static enum status read_base(struct cluster_line *line)
     const char *word = read_word(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
     const char *preset = cluster_line_preset(name);
-    if (asks_for_mesh(line)) {
-        preset = mesh_preset(name);
+    if (asks_for_mesh_board(line)) {
+        preset = mesh_preset_of_device(name);
         if (preset == NULL)
             return diag_error(
                 line->diag, at, STATUS_BAD_INPUT,
@@ -177,10 +179,10 @@ static enum status read_base(struct cluster_line *line)
     for (size_t i = 0; i < count; i++)
         if (strcmp(presets[i], name) == 0)
             return cluster_load_named(line->cluster, line->arena, name, line->diag);
-    return unknown_base(line, name, presets, count, at);
+    return report_unknown_device(line, name, presets, count, at);
 }
 
-static void set_count(struct cluster_line *line, const char *path, int64_t value)
+static void set_whole_number(struct cluster_line *line, const char *path, int64_t value)
 {
     char *text = arena_printf(line->arena, "%lld", (long long)value);
     enum status status =
@@ -222,11 +224,11 @@ static void keep_first_gpus(struct cluster_line *line, int64_t gpus)
             }
             of_gpu[g] = *to;
         }
-        set_count(line, "nic.count", kept);
+        set_whole_number(line, "nic.count", kept);
         set_table(line, "nic.of_gpu", of_gpu, gpus);
         set_table(line, "nic.switch_of_nic", switch_of, kept);
     }
-    set_count(line, "gpus_per_node", gpus);
+    set_whole_number(line, "gpus_per_node", gpus);
 }
 
 /* Sets the number of NICs of a node from "nics=N"; cluster_adapt() later spreads them over the GPUs. */
@@ -243,16 +245,16 @@ static enum status set_nics(struct cluster_line *line, const char *word, size_t 
             line->diag, at, STATUS_BAD_INPUT,
             "nics: '%.*s': the number must be from 1 to %lld, at most one for each GPU", (int)size,
             word, (long long)gpus);
-    set_count(line, "nic.count", count);
+    set_whole_number(line, "nic.count", count);
     return STATUS_OK;
 }
 
-/* Checks the value of the option `board`. It sets nothing: asks_for_mesh() has found board=mesh already, and
+/* Checks the value of the option `board`. It sets nothing: asks_for_mesh_board() has found board=mesh already, and
  * board=switch is the default. */
-static enum status check_board(struct cluster_line *line, const char *word, size_t size,
-                               struct loc at)
+static enum status check_board_value(struct cluster_line *line, const char *word, size_t size,
+                                     struct loc at)
 {
-    if (!line->is_shape)
+    if (!line->begins_with_shape)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
                           "board: a named cluster has its own wiring; give "
                           "NODESxGPUSxDEVICE:board=mesh, or a cluster file");
@@ -283,7 +285,7 @@ bool cluster_line_may_set(const char *path)
            (field != NULL && is_settable(field));
 }
 
-static enum status unknown_option(struct cluster_line *line, const char *name, struct loc at)
+static enum status report_unknown_option(struct cluster_line *line, const char *name, struct loc at)
 {
     const char *known[CLUSTER_FIELD_COUNT + 2] = {"nics", "board"};
     size_t count = 2;
@@ -304,7 +306,8 @@ static enum status unknown_option(struct cluster_line *line, const char *name, s
 /* Refuses to set device.peak_bf16 or device.memory_bandwidth. No time would change, since kernel
  * times come from the device's cost file. The ideal device is an exception: its numbers may be
  * set. */
-static enum status check_changes_times(struct cluster_line *line, const char *name, struct loc at)
+static enum status refuse_rates_that_change_no_time(struct cluster_line *line, const char *name,
+                                                    struct loc at)
 {
     if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||
         strcmp(line->cluster->device.name, "ideal") == 0)
@@ -326,8 +329,8 @@ static enum status read_option(struct cluster_line *line)
     const struct cluster_field *field = cluster_field_find(name);
     bool nics = strcmp(name, "nics") == 0, board = strcmp(name, "board") == 0;
     if (!cluster_line_may_set(name))
-        return unknown_option(line, name, at);
-    if (check_changes_times(line, name, at) != STATUS_OK)
+        return report_unknown_option(line, name, at);
+    if (refuse_rates_that_change_no_time(line, name, at) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (!skip_char(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
@@ -341,7 +344,7 @@ static enum status read_option(struct cluster_line *line)
     at = cursor_loc(&line->cursor);
     word = read_word(line, ",", &size);
     if (board)
-        return check_board(line, word, size, at);
+        return check_board_value(line, word, size, at);
     return nics ? set_nics(line, word, size, at)
                 : cluster_field_set_text(line->cluster, line->arena, field, word, size, from_line,
                                          at, line->diag);
@@ -369,10 +372,10 @@ static enum status read_shape(struct cluster_line *line)
                           "a node of %s cannot have %lld GPUs; it has %lld at most",
                           line->cluster->name, (long long)gpus,
                           (long long)line->cluster->gpus_per_node);
-    line->may_be_mesh =
-        gpus > 1 && gpus <= MESH_BOARD_GPUS && mesh_preset(line->cluster->device.name);
+    line->fits_on_mesh_board =
+        gpus > 1 && gpus <= MESH_BOARD_GPUS && mesh_preset_of_device(line->cluster->device.name);
     keep_first_gpus(line, gpus);
-    set_count(line, "nodes", nodes);
+    set_whole_number(line, "nodes", nodes);
     return STATUS_OK;
 }
 
@@ -387,7 +390,7 @@ static enum status read_name(struct cluster_line *line)
 static enum status parse(struct cluster_line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
-    line->is_shape = !named;
+    line->begins_with_shape = !named;
     enum status status = named ? read_name(line) : read_shape(line);
     if (status != STATUS_OK)
         return status;
@@ -419,9 +422,9 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
     cluster->summary = arena_printf(arena, "%s, %s %s", name, cut ? "cut from" : "which is",
                                     cut ? cluster->name : cluster->summary);
     cluster->name = name;
-    if (line.may_be_mesh && !line.board_set)
+    if (line.fits_on_mesh_board && !line.board_set)
         cluster->other_wiring_line =
             arena_printf(arena, "%s%sboard=mesh", name, strchr(name, ':') ? "," : ":");
-    cluster_derive_members(cluster);
+    cluster_set_derived_members(cluster);
     return cluster_check(cluster, diag);
 }

@@ -12,7 +12,7 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag)
 {
-    if (!cluster_is_file(what) && cluster_is_one_line(what))
+    if (!cluster_is_file(what) && cluster_is_in_line_form(what))
         return cluster_parse_line(cluster, arena, what, strlen(what), diag);
     return cluster_load_named(cluster, arena, what, diag);
 }

@@ -7,7 +7,8 @@
  * kernels by communication.
  *
  * Rates of tensor-core work are those of short runs, at the highest clock. After about a second the power limit lowers
- * the clock, and steps last longer: cost_power_limited_share(). All texts live in the arena given to cost_load(). */
+ * the clock, and steps last longer: cost_power_limited_rate_share(). All texts live in the arena given to
+ * cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -66,7 +67,7 @@ struct cost_attention {
     double flop_per_s[COST_MAX_DIMS]; /* padded flops, all multiprocessors, highest clock */
     /* if heads of V have another width than those of Q and K: the share of flop_per_s that the kernels reach; 0: all of
      * it */
-    double unequal_share;
+    double unequal_dims_rate_share;
     struct cost_calibration calibration;
 };
 
@@ -99,9 +100,9 @@ struct cost_chain {
     double bytes_per_element;
     int kernel_count;
     /* The slow kernels of the chain: those that access elements one by one, at the device's memory_element_rate.
-     * slow_passes: how many times they access each element (0.5: half of the elements once). slow_bytes: the part of
-     * bytes_per_element that slow kernels move. */
-    double slow_passes, slow_bytes;
+     * slow_kernel_passes: how many times they access each element (0.5: half of the elements once). slow_bytes: the
+     * part of bytes_per_element that slow kernels move. */
+    double slow_kernel_passes, slow_bytes;
     /* two parts of bytes_per_element: what kernels that gather rows move, and what kernels that scatter rows move */
     double gathered_bytes, scattered_bytes;
     /* for unpermute: the chain that applies instead if copies have no weights; NULL: it is then one kernel */
@@ -114,7 +115,7 @@ struct cost_point {
     double seconds;
     uint8_t impl; /* for attention: the kernels, enum attention_impl */
     /* measured at the clock of steps; false: in a short run, whose clock may be higher */
-    bool at_step_clock;
+    bool is_at_step_clock;
 };
 
 /* The measured times of shapes that a device file has; they replace or correct formulas (models/cost_points.h). */
@@ -130,9 +131,9 @@ struct device_cost {
 
     /* A member for each row of models/cost_params.def, named FAMILY_FIELD: the row (matmul, ramp_s) makes
      * matmul_ramp_s. */
-#define COST(family, field, unit, low, high, meaning) double family##_##field;
+#define COST_MEMBER(family, field, unit, low, high, meaning) double family##_##field;
 #include "models/cost_params.def"
-#undef COST
+#undef COST_MEMBER
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
     /* [implementations] bytes that a merge moves for each element of a tile's output */
@@ -175,7 +176,7 @@ bool cost_supports_scaling(const struct device_cost *cost, enum scaling scaling)
 /* Returns 1 + the implementation of attention, if the device has costs of only one in 16 bits;
  * implementations in 8 bits do not count. Returns 0 for none, for several, and for an ideal
  * device. */
-int cost_single_attention_impl(const struct device_cost *cost);
+int cost_only_attention_impl_plus_1(const struct device_cost *cost);
 
 /* Fails unless the device has costs for an implementation of attention at a head dim, forward and backward. The message
  * names the largest head dim that it has costs for or, if it has none for the implementation, the implementations that
@@ -193,7 +194,7 @@ enum status cost_check_scaling(const struct device_cost *cost, enum scaling scal
  * rate, and the limit holds for the mean power of a step. So the share, at most 1, solves watts
  * share^2 - (limit - memory_power) memory_s_per_tensor_s share = limit (docs/costs.md, "What the
  * power limit leaves"). */
-double cost_power_limited_share(const struct device_cost *cost, double watts);
+double cost_power_limited_rate_share(const struct device_cost *cost, double watts);
 
 /* Return the MHz at which products, or attention, run in a step: device.clock_mhz, reduced by the power limit; 0:
  * unknown. */
@@ -254,8 +255,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
  * or the numbers of its family are estimates (is_calibrated is false). Then a clause that says why
  * is appended to `reason`: "matmul k = 64 is under the calibrated 512..32768". reason may be NULL.
  * False for an ideal device, and for a recorded operator whose time was measured. */
-bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
-                       const struct work *work, struct text *reason);
+bool cost_is_extrapolated(const struct device_cost *cost, enum attention_impl impl,
+                          const struct work *work, struct text *reason);
 
 /* Returns the bytes that device memory moves for an op. Usually these are work_memory_bytes(). For a merge they are
  * those of the implementation's passes; for a chain of kernels, those of the chain; for an attention backward, the

@@ -212,23 +212,25 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
                                  enum attention_direction pass, size_t i)
 {
     return cost->attention[impl][pass].flop_per_s[i] *
-           cost_power_limited_share(cost, attention_watts(cost, impl));
+           cost_power_limited_rate_share(cost, attention_watts(cost, impl));
 }
 
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl)
 {
-    return cost->device_clock_mhz * cost_power_limited_share(cost, attention_watts(cost, impl));
+    return cost->device_clock_mhz *
+           cost_power_limited_rate_share(cost, attention_watts(cost, impl));
 }
 
 /* Returns the flop/s of a kernel whose heads of v have another width than those of q and k. Device files have only the
  * rates of equal widths. So the rate is interpolated at the mean of the widths over the products of attention, and
- * multiplied by unequal_share. Such a kernel pads nothing (docs/costs.md, "Attention"). row: the row of head_dim[] that
- * cost_attention_find() returns. */
+ * multiplied by unequal_dims_rate_share. Such a kernel pads nothing (docs/costs.md, "Attention"). row: the row of
+ * head_dim[] that cost_attention_find() returns. */
 static double flop_per_s_of_unequal_heads(const struct cost_attention *attention, size_t row,
                                           const struct work *work)
 {
     const double mean = work_attention_pair_flops(work) / (work->kind == WORK_ATTENTION ? 4 : 10);
-    const double of_equal = attention->unequal_share > 0 ? attention->unequal_share : 1;
+    const double of_equal =
+        attention->unequal_dims_rate_share > 0 ? attention->unequal_dims_rate_share : 1;
     while (row > 0 && (double)attention->head_dim[row - 1] >= mean)
         row--;
     if (row == 0)
@@ -248,8 +250,9 @@ struct attention_op {
     double other_kernels_s; /* seconds of the kernels before and after a backward */
 };
 
-static struct attention_op op_without_blocks(const struct device_cost *cost,
-                                             enum attention_impl impl, const struct work *work)
+static struct attention_op attention_op_without_blocks(const struct device_cost *cost,
+                                                       enum attention_impl impl,
+                                                       const struct work *work)
 {
     struct attention_op op = {.heads = (double)work->attention.heads};
     size_t i;
@@ -275,7 +278,7 @@ static struct attention_op op_without_blocks(const struct device_cost *cost,
 static struct attention_op attention_op_of(const struct device_cost *cost, enum attention_impl impl,
                                            const struct work *work)
 {
-    struct attention_op op = op_without_blocks(cost, impl, work);
+    struct attention_op op = attention_op_without_blocks(cost, impl, work);
     op.blocks = blocks_of_work(op.attention, work);
     return op;
 }
@@ -322,7 +325,7 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                const struct work *work, const struct attention_piece *piece,
                                size_t count)
 {
-    struct attention_op op = op_without_blocks(cost, impl, work);
+    struct attention_op op = attention_op_without_blocks(cost, impl, work);
     op.blocks = blocks_of_pieces(op.attention, (enum work_kind)work->kind, piece, count);
     return attention_op_s(cost, impl, work, &op, COST_SUSTAINED);
 }

@@ -11,11 +11,11 @@
 #define FAMILY_cpu COST_CPU
 
 const struct cost_param cost_params[] = {
-#define COST(family, field, unit, low, high, meaning)                                              \
+#define COST_MEMBER(family, field, unit, low, high, meaning)                                       \
     {#family, #field, FAMILY_##family, UNIT_##unit,                                                \
      low,     high,   meaning,         offsetof(struct device_cost, family##_##field)},
 #include "models/cost_params.def"
-#undef COST
+#undef COST_MEMBER
 };
 const size_t cost_param_count = ARRAY_LEN(cost_params);
 

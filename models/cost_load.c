@@ -20,7 +20,7 @@ static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
         const char *key;
         struct json_node node = json_member(kinds, i, &key);
         enum work_kind kind;
-        if (!work_kind_find(key, strlen(key), &kind) || cost_memory_class(kind) == NULL)
+        if (!work_kind_find(key, strlen(key), &kind) || cost_memory_class_name(kind) == NULL)
             return json_error(node, reader.diag, "'%s' is no kind of work that memory limits", key);
         const char *name = arena_printf(reader.arena, "memory.kinds.%s", key);
         enum status status =
@@ -77,7 +77,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     enum status status = json_as_string(node, &base, reader.diag);
     if (status != STATUS_OK)
         return status;
-    if (reader.base_depth >= BASE_DEPTH_MAX)
+    if (reader.derived_file_count >= BASE_DEPTH_MAX)
         return json_error(node, reader.diag,
                           "bases nest more than %d deep; does '%s' build on itself?",
                           BASE_DEPTH_MAX, base);
@@ -87,7 +87,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
         return status;
     struct text text = {0};
     status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, reader.diag);
-    reader.base_depth++;
+    reader.derived_file_count++;
     if (status == STATUS_OK)
         status = read_document(reader, path, text.data ? text.data : "", text.size);
     text_release(&text);
@@ -174,11 +174,11 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     if (status == STATUS_OK)
         status = json_get_string(root, "name", &text, reader.diag);
     if (status == STATUS_OK)
-        cost->name = cost_read_copy(reader, text);
+        cost->name = cost_copy_text(reader, text);
     if (status == STATUS_OK && json_find(root, "note").value) {
         status = json_get_string(root, "note", &text, reader.diag);
         if (status == STATUS_OK)
-            cost->note = cost_read_copy(reader, text);
+            cost->note = cost_copy_text(reader, text);
     }
     if (status == STATUS_OK && json_find(root, "ideal").value)
         status = json_get_bool(root, "ideal", &cost->is_ideal, reader.diag);
@@ -202,7 +202,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
         if (status == STATUS_OK)
             status = cost_read_attention(reader, node);
     }
-    if (status == STATUS_OK && reader.base_depth == 0)
+    if (status == STATUS_OK && reader.derived_file_count == 0)
         status = check_complete(reader, root);
     return status;
 }

@@ -66,7 +66,7 @@ const struct cost_param cost_pass_params[COST_PASS_PARAMS] = {
      .low = 0.1,
      .high = 2,
      .meaning = "share of the rate with heads of V of another width than Q and K",
-     .offset = offsetof(struct cost_attention, unequal_share)},
+     .offset = offsetof(struct cost_attention, unequal_dims_rate_share)},
 };
 
 static enum status read_pass(struct cost_reader reader, struct json_node object, const char *prefix,

@@ -62,21 +62,21 @@ static double matmul_watts(const struct device_cost *cost, enum dtype dtype)
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 {
     return matmul_flop_per_s(cost, dtype) *
-           cost_power_limited_share(cost, matmul_watts(cost, dtype));
+           cost_power_limited_rate_share(cost, matmul_watts(cost, dtype));
 }
 
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
 {
-    return cost->device_clock_mhz * cost_power_limited_share(cost, matmul_watts(cost, dtype));
+    return cost->device_clock_mhz * cost_power_limited_rate_share(cost, matmul_watts(cost, dtype));
 }
 
 /* Returns the seconds of a product y = a b whose tiles run in waves. In a wave every multiprocessor computes one tile
  * of y; the last wave takes as long as a full one. The sum over k is cut into `split` parts, which have tiles of their
  * own. The groups of a grouped product are taken as equally large; tiles of several groups may run in one wave. */
-static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
-                      double tile_n, double flop_per_s, double split)
+static double tile_waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
+                           double tile_n, double flop_per_s, double split)
 {
-    double groups = (double)work_row_groups(work);
+    double groups = (double)work_row_group_count(work);
     bool turned = work->matmul.form == MATMUL_TN;
     double m = (double)work->matmul.m / (turned ? 1 : groups), n = (double)work->matmul.n;
     double depth = ceil((double)work->matmul.k / (turned ? groups : 1) / split);
@@ -92,7 +92,7 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
 
 /* Returns the seconds of a product with the tiles and the split of k that take the least time: the library is taken to
  * choose the fastest of its kernels. */
-static double best_tiles_s(const struct device_cost *cost, const struct work *work)
+static double fastest_tiling_s(const struct device_cost *cost, const struct work *work)
 {
     double flop_per_s = product_flop_per_s(cost, work);
     double large = cost->matmul_tile, small = cost->matmul_small_tile;
@@ -106,8 +106,8 @@ static double best_tiles_s(const struct device_cost *cost, const struct work *wo
     double best = INFINITY;
     for (size_t i = 0; i < ARRAY_LEN(tiles); i++) {
         for (int split = 1; split <= SPLIT_MAX; split *= 2)
-            best = fmin(best, waves_s(cost, work, tiles[i].m, tiles[i].n,
-                                      flop_per_s * tiles[i].rate, split));
+            best = fmin(best, tile_waves_s(cost, work, tiles[i].m, tiles[i].n,
+                                           flop_per_s * tiles[i].rate, split));
     }
     return best;
 }
@@ -125,7 +125,7 @@ double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
 {
     double memory = cost_memory_stream_s(cost, cost->matmul_memory_fraction,
                                          cost_memory_traffic_bytes(cost, impl, work));
-    double burst_s = cost->device_kernel_start_s + fmax(best_tiles_s(cost, work), memory);
+    double burst_s = cost->device_kernel_start_s + fmax(fastest_tiling_s(cost, work), memory);
     const struct cost_tensor_work busy = cost_matmul_tensor_work(cost, work);
     return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);
 }

@@ -10,14 +10,14 @@ struct memory_class {
     const char *name; /* of the share in models/cost_params.def: "memory.stream_fraction" */
     size_t offset;    /* of the share in struct device_cost */
 };
-#define CLASS(name)                                                                                \
+#define MEMORY_CLASS(name)                                                                         \
     static const struct memory_class name = {                                                      \
         "memory." #name "_fraction", offsetof(struct device_cost, memory_##name##_fraction)}
-CLASS(stream);
-CLASS(reduce);
-CLASS(permute);
-CLASS(gather);
-CLASS(scatter);
+MEMORY_CLASS(stream);
+MEMORY_CLASS(reduce);
+MEMORY_CLASS(permute);
+MEMORY_CLASS(gather);
+MEMORY_CLASS(scatter);
 
 /* The class of each kind; NULL: memory does not limit the kind. */
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
@@ -75,7 +75,7 @@ static const struct memory_class *const class_of_opaque[OPAQUE_COUNT] = {
     [OPAQUE_GATHER] = &gather, [OPAQUE_SCATTER] = &scatter,
 };
 
-const char *cost_memory_class(enum work_kind kind)
+const char *cost_memory_class_name(enum work_kind kind)
 {
     return class_of[kind] ? class_of[kind]->name : NULL;
 }
@@ -107,7 +107,7 @@ static double merge_bytes(const struct device_cost *cost, enum attention_impl im
 }
 
 /* Returns the number of elements by which a chain's bytes are counted; 0: the work has no chain. */
-static double chain_elements(const struct work *work)
+static double chain_element_count(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_RMSNORM:
@@ -157,7 +157,7 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
     const struct cost_chain *chain = &cost->chain[work->kind];
     if (work->kind == WORK_UNPERMUTE && !work->permute.weights)
         chain = chain->unweighted_chain;
-    return chain != NULL && chain->bytes_per_element > 0 && chain_elements(work) > 0 &&
+    return chain != NULL && chain->bytes_per_element > 0 && chain_element_count(work) > 0 &&
                    !cost->is_ideal
                ? chain
                : NULL;
@@ -185,14 +185,14 @@ double cost_memory_around_attention_bytes(const struct work *work)
 double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                                  const struct work *work)
 {
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     if (as.kind != work->kind)
         return cost_memory_traffic_bytes(cost, work_attention_impl(work, impl), &as);
     if (work->kind == WORK_MERGE && !cost->is_ideal)
         return merge_bytes(cost, impl, work);
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
-        return chain_elements(work) * chain->bytes_per_element;
+        return chain_element_count(work) * chain->bytes_per_element;
     double bytes = work_memory_bytes(work);
     if (work->kind == WORK_ATTENTION_BACKWARD && !cost->is_ideal)
         bytes += cost_memory_around_attention_bytes(work);
@@ -206,7 +206,7 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {
-    bool slow = cost->memory_element_rate > 0 && chain->slow_passes > 0;
+    bool slow = cost->memory_element_rate > 0 && chain->slow_kernel_passes > 0;
     double gathered = elements * chain->gathered_bytes,
            scattered = elements * chain->scattered_bytes;
     double bytes = elements * (chain->bytes_per_element - (slow ? chain->slow_bytes : 0)) -
@@ -215,7 +215,7 @@ static double chain_s(const struct device_cost *cost, const struct cost_chain *c
                      cost_memory_stream_s(cost, cost->memory_gather_fraction, gathered) +
                      cost_memory_stream_s(cost, cost->memory_scatter_fraction, scattered);
     if (slow)
-        seconds += elements * fmax(chain->slow_passes / cost->memory_element_rate,
+        seconds += elements * fmax(chain->slow_kernel_passes / cost->memory_element_rate,
                                    chain->slow_bytes / (cost->device_memory_bytes_per_s *
                                                         cost->memory_stream_fraction));
     return seconds + chain->kernel_count * cost_memory_stream_s(cost, cost->memory_stream_fraction,
@@ -238,7 +238,7 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     assert(fraction > 0);
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
-        return chain_s(cost, chain, chain_elements(work));
+        return chain_s(cost, chain, chain_element_count(work));
     /* a share that is the kind's own was fitted to times that contain memory.start_s */
     double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds =

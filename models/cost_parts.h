@@ -48,7 +48,7 @@ double cost_sustained_s(const struct device_cost *cost, const struct cost_tensor
 double cost_bandwidth_share(const struct device_cost *cost, const struct work *work);
 /* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". All kinds of
  * a class get the same pointer. NULL: the kind is not memory-bound. */
-const char *cost_memory_class(enum work_kind kind);
+const char *cost_memory_class_name(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */
 double cost_memory_around_attention_bytes(const struct work *work);
@@ -64,8 +64,8 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
                          size_t *row);
 
 /* Sets the sizes that a kind of work has (enum cost_size); the other elements of sizes[] do not change. */
-void cost_work_sizes(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, double sizes[COST_SIZE_COUNT]);
+void cost_set_work_sizes(const struct device_cost *cost, enum attention_impl impl,
+                         const struct work *work, double sizes[COST_SIZE_COUNT]);
 
 /* Records the source of a number; it replaces an earlier fact of the same name. */
 void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);

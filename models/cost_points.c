@@ -38,17 +38,17 @@ static uint8_t timing_class_of_dtype(uint8_t dtype)
 
 /* True if a measured point can correct the formula for a work: kernels, dtype of the operands and number of groups are
  * the same, so the formula has the same rates for both. */
-static bool can_correct(const struct cost_point *point, enum attention_impl impl,
-                        const struct work *work)
+static bool can_correct_formula(const struct cost_point *point, enum attention_impl impl,
+                                const struct work *work)
 {
     return point->work.kind == work->kind &&
-           work_row_groups(&point->work) == work_row_groups(work) &&
+           work_row_group_count(&point->work) == work_row_group_count(work) &&
            timing_class_of_dtype(point->work.in) == timing_class_of_dtype(work->in) &&
            (is_product(work) || point->impl == impl);
 }
 
 /* Returns the number of attributes, other than its three sides, in which two comparable works differ. */
-static int attribute_differences(const struct work *a, const struct work *b)
+static int count_attribute_differences(const struct work *a, const struct work *b)
 {
     int apart = timing_class_of_dtype(a->out) != timing_class_of_dtype(b->out);
     if (is_product(a))
@@ -102,7 +102,7 @@ static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
 static double point_s_at_clock(const struct device_cost *cost, const struct cost_point *point,
                                enum cost_clock clock)
 {
-    if (clock == COST_BURST || point->at_step_clock)
+    if (clock == COST_BURST || point->is_at_step_clock)
         return point->seconds;
     const struct cost_tensor_work busy =
         tensor_work_of(cost, (enum attention_impl)point->impl, &point->work);
@@ -112,7 +112,7 @@ static double point_s_at_clock(const struct device_cost *cost, const struct cost
 /* The measured points that have the sides of a work. Only those count that differ from it in the fewest attributes, and
  * of these only the ones measured at the wanted clock, if there are any. */
 struct same_sides_points {
-    int attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
+    int count_attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
     bool at_wanted_clock; /* they were measured at the wanted clock */
     double log_ratio_sum; /* sum of the logarithms of measured time / formula */
     int point_count;
@@ -122,11 +122,11 @@ struct same_sides_points {
 static void add_same_sides_point(struct same_sides_points *found, int apart, bool at_wanted_clock,
                                  double log_ratio)
 {
-    if (apart > found->attribute_differences ||
-        (apart == found->attribute_differences && found->at_wanted_clock && !at_wanted_clock))
+    if (apart > found->count_attribute_differences ||
+        (apart == found->count_attribute_differences && found->at_wanted_clock && !at_wanted_clock))
         return;
-    if (apart < found->attribute_differences || at_wanted_clock != found->at_wanted_clock)
-        *found = (struct same_sides_points){.attribute_differences = apart,
+    if (apart < found->count_attribute_differences || at_wanted_clock != found->at_wanted_clock)
+        *found = (struct same_sides_points){.count_attribute_differences = apart,
                                             .at_wanted_clock = at_wanted_clock};
     found->log_ratio_sum += log_ratio;
     found->point_count++;
@@ -136,15 +136,16 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *formula)
 {
     struct nearest_points near = {0};
-    struct same_sides_points found = {.attribute_differences = INT_MAX};
+    struct same_sides_points found = {.count_attribute_differences = INT_MAX};
     for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
         const struct cost_point *point = &cost->points.row[i];
-        if (!can_correct(point, impl, work))
+        if (!can_correct_formula(point, impl, work))
             continue;
         double sides = log_side_distance(&point->work, work);
-        int apart = attribute_differences(&point->work, work);
+        int apart = count_attribute_differences(&point->work, work);
         if (sides <= 0)
-            add_same_sides_point(&found, apart, point->at_step_clock == (clock == COST_SUSTAINED),
+            add_same_sides_point(&found, apart,
+                                 point->is_at_step_clock == (clock == COST_SUSTAINED),
                                  log(point_s_at_clock(cost, point, clock) /
                                      formula(cost, impl, &point->work, clock)));
         else if (sides <= NEAR_DISTANCE)
@@ -184,7 +185,7 @@ static void copy_points_of_device(struct cost_reader reader, const struct points
                 .work = point->work,
                 .seconds = point->median_s,
                 .impl = point->attention_impl < POINT_NO_IMPL ? point->attention_impl : 0,
-                .at_step_clock = sustained};
+                .is_at_step_clock = sustained};
     }
 }
 
@@ -205,8 +206,8 @@ enum status cost_points_read(struct cost_reader reader, struct json_node node)
     const char *from = json_loc(node).name, *slash = strrchr(from, '/');
     if (slash != NULL && file[0] != '/')
         file = arena_printf(reader.arena, "%.*s/%s", (int)(slash - from), from, file);
-    reader.cost->points = (struct cost_points){.file = cost_read_copy(reader, file),
-                                               .source = cost_read_copy(reader, source)};
+    reader.cost->points = (struct cost_points){.file = cost_copy_text(reader, file),
+                                               .source = cost_copy_text(reader, source)};
     struct points points = {0};
     status = points_load(&points, reader.cost->points.file, diag);
     if (status == STATUS_OK)

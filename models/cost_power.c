@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-double cost_power_limited_share(const struct device_cost *cost, double watts)
+double cost_power_limited_rate_share(const struct device_cost *cost, double watts)
 {
     double limit = cost->device_power, memory = cost->device_memory_power, relief = 0;
     if (limit <= 0 || watts <= 0)
@@ -20,5 +20,5 @@ double cost_sustained_s(const struct device_cost *cost, const struct cost_tensor
     if (seconds <= 0)
         return busy->other_kernels_s; /* a mask may leave no pairs to compute */
     return busy->other_kernels_s +
-           seconds / cost_power_limited_share(cost, busy->watts * busy->seconds / seconds);
+           seconds / cost_power_limited_rate_share(cost, busy->watts * busy->seconds / seconds);
 }

@@ -7,12 +7,12 @@ const char *const cost_size_names[COST_SIZE_COUNT] = {
     [COST_SIZE_DIM] = "dim", [COST_SIZE_BYTES] = "bytes",
 };
 
-void cost_work_sizes(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, double sizes[COST_SIZE_COUNT])
+void cost_set_work_sizes(const struct device_cost *cost, enum attention_impl impl,
+                         const struct work *work, double sizes[COST_SIZE_COUNT])
 {
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     if (as.kind != work->kind) {
-        cost_work_sizes(cost, work_attention_impl(work, impl), &as, sizes);
+        cost_set_work_sizes(cost, work_attention_impl(work, impl), &as, sizes);
         return;
     }
     switch ((enum work_kind)work->kind) {
@@ -38,7 +38,7 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work)
 {
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     impl = work_attention_impl(work, impl);
     switch ((enum work_kind)as.kind) {
     case WORK_MATMUL:
@@ -67,8 +67,8 @@ static void explain_out_of_range(struct text *reason, const struct work *work, e
                 value < low ? "under" : "over", low, high);
 }
 
-bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
-                       const struct work *work, struct text *reason)
+bool cost_is_extrapolated(const struct device_cost *cost, enum attention_impl impl,
+                          const struct work *work, struct text *reason)
 {
     const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
     /* ideal costs are exact by definition, work without a calibration takes no time, and a recorded operator with `ps`
@@ -83,7 +83,7 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
         return true;
     }
     double sizes[COST_SIZE_COUNT] = {0};
-    cost_work_sizes(cost, impl, work, sizes);
+    cost_set_work_sizes(cost, impl, work, sizes);
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         double low = calibration->smallest_size[i], high = calibration->largest_size[i];
         if (high == 0 || (sizes[i] >= low && sizes[i] <= high))

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *cost_read_copy(struct cost_reader reader, const char *text)
+const char *cost_copy_text(struct cost_reader reader, const char *text)
 {
     return arena_text(reader.arena, text, strlen(text));
 }
@@ -13,7 +13,7 @@ const char *cost_read_copy(struct cost_reader reader, const char *text)
 static struct loc copy_loc(struct cost_reader reader, struct json_node node)
 {
     struct loc at = json_loc(node);
-    at.name = cost_read_copy(reader, at.name);
+    at.name = cost_copy_text(reader, at.name);
     return at;
 }
 
@@ -93,8 +93,8 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
         status = number_origin_read(node, &fact.origin, diag);
     if (status != STATUS_OK)
         return status;
-    fact.name = cost_read_copy(reader, name);
-    fact.source = cost_read_copy(reader, source);
+    fact.name = cost_copy_text(reader, name);
+    fact.source = cost_copy_text(reader, source);
     fact.at = copy_loc(reader, node);
     cost_fact_set(reader.cost, reader.arena, &fact);
     return STATUS_OK;
@@ -145,7 +145,7 @@ enum status cost_read_calibration(struct cost_reader reader, struct json_node ob
         status = json_get_string(node, "source", &source, diag);
     if (status != STATUS_OK)
         return status;
-    calibration->source = cost_read_copy(reader, source);
+    calibration->source = cost_copy_text(reader, source);
     if (!calibration->is_calibrated)
         return STATUS_OK;
     struct json_node sizes;

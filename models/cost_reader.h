@@ -12,11 +12,11 @@ struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;
     struct diag *diag;
-    int base_depth; /* number of files that the present one is a base of, directly or through others */
+    int derived_file_count; /* number of files that the present one is a base of, directly or through others */
 };
 
 /* Returns a copy of text that lives as long as the costs. */
-const char *cost_read_copy(struct cost_reader reader, const char *text);
+const char *cost_copy_text(struct cost_reader reader, const char *text);
 
 /* Reads {"value": ..., "source": "..."} in the unit and range of param, and records it as the fact `name`. Optional
  * members: "how": how the number was obtained (models/number_origin.h); "interval": [lowest, highest], if machines

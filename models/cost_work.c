@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Returns 0: the time of communication, copies and kinds of STREAM_SYNC is that of links and of the issuing thread. */
-static double no_device_s(const struct device_cost *cost, enum attention_impl impl,
-                          const struct work *work, enum cost_clock clock)
+static double zero_device_s(const struct device_cost *cost, enum attention_impl impl,
+                            const struct work *work, enum cost_clock clock)
 {
     (void)cost;
     (void)impl;
@@ -26,7 +26,7 @@ enum issue_kind {
     ISSUE_SYNC        /* one call that waits */
 };
 
-struct kind_cost {
+struct kind_cost_functions {
     cost_function *device_s;
     enum issue_kind issue_kind;
     int op_count, kernel_count; /* these only count for ISSUE_OP */
@@ -34,7 +34,7 @@ struct kind_cost {
 
 /* The numbers of calls and kernels are those of the fused kernels that training frameworks use. A merge is as in
  * PyTorch code: a cast, one jitted update of o, one of lse, and a copy back of each. */
-static const struct kind_cost kind_costs[WORK_KIND_COUNT] = {
+static const struct kind_cost_functions kind_costs[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
     [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_DEQUANTISE] = {cost_memory_s, ISSUE_OP, 1, 1},
@@ -85,21 +85,21 @@ static const struct kind_cost kind_costs[WORK_KIND_COUNT] = {
     [WORK_SQUARE_SUM] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_CLIP] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_OPAQUE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ALL_TO_ALL] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_ALL_GATHER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_REDUCE_SCATTER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_ALL_REDUCE] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_REDUCE] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_BROADCAST] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SCATTER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_EXCHANGE] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SHIFT] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SEND] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_RECV] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_H2D] = {no_device_s, ISSUE_COPY, 1, 0},
-    [WORK_D2H] = {no_device_s, ISSUE_COPY, 1, 0},
-    [WORK_HOST_SYNC] = {no_device_s, ISSUE_SYNC, 1, 0},
-    [WORK_BARRIER] = {no_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_TO_ALL] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_GATHER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE_SCATTER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_REDUCE] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_BROADCAST] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SCATTER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_EXCHANGE] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SHIFT] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SEND] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_RECV] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_H2D] = {zero_device_s, ISSUE_COPY, 1, 0},
+    [WORK_D2H] = {zero_device_s, ISSUE_COPY, 1, 0},
+    [WORK_HOST_SYNC] = {zero_device_s, ISSUE_SYNC, 1, 0},
+    [WORK_BARRIER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
 };
 
 double cost_ideal_s(double peak_flop_per_s, const struct work *work)
@@ -116,7 +116,7 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
     if (work->kind == WORK_OPAQUE && work->opaque.ps > 0)
         return 1e-12 * (double)work->opaque.ps;
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     impl = work_attention_impl(work, impl);
     if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
         return work_s(cost, impl, &as, clock);
@@ -183,8 +183,8 @@ double cost_host_issue_s(const struct device_cost *cost, const struct work *work
     assert(work->kind < WORK_KIND_COUNT && kind_costs[work->kind].op_count > 0);
     if (cost->is_ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
         return 0;
-    const struct work as = work_priced_as(work);
-    const struct kind_cost *kind = &kind_costs[as.kind];
+    const struct work as = work_cost_equivalent(work);
+    const struct kind_cost_functions *kind = &kind_costs[as.kind];
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL) /* each kernel of a chain is an operator of its own */
         return chain->kernel_count * (cost->host_op_s + cost->host_kernel_s);
@@ -223,14 +223,14 @@ static bool has_attention(const struct device_cost *cost, int impl)
 }
 
 /* True if an implementation multiplies in 8 bits. --attention does not offer it: --attention-products asks the
- * chosen implementation for products in 8 bits. So cost_single_attention_impl() does not count it, and a message
+ * chosen implementation for products in 8 bits. So cost_only_attention_impl_plus_1() does not count it, and a message
  * about an implementation of 16 bits does not name it. */
 static bool is_narrow(int impl)
 {
     return impl == ATTENTION_CUDNN_FP8 || impl == ATTENTION_CUDNN_MXFP8;
 }
 
-int cost_single_attention_impl(const struct device_cost *cost)
+int cost_only_attention_impl_plus_1(const struct device_cost *cost)
 {
     int only = 0;
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->is_ideal; impl++) {

@@ -16,7 +16,7 @@ enum { ITERATIONS_MAX = 200 };
 
 /* If a point has a larger leverage than this, the other points hardly determine one of the parameters, and a fit to
  * them does not predict the point. */
-#define MOST_LEVERAGE 0.9
+#define LEVERAGE_MAX 0.9
 
 /* The points do not tell parameters apart if a singular value of the Jacobian, its columns scaled to norm 1, is at most
  * this share of the largest: a Jacobian that is computed from differences is not more exact than that. */
@@ -38,14 +38,14 @@ struct fit_search {
 
 /* ---- parameters as GSL sees them: logarithms or scaled values ---- */
 
-/* Returns the number that GSL sees for a value of the parameter. value_of_scaled() does the reverse, and clamps the
+/* Returns the number that GSL sees for a value of the parameter. unscale_value() does the reverse, and clamps the
  * value to the parameter's range. */
 static double scaled_value(const struct fit_param *param, double value)
 {
     return param->scale == 0 ? log(value) : value / param->scale;
 }
 
-static double value_of_scaled(const struct fit_param *param, double u)
+static double unscale_value(const struct fit_param *param, double u)
 {
     double value = param->scale == 0 ? exp(u) : u * param->scale;
     return fmin(fmax(value, param->low), param->high);
@@ -63,19 +63,19 @@ static size_t residual_count(const struct fit_search *search)
     return search->problem->point_count - (search->left_out_point < search->problem->point_count);
 }
 
-static void values_of_scaled(const struct fit_search *search, const gsl_vector *u, double *value)
+static void unscale_values(const struct fit_search *search, const gsl_vector *u, double *value)
 {
     memcpy(value, search->value, sizeof search->value);
     for (size_t i = 0; i < search->free_count; i++)
         value[search->free_index[i]] =
-            value_of_scaled(&search->problem->param[search->free_index[i]], gsl_vector_get(u, i));
+            unscale_value(&search->problem->param[search->free_index[i]], gsl_vector_get(u, i));
 }
 
 static int compute_residuals(const gsl_vector *u, void *context, gsl_vector *f)
 {
     const struct fit_search *search = context;
     double value[FIT_PARAMS_MAX];
-    values_of_scaled(search, u, value);
+    unscale_values(search, u, value);
     for (size_t point = 0, row = 0; point < search->problem->point_count; point++)
         if (point != search->left_out_point)
             gsl_vector_set(f, row++, relative_error(search, value, point));
@@ -92,10 +92,10 @@ static int compute_jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
         size_t k = search->free_index[i];
         const struct fit_param *param = &search->problem->param[k];
         double at = gsl_vector_get(u, i), step = 1e-5 * fmax(1, fabs(at));
-        values_of_scaled(search, u, low);
-        values_of_scaled(search, u, high);
-        low[k] = value_of_scaled(param, at - step);
-        high[k] = value_of_scaled(param, at + step);
+        unscale_values(search, u, low);
+        unscale_values(search, u, high);
+        low[k] = unscale_value(param, at - step);
+        high[k] = unscale_value(param, at + step);
         double width = scaled_value(param, high[k]) - scaled_value(param, low[k]);
         for (size_t point = 0, row = 0; point < search->problem->point_count; point++)
             if (point != search->left_out_point)
@@ -128,7 +128,7 @@ static gsl_vector *scaled_free_values(const struct fit_search *search)
 
 /* ---- one descent from a start ---- */
 
-static void descend_residuals(struct fit_search *search)
+static void minimise_residuals(struct fit_search *search)
 {
     size_t rows = residual_count(search);
     if (search->free_count == 0 || rows < search->free_count)
@@ -146,7 +146,7 @@ static void descend_residuals(struct fit_search *search)
     gsl_multifit_nlinear_init(u, &fdf, w);
     gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-10, 1e-10, 0, NULL, NULL, &info, w);
     double value[FIT_PARAMS_MAX];
-    values_of_scaled(search, gsl_multifit_nlinear_position(w), value);
+    unscale_values(search, gsl_multifit_nlinear_position(w), value);
     memcpy(search->value, value, sizeof value);
     gsl_vector_free(u);
     gsl_multifit_nlinear_free(w);
@@ -154,12 +154,12 @@ static void descend_residuals(struct fit_search *search)
 
 /* Minimises the residuals. A parameter that reaches an end of its range is held there, and the others are minimised
  * again. */
-static void descend_within_bounds(struct fit_search *search)
+static void minimise_within_bounds(struct fit_search *search)
 {
     for (bool again = true; again;) {
         again = false;
         list_free_parameters(search);
-        descend_residuals(search);
+        minimise_residuals(search);
         for (size_t i = 0; i < search->problem->param_count; i++) {
             const struct fit_param *param = &search->problem->param[i];
             double margin = param->scale == 0 ? 0 : 1e-9 * param->scale;
@@ -192,17 +192,17 @@ static double column_norm(const gsl_matrix *j, size_t i)
     return gsl_blas_dnrm2(&column.vector);
 }
 
-/* Sets unmoved[i] to true if no point depends on free parameter i, else to false. Returns the number of such
+/* Sets has_no_effect[i] to true if no point depends on free parameter i, else to false. Returns the number of such
  * parameters. */
-static size_t find_parameters_without_effect(const gsl_matrix *j, bool *unmoved)
+static size_t find_parameters_without_effect(const gsl_matrix *j, bool *has_no_effect)
 {
     double largest = 0;
     size_t count = 0;
     for (size_t i = 0; i < j->size2; i++)
         largest = fmax(largest, column_norm(j, i));
     for (size_t i = 0; i < j->size2; i++) {
-        unmoved[i] = !(column_norm(j, i) > COLUMN_TOLERANCE * largest);
-        count += unmoved[i];
+        has_no_effect[i] = !(column_norm(j, i) > COLUMN_TOLERANCE * largest);
+        count += has_no_effect[i];
     }
     return count;
 }
@@ -260,23 +260,23 @@ static enum status refuse_fit(const struct fit_search *search, struct loc at, st
 
 /* Holds the optional parameters on which no point depends. Refuses the fit if no point depends on a parameter that is
  * not optional. */
-static enum status hold_parameters_without_effect(struct fit_search *search, struct loc at,
-                                                  struct diag *diag)
+static enum status fix_parameters_without_effect(struct fit_search *search, struct loc at,
+                                                 struct diag *diag)
 {
-    bool unmoved[FIT_PARAMS_MAX];
+    bool has_no_effect[FIT_PARAMS_MAX];
     list_free_parameters(search);
     gsl_matrix *j = jacobian_of(search);
-    size_t count = find_parameters_without_effect(j, unmoved), required = 0;
+    size_t count = find_parameters_without_effect(j, has_no_effect), required = 0;
     gsl_matrix_free(j);
     for (size_t i = 0; i < search->free_count; i++) {
         bool optional = search->problem->param[search->free_index[i]].is_optional;
-        if (unmoved[i] && optional)
-            search->state[search->free_index[i]] = FIT_HELD;
-        unmoved[i] = unmoved[i] && !optional;
-        required += unmoved[i];
+        if (has_no_effect[i] && optional)
+            search->state[search->free_index[i]] = FIT_FIXED;
+        has_no_effect[i] = has_no_effect[i] && !optional;
+        required += has_no_effect[i];
     }
     if (required > 0)
-        return refuse_fit(search, at, diag, "no point depends on ", unmoved, "");
+        return refuse_fit(search, at, diag, "no point depends on ", has_no_effect, "");
     if (count > 0)
         list_free_parameters(search);
     return STATUS_OK;
@@ -315,7 +315,7 @@ static void find_residuals(struct fit *fit, const struct fit_search *search)
 
 /* Sets the standard errors of the free parameters: from the covariance of the Jacobian and the variance of the
  * residuals. Sets none if there are as many parameters as points. */
-static void find_errors(struct fit *fit, const struct fit_search *search)
+static void set_standard_errors(struct fit *fit, const struct fit_search *search)
 {
     if (search->free_count == 0 || fit->degrees_of_freedom == 0)
         return;
@@ -362,11 +362,11 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
     bool known = compute_leverages(leverage, all, fit->point_count);
     for (size_t point = 0; point < fit->point_count && fit->point_count > all->free_count;
          point++) {
-        if (known && leverage[point] > MOST_LEVERAGE)
+        if (known && leverage[point] > LEVERAGE_MAX)
             continue;
         struct fit_search search = *all;
         search.left_out_point = point;
-        descend_within_bounds(&search);
+        minimise_within_bounds(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
         fit->leave_one_out_points++;
@@ -402,15 +402,15 @@ static void scale_rates_to_measured(struct fit_search *search)
 
 /* Fits the problem. Whether points depend on an optional parameter may change with the values, so it is decided anew
  * before each fit. The fit is repeated until these decisions no longer change, at most four times in all. */
-static enum status fit_until_settled(struct fit_search *search, struct loc at, struct diag *diag)
+static enum status refit_until_stable(struct fit_search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
         enum fit_state before[FIT_PARAMS_MAX];
         memcpy(before, search->state, sizeof before);
         for (size_t i = 0; i < search->problem->param_count; i++)
-            if (search->state[i] == FIT_HELD)
+            if (search->state[i] == FIT_FIXED)
                 search->state[i] = FIT_FREE;
-        enum status status = hold_parameters_without_effect(search, at, diag);
+        enum status status = fix_parameters_without_effect(search, at, diag);
         if (status != STATUS_OK)
             return status;
         if (pass > 0 && memcmp(before, search->state, sizeof before) == 0)
@@ -420,7 +420,7 @@ static enum status fit_until_settled(struct fit_search *search, struct loc at, s
                               "%s: %zu points are too few to fit %zu parameters: %s",
                               search->problem->name, search->problem->point_count,
                               search->free_count, search->problem->help);
-        descend_within_bounds(search);
+        minimise_within_bounds(search);
     }
     return check_rank(search, at, diag);
 }
@@ -445,14 +445,14 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     for (size_t i = 0; i < problem->param_count; i++)
         search.value[i] = problem->param[i].start;
     scale_rates_to_measured(&search);
-    enum status status = fit_until_settled(&search, at, diag);
+    enum status status = refit_until_stable(&search, at, diag);
     if (status != STATUS_OK)
         goto out;
     memcpy(fit->value, search.value, sizeof fit->value);
     memcpy(fit->state, search.state, sizeof fit->state);
     fit->degrees_of_freedom = problem->point_count - search.free_count;
     find_residuals(fit, &search);
-    find_errors(fit, &search);
+    set_standard_errors(fit, &search);
     fit->is_scattered = fit->rms_error > problem->rms_error_limit;
     if (fit->is_scattered) {
         status = diag_error(diag, at, STATUS_NO,

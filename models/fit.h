@@ -48,7 +48,7 @@ struct fit_problem {
 enum fit_state {
     FIT_FREE,     /* fitted */
     FIT_AT_BOUND, /* the best value is low or high, so the parameter is held there */
-    FIT_HELD      /* no point depends on it, so it keeps its start value */
+    FIT_FIXED     /* no point depends on it, so it keeps its start value */
 };
 
 struct fit {
@@ -63,8 +63,8 @@ struct fit {
     /* The root mean square of relative errors, where each point is predicted by a fit to all other points. Only points
      * count that the others can predict, those with leverage at most 0.9; 0: no point counts. */
     double leave_one_out_error;
-    size_t
-        leave_one_out_points; /* number of points that count; 0 with fit_problem.wants_residual_only */
+    /* number of points that count; 0 with fit_problem.wants_residual_only */
+    size_t leave_one_out_points;
 };
 
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,

@@ -13,9 +13,9 @@ const char *const frozen_storage_names[FROZEN_STORAGE_COUNT] = {"16bit", "nf4", 
                                                                 "int8"};
 
 enum {
-    BLOCK = 64,          /* elements that share a scale of nf4 */
-    SCALES_BLOCK = 256,  /* 8-bit scales that share an fp32 scale */
-    DYNAMIC_DECADES = 7, /* powers of ten over which the values of 8-bit scales are spread */
+    NF4_BLOCK_ELEMENTS = 64,      /* elements that share a scale of nf4 */
+    SCALES_PER_OUTER_SCALE = 256, /* 8-bit scales that share an fp32 scale */
+    SCALE_VALUE_DECADES = 7, /* powers of ten over which the values of 8-bit scales are spread */
 };
 
 /* NF4's values (QLoRA, appendix E). */
@@ -55,9 +55,9 @@ void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES]
 {
     const int zero = FROZEN_STORAGE_SCALE_VALUES / 2 - 1;
     int n = 0;
-    for (int decade = 0; decade < DYNAMIC_DECADES; decade++) {
+    for (int decade = 0; decade < SCALE_VALUE_DECADES; decade++) {
         const int parts = 1 << decade;
-        const float factor = (float)pow(10, decade - (DYNAMIC_DECADES - 1));
+        const float factor = (float)pow(10, decade - (SCALE_VALUE_DECADES - 1));
         for (int i = 0; i < parts; i++, n++) {
             const float centre = (linspace(parts, i) + linspace(parts, i + 1)) / 2;
             value[zero + 1 + n] = factor * centre;
@@ -83,15 +83,15 @@ static int nearest_value(const float *value, int count, float x)
     return fabsf(value[high] - x) < fabsf(value[low] - x) ? high : low;
 }
 
-static int64_t parts_of(int64_t count, int64_t size)
+static int64_t divide_rounding_up(int64_t count, int64_t size)
 {
     return count / size + (count % size != 0);
 }
 
 /* Returns the bytes of the 8-bit scales of n blocks, padded to a multiple of 4. */
-static size_t padded_scales(int64_t n)
+static size_t padded_scale_bytes(int64_t n)
 {
-    return (size_t)parts_of(n, (int64_t)sizeof(float)) * sizeof(float);
+    return (size_t)divide_rounding_up(n, (int64_t)sizeof(float)) * sizeof(float);
 }
 
 uint64_t frozen_storage_code_bytes(enum frozen_storage storage, uint64_t elements)
@@ -101,10 +101,12 @@ uint64_t frozen_storage_code_bytes(enum frozen_storage storage, uint64_t element
 
 uint64_t frozen_storage_scale_bytes(enum frozen_storage storage, int64_t rows, int64_t cols)
 {
-    const int64_t blocks = storage == FROZEN_STORAGE_INT8 ? rows : parts_of(rows * cols, BLOCK);
+    const int64_t blocks =
+        storage == FROZEN_STORAGE_INT8 ? rows : divide_rounding_up(rows * cols, NF4_BLOCK_ELEMENTS);
     if (storage != FROZEN_STORAGE_NF4_DOUBLE)
         return (uint64_t)blocks * sizeof(float);
-    return padded_scales(blocks) + (uint64_t)(parts_of(blocks, SCALES_BLOCK) + 1) * sizeof(float);
+    return padded_scale_bytes(blocks) +
+           (uint64_t)(divide_rounding_up(blocks, SCALES_PER_OUTER_SCALE) + 1) * sizeof(float);
 }
 
 static float largest_magnitude(const float *x, int64_t count)
@@ -119,23 +121,24 @@ static float largest_magnitude(const float *x, int64_t count)
  * its value as stored, which decode_scales() returns. */
 static void encode_scales(float *scale, int64_t n, uint8_t *to)
 {
-    float dynamic[FROZEN_STORAGE_SCALE_VALUES];
-    uint8_t *wide = to + padded_scales(n);
+    float scale_values[FROZEN_STORAGE_SCALE_VALUES];
+    uint8_t *wide = to + padded_scale_bytes(n);
     double sum = 0;
-    frozen_storage_scale_values(dynamic);
+    frozen_storage_scale_values(scale_values);
     for (int64_t i = 0; i < n; i++)
         sum += (double)scale[i];
     const float offset = (float)(sum / (double)n);
-    memset(to, 0, padded_scales(n));
-    for (int64_t first = 0; first < n; first += SCALES_BLOCK) {
-        const int64_t count = n - first < SCALES_BLOCK ? n - first : SCALES_BLOCK;
+    memset(to, 0, padded_scale_bytes(n));
+    for (int64_t first = 0; first < n; first += SCALES_PER_OUTER_SCALE) {
+        const int64_t count =
+            n - first < SCALES_PER_OUTER_SCALE ? n - first : SCALES_PER_OUTER_SCALE;
         for (int64_t i = first; i < first + count; i++)
             scale[i] -= offset;
         const float largest = largest_magnitude(scale + first, count);
         for (int64_t i = first; i < first + count; i++) {
             const float x = largest > 0 ? scale[i] / largest : 0;
-            to[i] = (uint8_t)nearest_value(dynamic, FROZEN_STORAGE_SCALE_VALUES, x);
-            scale[i] = dynamic[to[i]] * largest + offset;
+            to[i] = (uint8_t)nearest_value(scale_values, FROZEN_STORAGE_SCALE_VALUES, x);
+            scale[i] = scale_values[to[i]] * largest + offset;
         }
         memcpy(wide, &largest, sizeof largest);
         wide += sizeof largest;
@@ -146,18 +149,20 @@ static void encode_scales(float *scale, int64_t n, uint8_t *to)
 /* Sets scale[0..n) to the scales of n blocks, which are stored at `from`. */
 static void decode_scales(enum frozen_storage storage, const uint8_t *from, int64_t n, float *scale)
 {
-    float dynamic[FROZEN_STORAGE_SCALE_VALUES], offset;
+    float scale_values[FROZEN_STORAGE_SCALE_VALUES], offset;
     if (storage != FROZEN_STORAGE_NF4_DOUBLE) {
         memcpy(scale, from, (size_t)n * sizeof *scale);
         return;
     }
-    const uint8_t *wide = from + padded_scales(n);
-    frozen_storage_scale_values(dynamic);
-    memcpy(&offset, wide + (size_t)parts_of(n, SCALES_BLOCK) * sizeof(float), sizeof offset);
+    const uint8_t *wide = from + padded_scale_bytes(n);
+    frozen_storage_scale_values(scale_values);
+    memcpy(&offset, wide + (size_t)divide_rounding_up(n, SCALES_PER_OUTER_SCALE) * sizeof(float),
+           sizeof offset);
     for (int64_t i = 0; i < n; i++) {
         float largest;
-        memcpy(&largest, wide + (size_t)(i / SCALES_BLOCK) * sizeof(float), sizeof largest);
-        scale[i] = dynamic[from[i]] * largest + offset;
+        memcpy(&largest, wide + (size_t)(i / SCALES_PER_OUTER_SCALE) * sizeof(float),
+               sizeof largest);
+        scale[i] = scale_values[from[i]] * largest + offset;
     }
 }
 
@@ -179,7 +184,8 @@ void frozen_storage_encode(enum frozen_storage storage, int64_t rows, int64_t co
                            const double *values, uint8_t *codes, uint8_t *scales)
 {
     const bool bytes = storage == FROZEN_STORAGE_INT8;
-    const int64_t size = bytes ? cols : BLOCK, count = rows * cols, n = parts_of(count, size);
+    const int64_t size = bytes ? cols : NF4_BLOCK_ELEMENTS, count = rows * cols,
+                  n = divide_rounding_up(count, size);
     float *scale = heap_alloc((size_t)n, sizeof *scale);
     float *x = heap_alloc((size_t)size, sizeof *x);
     assert(storage != FROZEN_STORAGE_16BIT);
@@ -206,7 +212,8 @@ void frozen_storage_decode(enum frozen_storage storage, int64_t rows, int64_t co
                            const uint8_t *codes, const uint8_t *scales, float *values)
 {
     const bool bytes = storage == FROZEN_STORAGE_INT8;
-    const int64_t size = bytes ? cols : BLOCK, count = rows * cols, n = parts_of(count, size);
+    const int64_t size = bytes ? cols : NF4_BLOCK_ELEMENTS, count = rows * cols,
+                  n = divide_rounding_up(count, size);
     float *scale = heap_alloc((size_t)n, sizeof *scale);
     assert(storage != FROZEN_STORAGE_16BIT);
     decode_scales(storage, scales, n, scale);

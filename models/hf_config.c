@@ -72,7 +72,7 @@ static enum status check_key(const struct hf_reader *r, struct json_node node, c
     }
     if (node.value == NULL) /* a key that is null is not set */
         return STATUS_OK;
-    if (key->use == HF_KEY_EXPERTS)
+    if (key->use == HF_KEY_OF_EXPERTS)
         return json_error(node, r->diag,
                           "a mixture of experts is not modelled: only dense models are");
     if (strcmp(name, "quantization_config") == 0 && !hf_is_ignored(r, name) &&
@@ -108,7 +108,7 @@ static enum status check_ignored_keys(const struct hf_reader *r)
 }
 
 /* Adds one note that names the keys which change numbers but no work. */
-static void note_keys_without_work(const struct hf_reader *r)
+static void note_keys_that_change_no_work(const struct hf_reader *r)
 {
     struct text names = {0};
     struct json_node first = r->root;
@@ -116,7 +116,7 @@ static void note_keys_without_work(const struct hf_reader *r)
         const char *name;
         struct json_node node = json_member(r->root, i, &name);
         const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
-        if (key == NULL || key->use != HF_KEY_SCALES || node.value == NULL ||
+        if (key == NULL || key->use != HF_KEY_CHANGES_NO_WORK || node.value == NULL ||
             hf_is_ignored(r, name))
             continue;
         if (names.size == 0)
@@ -140,7 +140,7 @@ static enum status check_keys(const struct hf_reader *r)
         status = check_key(r, node, name);
     }
     if (status == STATUS_OK)
-        note_keys_without_work(r);
+        note_keys_that_change_no_work(r);
     return status;
 }
 
@@ -173,7 +173,7 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
 
 /* True if RoPE scaling of this type also multiplies the scores of attention. Transformers multiplies cosines and sines
  * by an attention factor (modeling_rope_utils.py); DeepSeek's code multiplies the scores by the square of mscale. */
-static bool scales_scores(const char *type)
+static bool rope_type_scales_scores(const char *type)
 {
     return strcmp(type, "yarn") == 0 || strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0;
 }
@@ -219,7 +219,7 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
     enum status status = json_get_object(r->root, key, &scaling, r->diag);
     if (status != STATUS_OK)
         return status;
-    scaling = hf_rotary_of_full_layers(scaling);
+    scaling = hf_rope_parameters_of_full_layers(scaling);
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
@@ -242,7 +242,7 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
         r->diag, json_loc(at),
         "%s: RoPE scaling of type '%s' changes angles%s and not the work: predictions hold, but "
         "`run` and the reference of its check ignore it",
-        key, type, scales_scores(type) ? " and the scale of scores," : "");
+        key, type, rope_type_scales_scores(type) ? " and the scale of scores," : "");
     return strcmp(type, "yarn") == 0 ? read_yarn_factor(r, scaling) : STATUS_OK;
 }
 
@@ -262,7 +262,7 @@ static enum status read_rope(const struct hf_reader *r)
 
 /* ---- sizes ---- */
 
-static enum status divide_heads(const struct hf_reader *r, const char *hidden_key)
+static enum status set_head_dim_from_hidden(const struct hf_reader *r, const char *hidden_key)
 {
     struct transformer *t = r->t;
     if (t->hidden % t->heads != 0)
@@ -304,7 +304,7 @@ static enum status read_heads(const struct hf_reader *r)
         !hf_has_value(r, "head_dim") && f->bit == HF_NEMOTRON && hf_has_value(r, "kv_channels");
     if (older || hf_has_value(r, "head_dim") || f->head_dim_required || f->head_dim > 0)
         return read_size_or_default(r, older ? "kv_channels" : "head_dim", "head_dim", f->head_dim);
-    return divide_heads(r, "hidden_size");
+    return set_head_dim_from_hidden(r, "hidden_size");
 }
 
 /* Reads the activation: with a gate it must be silu or gelu's tanh form; without a gate, gelu's tanh form or the square
@@ -324,7 +324,8 @@ static enum status read_activation(const struct hf_reader *r)
         {"gelu_new", false, ACTIVATION_GELU},
         {"relu2", false, ACTIVATION_RELU2},
     };
-    const char *key = r->family->act_key != NULL ? r->family->act_key : "hidden_act", *act;
+    const char *key = r->family->activation_key != NULL ? r->family->activation_key : "hidden_act",
+               *act;
     const bool gated =
         transformer_has_gate(&(struct transformer){.activation = r->family->activation});
     r->t->activation = r->family->activation;
@@ -433,7 +434,7 @@ static enum status read_gpt2(const struct hf_reader *r)
     if (hf_has_value(r, "n_inner"))
         status = hf_read_size(r, "n_inner", "ffn");
     if (status == STATUS_OK)
-        status = divide_heads(r, "n_embd");
+        status = set_head_dim_from_hidden(r, "n_embd");
     t->norm_eps = 1e-5;
     if (status == STATUS_OK && hf_has_value(r, "layer_norm_epsilon"))
         status = json_get_double(r->root, "layer_norm_epsilon", 0, 1, &t->norm_eps, r->diag);
@@ -458,7 +459,7 @@ static enum status read_gpt2(const struct hf_reader *r)
 
 static const struct hf_family *family_of_type(const char *type)
 {
-    for (size_t i = 0; i < HF_FAMILIES; i++)
+    for (size_t i = 0; i < HF_FAMILY_COUNT; i++)
         if (strcmp(type, hf_families[i].model_type) == 0)
             return &hf_families[i];
     return NULL;
@@ -495,13 +496,17 @@ static enum status find_family(struct json_node root, const struct hf_family **f
                           "'%s' is a mixture of experts, which is not modelled: only dense models "
                           "are",
                           type);
-    const char *names[HF_FAMILIES];
+    const char *names[HF_FAMILY_COUNT];
     struct text all = {0};
-    for (size_t i = 0; i < HF_FAMILIES; i++) {
+    for (size_t i = 0; i < HF_FAMILY_COUNT; i++) {
         names[i] = hf_families[i].model_type;
-        text_printf(&all, "%s%s", i == 0 ? "" : i + 1 == HF_FAMILIES ? " and " : ", ", names[i]);
+        text_printf(&all, "%s%s",
+                    i == 0                     ? ""
+                    : i + 1 == HF_FAMILY_COUNT ? " and "
+                                               : ", ",
+                    names[i]);
     }
-    const char *nearest = diag_nearest(type, names, HF_FAMILIES);
+    const char *nearest = diag_nearest(type, names, HF_FAMILY_COUNT);
     json_error(at, diag, "family '%s' is not modelled: %s are%s%s%s", type, all.data,
                nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                nearest != NULL ? "'?" : "");
@@ -511,9 +516,9 @@ static enum status find_family(struct json_node root, const struct hf_family **f
 
 /* True if the key caps scores or logits, so that the model is not modelled. In Gemma 2 they are capped even if the key
  * is absent. False if the caller ignores the key. */
-static bool caps_logits(const struct hf_reader *r, const char *key)
+static bool key_caps_logits(const struct hf_reader *r, const char *key)
 {
-    bool absent = !hf_is_present_or_null(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
+    bool absent = !hf_is_present_or_null(r, key) && (r->family->parts & HF_PART_SOFT_CAPS) != 0;
     return r->family->bit == HF_GEMMA && !hf_is_ignored(r, key) && (absent || hf_has_value(r, key));
 }
 
@@ -521,13 +526,14 @@ static bool caps_logits(const struct hf_reader *r, const char *key)
  * larger model, whose other parts are not modelled. */
 static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
 {
-    unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
-    if (caps_logits(r, "attn_logit_softcapping") || caps_logits(r, "final_logit_softcapping"))
-        parts |= PART_SOFTCAP;
+    unsigned parts = r->family->parts & ~(unsigned)HF_PART_SOFT_CAPS;
+    if (key_caps_logits(r, "attn_logit_softcapping") ||
+        key_caps_logits(r, "final_logit_softcapping"))
+        parts |= HF_PART_SOFT_CAPS;
     /* Llama 4's layers without rotary positions and with chunks are modelled; other inputs get a note */
     if (r->family->bit == HF_EXPERTS)
-        return parts & ~(unsigned)(PART_NOPE | PART_CHUNKS);
-    return inner ? parts | PART_VISION : parts;
+        return parts & ~(unsigned)(HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION);
+    return inner ? parts | HF_PART_OTHER_ENCODERS : parts;
 }
 
 static enum status read_family(const struct hf_reader *r)

@@ -7,11 +7,13 @@
 /* The experts of each family as its class in Transformers has them, with its defaults for keys that a file may lack. */
 static const struct expert_family {
     const char *model_type;
-    int64_t per_token; /* default of num_experts_per_tok; 0: the file must give it */
-    bool own_width; /* intermediate_size is the width of an expert, and not that of dense layers */
-    bool has_shared_expert; /* the layer has one shared expert, though no key says so */
-    int64_t shared_count;   /* default of n_shared_experts */
-    int64_t dense_first;    /* default of first_k_dense_replace */
+    /* default of num_experts_per_tok; 0: the file must give it */
+    int64_t default_experts_per_token;
+    /* intermediate_size is the width of an expert, and not that of dense layers */
+    bool is_width_of_expert;
+    bool has_shared_expert;         /* the layer has one shared expert, though no key says so */
+    int64_t default_shared_experts; /* default of n_shared_experts */
+    int64_t default_dense_layers;   /* default of first_k_dense_replace */
     /* values of the members router, router_norm, router_bias, ... of struct transformer, unless a key says otherwise */
     enum router router;
     bool norm, bias, correction, on_input;
@@ -21,15 +23,15 @@ static const struct expert_family {
 } families[] = {
     /* clang-format off */
     {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
-    {"mixtral", 2, .own_width = true, .norm = true},
-    {"gpt_oss", 4, .own_width = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
-    {"llama4_text", 1, .own_width = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
-    {"minimax_m2", 8, .own_width = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
-    {"glm4_moe", 8, .shared_count = 1, .dense_first = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
-    {"deepseek_v2", 0, .shared_count = 2, .latent = true},
-    {"deepseek_v3", 8, .shared_count = 1, .dense_first = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
+    {"mixtral", 2, .is_width_of_expert = true, .norm = true},
+    {"gpt_oss", 4, .is_width_of_expert = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
+    {"llama4_text", 1, .is_width_of_expert = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
+    {"minimax_m2", 8, .is_width_of_expert = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
+    {"glm4_moe", 8, .default_shared_experts = 1, .default_dense_layers = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
+    {"deepseek_v2", 0, .default_shared_experts = 2, .latent = true},
+    {"deepseek_v3", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
      .scale = 2.5},
-    {"kimi_k2", 8, .shared_count = 1, .dense_first = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
+    {"kimi_k2", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
      .scale = 2.5},
     /* clang-format on */
 };
@@ -63,7 +65,7 @@ static enum status read_expert_counts(const struct hf_reader *r, const struct ex
     static const char *const counts[] = {"num_experts", "n_routed_experts", "num_local_experts"};
     static const char *const chosen[] = {"num_experts_per_tok", "experts_per_token"};
     struct transformer *t = r->t;
-    t->experts_per_token = f->per_token;
+    t->experts_per_token = f->default_experts_per_token;
     enum status status = read_first_present_size(r, counts, ARRAY_LEN(counts), &t->experts);
     if (status == STATUS_OK)
         status = read_first_present_size(r, chosen, ARRAY_LEN(chosen), &t->experts_per_token);
@@ -82,8 +84,8 @@ static enum status read_expert_widths(const struct hf_reader *r, const struct ex
                                                 "shared_intermediate_size"};
     struct transformer *t = r->t;
     enum status status = STATUS_OK;
-    int64_t count = f->shared_count;
-    if (f->own_width)
+    int64_t count = f->default_shared_experts;
+    if (f->is_width_of_expert)
         t->expert_ffn = t->ffn;
     else
         status = hf_read_size(r, "moe_intermediate_size", "expert_ffn");
@@ -130,7 +132,7 @@ static enum status read_expert_layers(const struct hf_reader *r, const struct ex
     static const char *const periods[] = {"decoder_sparse_step", "interleave_moe_layer_step"};
     struct transformer *t = r->t;
     int64_t frequency = 1;
-    t->dense_layers = f->dense_first;
+    t->dense_layers = f->default_dense_layers;
     enum status status = read_size(r, "first_k_dense_replace", &t->dense_layers);
     if (status == STATUS_OK)
         status = read_first_present_size(r, periods, ARRAY_LEN(periods), &t->experts_every);

@@ -38,16 +38,16 @@ enum hf_family_bit {
 /* Parts of a model that are not read for some families; only a dense proxy can represent such a model
  * (models/hf_proxy.h). */
 enum hf_part {
-    PART_EXPERTS = 1 << 0,
-    PART_LATENT = 1 << 1,   /* keys and values that are made of a narrow common vector */
-    PART_LINEAR = 1 << 2,   /* layers of linear attention */
-    PART_ALIBI = 1 << 3,    /* a bias on attention scores */
-    PART_PARALLEL = 1 << 4, /* attention and feed-forward part side by side */
-    PART_SOFTCAP = 1 << 5,  /* a tanh of attention scores, and one of logits */
-    PART_NOPE = 1 << 6,     /* layers without rotary positions */
-    PART_VISION = 1 << 7,   /* encoders of pictures or sound before the text model */
-    PART_CHUNKS = 1 << 8,   /* layers in which a token sees its own chunk only */
-    PART_SINKS = 1 << 9,    /* a learned score of each head in the sum of a softmax */
+    HF_PART_EXPERTS = 1 << 0,
+    HF_PART_LATENT_ATTENTION = 1 << 1, /* keys and values that are made of a narrow common vector */
+    HF_PART_LINEAR_ATTENTION = 1 << 2, /* layers of linear attention */
+    HF_PART_ALIBI = 1 << 3,            /* a bias on attention scores */
+    HF_PART_PARALLEL_BRANCHES = 1 << 4, /* attention and feed-forward part side by side */
+    HF_PART_SOFT_CAPS = 1 << 5,         /* a tanh of attention scores, and one of logits */
+    HF_PART_UNROTATED_LAYERS = 1 << 6,  /* layers without rotary positions */
+    HF_PART_OTHER_ENCODERS = 1 << 7,    /* encoders of pictures or sound before the text model */
+    HF_PART_CHUNKED_ATTENTION = 1 << 8, /* layers in which a token sees its own chunk only */
+    HF_PART_ATTENTION_SINKS = 1 << 9,   /* a learned score of each head in the sum of a softmax */
 };
 
 /* The properties of a family's layers, and the defaults of keys that a file may lack, from Transformers' configuration
@@ -80,20 +80,20 @@ struct hf_family {
     /* defaults of the base of RoPE, of the eps of norms, and of partial_rotary_factor; 0: 10000, 1e-6 and 1 */
     double rope_theta, norm_eps, rotary_share;
     /* the family's names for the keys hidden_act, rms_norm_eps and sliding_window; NULL: these */
-    const char *act_key, *eps_key, *window_key;
+    const char *activation_key, *eps_key, *window_key;
 };
 
-#define HF_FAMILIES 30
+#define HF_FAMILY_COUNT 30
 
-extern const struct hf_family hf_families[HF_FAMILIES];
+extern const struct hf_family hf_families[HF_FAMILY_COUNT];
 
 enum hf_key_use {
     HF_KEY_READ, /* the reader uses it */
     /* says nothing about the work of a training step, or only about a part that a dense proxy lacks */
     HF_KEY_SKIPPED,
-    HF_KEY_SCALES,  /* scales or rotates numbers, which changes no work: a note says so */
-    HF_KEY_EXPERTS, /* only a mixture of experts has it */
-    HF_KEY_REFUSED  /* not modelled, unless ignored by the caller */
+    HF_KEY_CHANGES_NO_WORK, /* scales or rotates numbers, which changes no work: a note says so */
+    HF_KEY_OF_EXPERTS,      /* only a mixture of experts has it */
+    HF_KEY_REFUSED          /* not modelled, unless ignored by the caller */
 };
 
 struct hf_key {

@@ -11,19 +11,21 @@ static const struct {
     unsigned part;
     const char *name, *what;
 } parts[] = {
-    {PART_EXPERTS, "experts", "those of some other families are read"},
-    {PART_LATENT, "latent-attention", "keys and values that are made of a narrow common vector"},
-    {PART_LINEAR, "linear-attention",
+    {HF_PART_EXPERTS, "experts", "those of some other families are read"},
+    {HF_PART_LATENT_ATTENTION, "latent-attention",
+     "keys and values that are made of a narrow common vector"},
+    {HF_PART_LINEAR_ATTENTION, "linear-attention",
      "layers of which the work does not grow with the square of the length"},
-    {PART_ALIBI, "ALiBi", "a bias on attention scores"},
-    {PART_PARALLEL, "parallel-layers", "attention and feed-forward part side by side"},
-    {PART_SOFTCAP, "soft-caps", "a tanh of attention scores, and one of logits"},
-    {PART_NOPE, "layers-without-rotary-positions", "some layers rotate nothing"},
-    {PART_CHUNKS, "chunked-attention",
+    {HF_PART_ALIBI, "ALiBi", "a bias on attention scores"},
+    {HF_PART_PARALLEL_BRANCHES, "parallel-layers", "attention and feed-forward part side by side"},
+    {HF_PART_SOFT_CAPS, "soft-caps", "a tanh of attention scores, and one of logits"},
+    {HF_PART_UNROTATED_LAYERS, "layers-without-rotary-positions", "some layers rotate nothing"},
+    {HF_PART_CHUNKED_ATTENTION, "chunked-attention",
      "layers of which a token sees its own chunk only; the dense model has windows of a chunk "
      "there"},
-    {PART_SINKS, "attention-sinks", "a learned score of each head in the sum of a softmax"},
-    {PART_VISION, "other-inputs", "encoders of pictures or sound before the text model"},
+    {HF_PART_ATTENTION_SINKS, "attention-sinks",
+     "a learned score of each head in the sum of a softmax"},
+    {HF_PART_OTHER_ENCODERS, "other-inputs", "encoders of pictures or sound before the text model"},
 };
 
 /* The properties of a family, and the defaults of keys that a file may lack, from Transformers' configuration classes.
@@ -31,8 +33,8 @@ static const struct {
 static const struct proxy_family {
     struct hf_family base; /* with the bit HF_PROXY */
     bool no_rotary;
-    bool bias_o, bias_ffn; /* the layers have these biases, whatever attention_bias says */
-    bool none_is_near;     /* no dense model is near: few layers, or none, have attention */
+    bool bias_o, bias_ffn;        /* the layers have these biases, whatever attention_bias says */
+    bool has_no_near_dense_model; /* no dense model is near: few layers, or none, have attention */
     int64_t routed; /* number of routed experts that a token passes; -1: the file must give it */
     int64_t expert_width; /* width of a routed expert; 0: intermediate_size */
     int64_t shared;       /* number of shared experts, as wide as routed ones */
@@ -41,57 +43,57 @@ static const struct proxy_family {
     int64_t period;       /* one layer in each period has experts; 0: all layers have */
 } families[] = {
     /* clang-format off */
-    {{"mixtral", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .routed = 2},
-    {{"qwen2_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
+    {{"mixtral", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .routed = 2},
+    {{"qwen2_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
       .window_needs_switch = true}, .routed = 4, .expert_width = 1408, .shared_width = 5632},
-    {{"qwen3_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
+    {{"qwen3_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
       .window_needs_switch = true}, .routed = 8, .expert_width = 768},
-    {{"olmoe", HF_PROXY, .parts = PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .routed = 8},
-    {{"granitemoe", HF_PROXY, .parts = PART_EXPERTS}, .routed = 2},
-    {{"phimoe", HF_PROXY, .parts = PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
+    {{"olmoe", HF_PROXY, .parts = HF_PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .routed = 8},
+    {{"granitemoe", HF_PROXY, .parts = HF_PART_EXPERTS}, .routed = 2},
+    {{"phimoe", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
       .has_windows = true}, .routed = 2},
-    {{"gpt_oss", HF_PROXY, .parts = PART_EXPERTS | PART_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
+    {{"gpt_oss", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_ATTENTION_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
       .rope_theta = 150000, .has_windows = true, .window = 128, .full_attention_every = 2},
      .bias_o = true, .bias_ffn = true, .routed = 4},
-    {{"llama4", HF_PROXY, .parts = PART_EXPERTS | PART_NOPE | PART_CHUNKS, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
+    {{"llama4", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .routed = 1, .shared = 1},
-    {{"llama4_text", HF_PROXY, .parts = PART_EXPERTS | PART_NOPE | PART_CHUNKS, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
+    {{"llama4_text", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .routed = 1, .shared = 1},
-    {{"glm4_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
+    {{"glm4_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
      .routed = 8, .expert_width = 1408, .shared = 1, .dense_first = 1},
-    {{"dbrx", HF_PROXY, .parts = PART_EXPERTS, .norm = NORM_LAYERNORM}, .routed = 1},
-    {{"deepseek_v2", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT}, .routed = -1, .expert_width = 1407, .shared = 2},
-    {{"deepseek_v3", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT},
+    {{"dbrx", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM}, .routed = 1},
+    {{"deepseek_v2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION}, .routed = -1, .expert_width = 1407, .shared = 2},
+    {{"deepseek_v3", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
      .routed = 8, .expert_width = 2048, .shared = 1, .dense_first = 3},
-    {{"kimi_k2", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT},
+    {{"kimi_k2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
      .routed = 8, .expert_width = 2048, .shared = 1, .dense_first = 3},
-    {{"minicpm3", HF_PROXY, .parts = PART_LATENT, .tied_by_default = true}, .routed = 0},
-    {{"qwen3_next", HF_PROXY, .parts = PART_EXPERTS | PART_LINEAR, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
+    {{"minicpm3", HF_PROXY, .parts = HF_PART_LATENT_ATTENTION, .tied_by_default = true}, .routed = 0},
+    {{"qwen3_next", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
      .routed = 10, .expert_width = 512, .shared_width = 512},
-    {{"jamba", HF_PROXY, .parts = PART_EXPERTS | PART_LINEAR, .kv_heads = 8, .has_windows = true},
+    {{"jamba", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .has_windows = true},
      .no_rotary = true, .routed = 2, .period = 2},
-    {{"minimax", HF_PROXY, .parts = PART_EXPERTS | PART_LINEAR, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
+    {{"minimax", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
      .routed = 2},
-    {{"bloom", HF_PROXY, .parts = PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
+    {{"bloom", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
      .no_rotary = true, .bias_o = true, .bias_ffn = true},
-    {{"mpt", HF_PROXY, .parts = PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .no_rotary = true},
-    {{"falcon", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
-    {{"gpt_neox", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
-    {{"gptj", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
-    {{"phi", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .bias_qkv = true},
+    {{"mpt", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .no_rotary = true},
+    {{"falcon", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
+    {{"gpt_neox", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
+    {{"gptj", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
+    {{"phi", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .bias_qkv = true},
      .bias_o = true, .bias_ffn = true},
-    {{"cohere", HF_PROXY, .parts = PART_PARALLEL, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
-    {{"nemotron_h", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"bamba", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"zamba2", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"falcon_h1", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"recurrent_gemma", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"mamba", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"mamba2", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"falcon_mamba", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
-    {{"rwkv", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"cohere", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
+    {{"nemotron_h", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"bamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"zamba2", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"falcon_h1", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"recurrent_gemma", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"mamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"mamba2", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"falcon_mamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"rwkv", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
     /* clang-format on */
 };
 
@@ -284,8 +286,9 @@ static void read_sizes(struct reader *r, const struct proxy_family *f, struct tr
                                                     : 0);
     int64_t whole = read_size_or(r, "intermediate_size|n_inner|ffn_hidden_size",
                                  read_size_or(r, "expansion_ratio", 4) * t->hidden);
-    t->ffn = (f->base.parts & PART_EXPERTS) != 0 ? active_ffn_width(r, f, t->layers, whole) : whole;
-    if ((f->base.parts & PART_LATENT) != 0)
+    t->ffn =
+        (f->base.parts & HF_PART_EXPERTS) != 0 ? active_ffn_width(r, f, t->layers, whole) : whole;
+    if ((f->base.parts & HF_PART_LATENT_ATTENTION) != 0)
         read_latent(r, t);
 }
 
@@ -303,7 +306,7 @@ static void read_switches(struct reader *r, const struct proxy_family *f, struct
 
 /* Adds one note that names those keys of the file that models/hf_keys.c does not have or refuses. Keys that are null or
  * ignored by the caller are not named. */
-static void note_unread(const struct hf_reader *r)
+static void note_unread_keys(const struct hf_reader *r)
 {
     struct text names = {0};
     const struct json_node nodes[] = {r->root, json_find(r->root, "attn_config"),
@@ -325,7 +328,7 @@ static void note_unread(const struct hf_reader *r)
     text_release(&names);
 }
 
-static void put_parts(struct text *out, unsigned missing)
+static void put_part_names(struct text *out, unsigned missing)
 {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if ((missing & parts[i].part) != 0)
@@ -355,14 +358,14 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
 {
     unsigned missing = 0;
     if (t->kv_latent > 0) {
-        missing |= PART_LATENT;
+        missing |= HF_PART_LATENT_ATTENTION;
         replace_latent_attention(t, &(struct latent_sizes){t->q_latent, t->kv_latent,
                                                            t->head_dim - t->rope_dim, t->rope_dim,
                                                            t->v_dim});
         t->q_latent = t->kv_latent = t->rope_dim = t->v_dim = 0;
     }
     if (t->experts > 0) {
-        missing |= PART_EXPERTS;
+        missing |= HF_PART_EXPERTS;
         t->ffn = mean_ffn_width(t->layers, transformer_count_expert_layers(t),
                                 t->experts_per_token * t->expert_ffn + t->shared_ffn, t->ffn);
         t->experts = t->experts_per_token = t->expert_ffn = t->shared_ffn = 0;
@@ -372,27 +375,27 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
         t->router_scale = 0;
     }
     if (t->unrotated_every > 0)
-        missing |= PART_NOPE;
+        missing |= HF_PART_UNROTATED_LAYERS;
     if (t->window_chunks)
-        missing |= PART_CHUNKS;
+        missing |= HF_PART_CHUNKED_ATTENTION;
     t->unrotated_every = 0;
     t->window_chunks = t->qk_norm_bare = false;
     if (t->attention_sinks)
-        missing |= PART_SINKS;
+        missing |= HF_PART_ATTENTION_SINKS;
     t->attention_sinks = false;
     hf_proxy_label(t, arena, t->name, missing);
 }
 
 /* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled: those of its family, encoders
  * if the file has text_config, and ALiBi if the file switches it on. */
-static unsigned missing_parts(const struct proxy_family *f, struct json_node root)
+static unsigned missing_parts_of(const struct proxy_family *f, struct json_node root)
 {
     bool alibi = false; /* a key of Falcon */
     unsigned missing = f->base.parts;
     if (json_is_object(json_find(root, "text_config")))
-        missing |= PART_VISION;
+        missing |= HF_PART_OTHER_ENCODERS;
     if (json_get_bool(root, "alibi", &alibi, NULL) == STATUS_OK && alibi)
-        missing |= PART_ALIBI;
+        missing |= HF_PART_ALIBI;
     return missing;
 }
 
@@ -403,7 +406,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     const struct proxy_family *f = find_family(model_type);
     struct json_node inner = json_find(root, "text_config");
     struct reader r = {.root = json_is_object(inner) ? inner : root, .diag = diag};
-    if (f->none_is_near)
+    if (f->has_no_near_dense_model)
         return json_error(
             root, diag, "'%s' has few layers of attention, or none, and no dense model is near it",
             model_type);
@@ -413,8 +416,8 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
         .positions = f->no_rotary ? POSITIONS_NONE : POSITIONS_ROPE,
         .norm_eps = 1e-5,
     };
-    const unsigned missing = missing_parts(f, root);
-    if ((missing & PART_ALIBI) != 0)
+    const unsigned missing = missing_parts_of(f, root);
+    if ((missing & HF_PART_ALIBI) != 0)
         t->positions = POSITIONS_NONE;
     read_sizes(&r, f, t);
     read_switches(&r, f, t);
@@ -425,7 +428,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     if (r.status == STATUS_OK && t->positions == POSITIONS_ROPE)
         r.status = hf_read_rope_theta(&reader);
     if (r.status == STATUS_OK)
-        note_unread(&reader);
+        note_unread_keys(&reader);
     hf_proxy_label(t, arena, name, missing);
     return r.status;
 }
@@ -433,19 +436,20 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
 const char *hf_proxy_describe(struct arena *arena, unsigned missing)
 {
     struct text what = {0};
-    put_parts(&what, missing);
+    put_part_names(&what, missing);
     const char *described = what.size > 0 ? arena_text(arena, what.data, what.size) : NULL;
     text_release(&what);
     return described;
 }
 
 /* Reports the parts that are missing. t: the nearest dense model, which the message proposes; NULL: it could not be
- * read. none_is_near: the message says that no dense model is near. */
+ * read. has_no_near_dense_model: the message says that no dense model is near. */
 static enum status refuse_model(struct json_node at, const char *model_type, unsigned missing,
-                                const struct transformer *t, bool none_is_near, struct diag *diag)
+                                const struct transformer *t, bool has_no_near_dense_model,
+                                struct diag *diag)
 {
     struct text what = {0}, line = {0};
-    put_parts(&what, missing);
+    put_part_names(&what, missing);
     if (t != NULL) {
         transformer_put_line(&line, t, true);
         json_error(at, diag,
@@ -454,8 +458,8 @@ static enum status refuse_model(struct json_node at, const char *model_type, uns
                    model_type, what.data, (double)transformer_parameters(t) / 1e9, line.data);
     } else {
         json_error(at, diag, "'%s' has parts that are not modelled: %s%s", model_type, what.data,
-                   none_is_near ? "; no dense model is near it"
-                                : "; --as-dense takes the nearest dense model");
+                   has_no_near_dense_model ? "; no dense model is near it"
+                                           : "; --as-dense takes the nearest dense model");
     }
     text_release(&what);
     text_release(&line);
@@ -470,8 +474,8 @@ enum status hf_proxy_refuse(struct json_node root, const char *model_type, const
     struct arena arena = {0};
     bool near = hf_proxy_read(&t, &arena, "", root, model_type, ignore, NULL) == STATUS_OK &&
                 transformer_check(&t, (struct loc){0}, NULL) == STATUS_OK;
-    refuse_model(json_find(root, "model_type"), model_type, missing_parts(f, root),
-                 near ? &t : NULL, f->none_is_near, diag);
+    refuse_model(json_find(root, "model_type"), model_type, missing_parts_of(f, root),
+                 near ? &t : NULL, f->has_no_near_dense_model, diag);
     arena_release(&arena);
     return STATUS_BAD_INPUT;
 }

@@ -58,7 +58,7 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
                         transformer_field_size_pointer(r->t, field), r->diag);
 }
 
-struct json_node hf_rotary_of_full_layers(struct json_node parameters)
+struct json_node hf_rope_parameters_of_full_layers(struct json_node parameters)
 {
     struct json_node own = json_find(parameters, "full_attention");
     return json_is_object(own) ? own : parameters;
@@ -71,7 +71,7 @@ enum status hf_find_rope_theta_holder(const struct hf_reader *r, struct json_nod
         return STATUS_OK;
     enum status status = json_get_object(r->root, "rope_parameters", holder, r->diag);
     if (status == STATUS_OK)
-        *holder = hf_rotary_of_full_layers(*holder);
+        *holder = hf_rope_parameters_of_full_layers(*holder);
     return status;
 }
 

@@ -43,7 +43,7 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
 
 /* Returns the rotary parameters of the layers without a window, from the object rope_parameters: files of Transformers
  * 5 may have others for layers with a window. */
-struct json_node hf_rotary_of_full_layers(struct json_node parameters);
+struct json_node hf_rope_parameters_of_full_layers(struct json_node parameters);
 
 /* Sets *holder to the object in which rope_theta is looked up: the root of the file if it has the key or has no
  * rope_parameters, else the rotary parameters of the layers without a window. The object may lack the key. */

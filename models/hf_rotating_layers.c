@@ -44,7 +44,7 @@ static enum status find_first_unrotated(const struct hf_reader *r)
     return status;
 }
 
-static enum status read_smollm3(const struct hf_reader *r)
+static enum status read_rotating_layers_of_smollm3(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     enum status status = STATUS_OK;
@@ -67,7 +67,7 @@ static enum status read_smollm3(const struct hf_reader *r)
 
 /* False if the file has sliding_window as null, or the caller ignores it; true if it has a number, or lacks the key, so
  * that the default applies. It does not matter whether any layer has the window. */
-static bool knows_a_window(const struct hf_reader *r)
+static bool has_window_size(const struct hf_reader *r)
 {
     return !hf_is_ignored(r, "sliding_window") &&
            (hf_has_value(r, "sliding_window") || !hf_is_present_or_null(r, "sliding_window"));
@@ -75,11 +75,11 @@ static bool knows_a_window(const struct hf_reader *r)
 
 /* Sets unrotated_every so that layers with a window rotate and the others do not. If no layer has a window, no layer
  * rotates, except in EXAONE 4 with sliding_window null or ignored: there all do. */
-static enum status read_by_windows(const struct hf_reader *r)
+static enum status read_rotating_layers_by_windows(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     if (t->attention_window == 0) {
-        t->unrotated_every = knows_a_window(r) || r->family->bit == HF_COHERE2 ? 1 : 0;
+        t->unrotated_every = has_window_size(r) || r->family->bit == HF_COHERE2 ? 1 : 0;
         return STATUS_OK;
     }
     t->unrotated_every = t->full_attention_every;
@@ -97,10 +97,10 @@ enum status hf_read_rotating_layers(const struct hf_reader *r)
 {
     switch (r->family->bit) {
     case HF_SMOLLM3:
-        return read_smollm3(r);
+        return read_rotating_layers_of_smollm3(r);
     case HF_EXAONE4:
     case HF_COHERE2:
-        return read_by_windows(r);
+        return read_rotating_layers_by_windows(r);
     default:
         return STATUS_OK;
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
+#define DEFAULT_MAX_WINDOW_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
 
 /* Sets *on to whether layers may have windows: use_sliding_window says so; without it, the family does. */
 static enum status read_window_switch(const struct hf_reader *r, bool *on)
@@ -40,7 +40,7 @@ static enum status read_window(const struct hf_reader *r)
     }
     if (status != STATUS_OK || !r->family->window_needs_switch)
         return status;
-    r->t->window_from_layer = DEFAULT_FULL_LAYERS;
+    r->t->window_from_layer = DEFAULT_MAX_WINDOW_LAYERS;
     if (hf_has_value_to_read(r, "max_window_layers"))
         return json_get_i64(r->root, "max_window_layers", 0, INT32_MAX, &r->t->window_from_layer,
                             r->diag);
@@ -59,7 +59,7 @@ static enum status read_window_pattern(const struct hf_reader *r)
         const char *word;
         const bool chunks = strcmp(keys[i], "no_rope_layer_interval") == 0;
         if (!hf_has_value_to_read(r, keys[i]) ||
-            chunks != ((r->family->parts & PART_CHUNKS) != 0) ||
+            chunks != ((r->family->parts & HF_PART_CHUNKED_ATTENTION) != 0) ||
             hf_key_find(keys[i], strlen(keys[i]), r->family->bit) == NULL)
             continue;
         if (r->family->bit != HF_EXAONE4 ||
@@ -81,8 +81,8 @@ static enum status read_window_pattern(const struct hf_reader *r)
 static enum status read_sliding_layers(const struct hf_reader *r, struct json_node types,
                                        bool *slides)
 {
-    const bool chunks = (r->family->parts & PART_CHUNKS) != 0;
-    const bool linear = (r->family->parts & PART_LINEAR) != 0;
+    const bool chunks = (r->family->parts & HF_PART_CHUNKED_ATTENTION) != 0;
+    const bool linear = (r->family->parts & HF_PART_LINEAR_ATTENTION) != 0;
     for (size_t i = 0; i < json_element_count(types); i++) {
         const char *type;
         int64_t rotates;
@@ -106,7 +106,7 @@ static enum status read_sliding_layers(const struct hf_reader *r, struct json_no
     return STATUS_OK;
 }
 
-static bool windows_match(const struct transformer *t, const bool *slides)
+static bool windows_match_layers(const struct transformer *t, const bool *slides)
 {
     for (int64_t l = 0; l < t->layers; l++)
         if ((transformer_layer_window(t, l) > 0) != slides[l])
@@ -116,7 +116,7 @@ static bool windows_match(const struct transformer *t, const bool *slides)
 
 /* Finds values of window_from_layer and full_attention_every with which exactly the layers with slides[layer] have a
  * window, and sets them. Returns false if there are none. At least one layer must have a window. */
-static bool find_period(struct transformer *t, const bool *slides)
+static bool find_window_period(struct transformer *t, const bool *slides)
 {
     int64_t first = 0, full;
     while (first < t->layers && !slides[first])
@@ -128,7 +128,7 @@ static bool find_period(struct transformer *t, const bool *slides)
         t->full_attention_every = every;
         for (int from_first = 0; from_first < 2; from_first++) {
             t->window_from_layer = from_first ? first : 0;
-            if ((every == 0 || (full + 1) % every == 0) && windows_match(t, slides))
+            if ((every == 0 || (full + 1) % every == 0) && windows_match_layers(t, slides))
                 return true;
         }
     }
@@ -153,7 +153,7 @@ static enum status set_layer_types(const struct hf_reader *r, struct json_node t
                           "layer_types for full attention",
                           r->family->window_needs_switch ? " and \"use_sliding_window\": true"
                                                          : "");
-    if (!find_period(t, slides))
+    if (!find_window_period(t, slides))
         return json_error(types, r->diag,
                           "this order of layers is not modelled: from some layer on all must have "
                           "a window, or all but "
@@ -165,7 +165,7 @@ static enum status read_layer_types(const struct hf_reader *r)
 {
     struct json_node types;
     const char *key = "layer_types";
-    if (!hf_has_value_to_read(r, key) && (r->family->parts & PART_CHUNKS) != 0)
+    if (!hf_has_value_to_read(r, key) && (r->family->parts & HF_PART_CHUNKED_ATTENTION) != 0)
         key = "no_rope_layers"; /* an empty list leaves it to no_rope_layer_interval */
     if (!hf_has_value_to_read(r, key))
         return STATUS_OK;

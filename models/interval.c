@@ -158,15 +158,15 @@ static bool same_size(const struct residual *a, const struct residual *b)
 }
 
 /* The properties that a measured row and a run must have in common, as a bit mask. */
-enum shared_traits {
-    SHARE_DEVICE = 1,
-    SHARE_PROFILE = 2,
-    SHARE_KERNEL = 4,
-    SHARE_LAYOUT = 8,
+enum trait_bit {
+    TRAIT_DEVICE = 1,
+    TRAIT_PROFILE = 2,
+    TRAIT_KERNEL = 4,
+    TRAIT_LAYOUT = 8,
     SHARE_SIZE = 16
 };
 
-/* True if some measured row that counts has the properties `shared` (bits of enum shared_traits) in common with the
+/* True if some measured row that counts has the properties `shared` (bits of enum trait_bit) in common with the
  * run, and both have the mechanism. MECHANISM_COUNT: no mechanism is asked for. */
 static bool is_measured_like(const struct measured_rows *measured, const struct residual *run,
                              unsigned shared, enum mechanism mechanism)
@@ -176,10 +176,10 @@ static bool is_measured_like(const struct measured_rows *measured, const struct 
         if (measured->is_explained[i] &&
             (measured->left_out_laboratory == NULL ||
              strcmp(row->laboratory, measured->left_out_laboratory) != 0) &&
-            ((shared & SHARE_DEVICE) == 0 || same_device(row, run)) &&
-            ((shared & SHARE_PROFILE) == 0 || same_profile(row, run)) &&
-            ((shared & SHARE_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
-            ((shared & SHARE_LAYOUT) == 0 || same_layout(row, run)) &&
+            ((shared & TRAIT_DEVICE) == 0 || same_device(row, run)) &&
+            ((shared & TRAIT_PROFILE) == 0 || same_profile(row, run)) &&
+            ((shared & TRAIT_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
+            ((shared & TRAIT_LAYOUT) == 0 || same_layout(row, run)) &&
             ((shared & SHARE_SIZE) == 0 || same_size(row, run)) &&
             (mechanism == MECHANISM_COUNT || has_mechanism(row, mechanism, run)))
             return true;
@@ -217,7 +217,7 @@ static void add_layout_features(struct interval *interval, const struct measured
                                 const struct residual *run, const double *deviation,
                                 bool all_unmeasured)
 {
-    const unsigned pool = is_neutral(run) ? SHARE_DEVICE : SHARE_PROFILE;
+    const unsigned pool = is_neutral(run) ? TRAIT_DEVICE : TRAIT_PROFILE;
     bool all = true;
     if (run->context[0] == '\0') /* the layout of a schedule from a file is not known */
         return;
@@ -236,10 +236,10 @@ static void add_layout_features(struct interval *interval, const struct measured
                       mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
         all = false;
     }
-    if (all && !is_measured_like(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
+    if (all && !is_measured_like(measured, run, pool | TRAIT_LAYOUT, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
     else if (all &&
-             !is_measured_like(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
+             !is_measured_like(measured, run, pool | TRAIT_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
 }
 
@@ -250,18 +250,18 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
     const double *deviation = evidence->deviations.log_deviation[of];
     const struct measured_rows measured = {&evidence->runs, evidence->is_explained[of], without};
     interval->unmeasured_count = 0;
-    interval->device_is_measured = is_measured_like(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
+    interval->device_is_measured = is_measured_like(&measured, run, TRAIT_DEVICE, MECHANISM_COUNT);
     if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
         add_deviation(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
     else if (is_neutral(run) || run->real_framework != NULL ||
-             !is_measured_like(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
+             !is_measured_like(&measured, run, TRAIT_PROFILE, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
     /* If the profile only stands in for the real framework, its measured runs do not say how much memory the real
      * framework's layers need: those of Nanotron need up to twice as much as Megatron-LM's. */
     add_layout_features(interval, &measured, run, deviation,
                         of == RESIDUAL_MEMORY && run->real_framework != NULL);
-    const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
-    if (!is_measured_like(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
+    const unsigned kernel = run->attention[0] != '\0' ? TRAIT_KERNEL : 0;
+    if (!is_measured_like(&measured, run, TRAIT_DEVICE | kernel, MECHANISM_COUNT))
         add_deviation(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
     if (run->layer_s > 0)
         add_deviation(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
@@ -300,22 +300,22 @@ static void condition_on_own_runs(struct interval *interval, double *variance,
                                   double base)
 {
     gsl_matrix *k = gsl_matrix_alloc(n, n);
-    gsl_vector *with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
+    gsl_vector *covariance_with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
     for (size_t i = 0; i < n; i++) {
-        gsl_vector_set(with_new, i, covariance(&own[i], interval, base));
+        gsl_vector_set(covariance_with_new, i, covariance(&own[i], interval, base));
         for (size_t j = 0; j < n; j++)
             gsl_matrix_set(k, i, j,
                            covariance(&own[i], &own[j], base) +
                                (i == j ? (1 - ERROR_CORRELATION) * variance_of(&own[i], base) : 0));
     }
     gsl_linalg_cholesky_decomp1(k);
-    gsl_linalg_cholesky_solve(k, with_new, a);
+    gsl_linalg_cholesky_solve(k, covariance_with_new, a);
     for (size_t i = 0; i < n; i++) {
-        interval->own_shift += gsl_vector_get(a, i) * residual[i];
-        *variance -= gsl_vector_get(a, i) * gsl_vector_get(with_new, i);
+        interval->own_runs_shift += gsl_vector_get(a, i) * residual[i];
+        *variance -= gsl_vector_get(a, i) * gsl_vector_get(covariance_with_new, i);
     }
     gsl_matrix_free(k);
-    gsl_vector_free(with_new);
+    gsl_vector_free(covariance_with_new);
     gsl_vector_free(a);
 }
 
@@ -358,8 +358,8 @@ struct interval interval_of_run(const struct evidence *evidence, enum residual_o
     apply_own_runs(&interval, &variance, evidence, of, without);
     interval.deviation = sqrt(variance);
     const double q = gsl_cdf_tdist_Qinv(TAIL_PROBABILITY, DEGREES_OF_FREEDOM);
-    interval.low = interval.own_shift - q * interval.deviation;
-    interval.high = interval.own_shift + q * interval.deviation * slower;
+    interval.low = interval.own_runs_shift - q * interval.deviation;
+    interval.high = interval.own_runs_shift + q * interval.deviation * slower;
     return interval;
 }
 
@@ -383,7 +383,7 @@ struct interval interval_inverse(const struct interval *interval)
     struct interval inverse = *interval;
     inverse.low = -interval->high;
     inverse.high = -interval->low;
-    inverse.own_shift = -interval->own_shift;
+    inverse.own_runs_shift = -interval->own_runs_shift;
     return inverse;
 }
 
@@ -393,10 +393,10 @@ double interval_fit_probability(const struct interval *interval, double needed, 
         return 1;
     if (!interval_is_known(interval))
         return needed <= limit;
-    return limit > 0
-               ? gsl_cdf_tdist_P((log(limit / needed) - interval->own_shift) / interval->deviation,
-                                 DEGREES_OF_FREEDOM)
-               : 0;
+    return limit > 0 ? gsl_cdf_tdist_P((log(limit / needed) - interval->own_runs_shift) /
+                                           interval->deviation,
+                                       DEGREES_OF_FREEDOM)
+                     : 0;
 }
 
 static void put_mechanism(struct text *out, enum mechanism mechanism, const struct residual *run)

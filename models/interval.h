@@ -61,14 +61,14 @@ enum { UNMEASURED_MAX = 12 };
 
 /* Features with a smaller standard deviation are not named to the user: many intervals have such ones, because many
  * layers are slightly short. */
-#define INTERVAL_NOTABLE 0.05
+#define INTERVAL_NOTABLE_DEVIATION 0.05
 
 /* An interval. The struct has no pointers, so it can be copied between processes. */
 struct interval {
     /* logarithms of the two ends, each over the predicted value; NAN: there is no interval */
     double low, high;
     double deviation;        /* the standard deviation s of the logarithm */
-    double own_shift;        /* what the user's own runs add to the logarithms of both ends */
+    double own_runs_shift;   /* what the user's own runs add to the logarithms of both ends */
     uint32_t own_run_count;  /* number of these runs */
     bool device_is_measured; /* some run was measured on the device */
     uint32_t unmeasured_count;

@@ -58,8 +58,10 @@ static double ffn_flops(const struct transformer *t)
 {
     const double matrices = transformer_has_gate(t) ? 3 : 2;
     const double share = (double)transformer_count_expert_layers(t) / (double)t->layers;
-    const double passed = (double)(t->experts_per_token * t->expert_ffn + t->shared_ffn);
-    return 2 * matrices * (double)t->hidden * ((1 - share) * (double)t->ffn + share * passed);
+    const double expert_columns_per_token =
+        (double)(t->experts_per_token * t->expert_ffn + t->shared_ffn);
+    return 2 * matrices * (double)t->hidden *
+           ((1 - share) * (double)t->ffn + share * expert_columns_per_token);
 }
 
 static double linear_flops_loongtrain(const struct transformer *t)
@@ -112,10 +114,10 @@ double mfu_visible_flops(enum mfu_convention convention, const struct transforme
      * h */
     if (convention == MFU_LOONGTRAIN)
         attention *=
-            2 * (double)t->hidden / (double)(transformer_q_width(t) + transformer_o_width(t));
+            2 * (double)t->hidden / (double)(transformer_q_columns(t) + transformer_o_columns(t));
     /* 3 products with each weight in a step: forward, gradient of the input, gradient of the weight; frozen weights
      * lack the last */
-    const double products = forwards - 3 + transformer_products_per_weight(t);
+    const double products = forwards - 3 + transformer_step_products_per_weight(t);
     const double adapters = 2 * (double)transformer_adapter_parameters(t);
     const double sequence =
         (products * linear[convention](t) + forwards * adapters) * (double)seq_len +

@@ -15,7 +15,7 @@ static const struct {
     const char *test;
     enum work_kind kind;
     /* a rank sends the printed size divided by the number of ranks; false: a rank sends the printed size */
-    bool size_is_of_all_ranks;
+    bool is_size_of_all_ranks;
 } tests[] = {
     {"all_reduce_perf", WORK_ALL_REDUCE, false},
     {"all_gather_perf", WORK_ALL_GATHER, true},
@@ -43,9 +43,9 @@ struct tests_table {
     int size_column, type_column, time_column;
     size_t column_count;
     size_t row_count;
-    bool rows_began; /* a row was read after the last list of ranks */
+    bool has_rows_of_list; /* a row was read after the last list of ranks */
     /* sizes of the first and the last row below the names of columns; -1: none yet */
-    int64_t first_bytes, last_bytes;
+    int64_t first_row_bytes, last_row_bytes;
 };
 
 static bool word_is(struct tests_word word, const char *text)
@@ -92,10 +92,10 @@ static enum status read_rank(struct tests_table *table, struct loc at,
                              const struct tests_word *words, size_t count)
 {
     int64_t rank;
-    if (table->rows_began) { /* the list of ranks of another run begins */
+    if (table->has_rows_of_list) { /* the list of ranks of another run begins */
         table->rank_count = 0;
         table->host_count = 0;
-        table->rows_began = false;
+        table->has_rows_of_list = false;
         table->size_column = -1; /* the column names of that run follow later */
     }
     if (count < 2 || !parse_i64(words[1].text, words[1].size, &rank))
@@ -134,7 +134,7 @@ static void read_columns(struct tests_table *table, const struct tests_word *wor
 {
     table->column_count = count;
     table->size_column = table->type_column = table->time_column = -1;
-    table->first_bytes = table->last_bytes = -1;
+    table->first_row_bytes = table->last_row_bytes = -1;
     for (size_t i = count; i-- > 0;) {
         if (word_is(words[i], "size"))
             table->size_column = (int)i;
@@ -217,17 +217,17 @@ static enum status read_row(struct tests_table *table, struct loc at,
                           "the size is %lld bytes; messages of at most %lld bytes (1 PiB) are read",
                           (long long)size, (long long)SIZE_LIMIT);
     /* Sizes ascend in a run; with --run_cycles they begin again with the first one. */
-    if (size <= table->last_bytes && size != table->first_bytes)
+    if (size <= table->last_row_bytes && size != table->first_row_bytes)
         return refuse_mixed(table, at, "the sizes of the rows do not ascend");
-    if (table->first_bytes < 0)
-        table->first_bytes = size;
-    table->last_bytes = size;
+    if (table->first_row_bytes < 0)
+        table->first_row_bytes = size;
+    table->last_row_bytes = size;
     struct tests_word time = words[table->time_column];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
                           (int)(time.size < 60 ? time.size : 60), time.text);
-    table->rows_began = true;
-    int64_t bytes = tests[table->test_row].size_is_of_all_ranks ? size / table->rank_count : size;
+    table->has_rows_of_list = true;
+    int64_t bytes = tests[table->test_row].is_size_of_all_ranks ? size / table->rank_count : size;
     if (size < table->min_bytes || bytes == 0 || time_us == 0)
         return STATUS_OK;
     struct point point = {
@@ -328,8 +328,8 @@ enum status nccl_tests_parse(struct points *points, const char *name, const char
         .size_column = -1,
         .type_column = -1,
         .time_column = -1,
-        .first_bytes = -1,
-        .last_bytes = -1};
+        .first_row_bytes = -1,
+        .last_row_bytes = -1};
     enum status status = STATUS_OK;
     if (test && table->test_row < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,

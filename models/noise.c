@@ -37,7 +37,7 @@ double noise_p90_over_p10_of_all(const struct points *points)
     return spread;
 }
 
-bool noise_explains_refusal(double all, double own)
+bool noise_shows_disturbance(double all, double own)
 {
     return all >= ALL_LIMIT || own >= OWN_LIMIT;
 }

@@ -14,6 +14,6 @@ double noise_p90_over_p10_of_all(const struct points *points);
 /* True if the repeats of points differ so much that other programs probably disturbed them. all: the result of
  * noise_p90_over_p10_of_all(); own: that of noise_p90_over_p10() for the points of a fit. One that is 0 does not
  * count. */
-bool noise_explains_refusal(double all, double own);
+bool noise_shows_disturbance(double all, double own);
 
 #endif

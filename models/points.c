@@ -29,9 +29,9 @@ static const char *const column_names[COLUMN_COUNT] = {
 };
 
 static const char *const role_names[POINT_ROLE_COUNT] = {
-#define ROLE(symbol, name, meaning) name,
-    POINT_ROLES(ROLE)
-#undef ROLE
+#define POINT_ROLE_ROW(symbol, name, meaning) name,
+    POINT_ROLES(POINT_ROLE_ROW)
+#undef POINT_ROLE_ROW
 };
 
 /* A file may not give a time of this many seconds or more: no op takes as long, and sums of shorter times stay
@@ -93,7 +93,7 @@ const char *points_header_value(const struct points *points, const char *key)
 struct reader {
     struct points *points;
     const char *name; /* in the arena */
-    size_t header_begin;
+    size_t name_header_begin;
     bool has_column_names;
     uint16_t nodes;
     bool loopback;
@@ -124,7 +124,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "this header line is not UTF-8, but it is copied into the device file, which must be");
-    for (size_t i = reader->header_begin; i < points->header_count; i++)
+    for (size_t i = reader->name_header_begin; i < points->header_count; i++)
         if (strcmp(points->header_line[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);
     int64_t nodes;
@@ -342,7 +342,7 @@ enum status points_parse(struct points *points, const char *name, const char *da
 {
     struct reader reader = {.points = points,
                             .name = arena_text(&points->arena, name, strlen(name)),
-                            .header_begin = points->header_count,
+                            .name_header_begin = points->header_count,
                             .nodes = 1};
     const struct record_handler handler = {&reader, read_row, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);

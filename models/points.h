@@ -27,23 +27,25 @@
 #include <stdint.h>
 
 /* POINT_ROLE(symbol, name, meaning): what the time of a point is */
-#define POINT_ROLES(ROLE)                                                                          \
-    ROLE(WORK, "work", "the op on its stream, from its start to its end")                          \
-    ROLE(START, "start", "what lies between two ends of ops that wait in a full queue")            \
-    ROLE(ISSUE, "issue", "the issuing thread, per op")                                             \
-    ROLE(HOST, "host", "the op on a host stream")                                                  \
-    ROLE(PAGEABLE, "pageable", "a copy from or to pageable memory")                                \
-    ROLE(BOTH_WAYS, "both_ways", "a copy while others of its size go the other way")               \
-    ROLE(BESIDE, "beside_copies", "the op while copies go both ways")                              \
-    ROLE(SM_HOG, "robbed", "the op while a kernel keeps POINT_HOG_SMS multiprocessors busy")       \
-    ROLE(SUSTAINED, "sustained", "the op once it has been repeated for seconds")                   \
-    ROLE(STEP, "step", "the op in recorded steps, at the clock that they ran at")                  \
-    ROLE(LAUNCH, "launch", "the issuing thread's call that launches one kernel, in recorded steps")
+#define POINT_ROLES(POINT_ROLE_ROW)                                                                \
+    POINT_ROLE_ROW(WORK, "work", "the op on its stream, from its start to its end")                \
+    POINT_ROLE_ROW(START, "start", "what lies between two ends of ops that wait in a full queue")  \
+    POINT_ROLE_ROW(ISSUE, "issue", "the issuing thread, per op")                                   \
+    POINT_ROLE_ROW(HOST, "host", "the op on a host stream")                                        \
+    POINT_ROLE_ROW(PAGEABLE, "pageable", "a copy from or to pageable memory")                      \
+    POINT_ROLE_ROW(BOTH_WAYS, "both_ways", "a copy while others of its size go the other way")     \
+    POINT_ROLE_ROW(BESIDE, "beside_copies", "the op while copies go both ways")                    \
+    POINT_ROLE_ROW(SM_HOG, "robbed",                                                               \
+                   "the op while a kernel keeps POINT_HOG_SMS multiprocessors busy")               \
+    POINT_ROLE_ROW(SUSTAINED, "sustained", "the op once it has been repeated for seconds")         \
+    POINT_ROLE_ROW(STEP, "step", "the op in recorded steps, at the clock that they ran at")        \
+    POINT_ROLE_ROW(LAUNCH, "launch",                                                               \
+                   "the issuing thread's call that launches one kernel, in recorded steps")
 
 enum point_role {
-#define ROLE(symbol, name, meaning) POINT_##symbol,
-    POINT_ROLES(ROLE)
-#undef ROLE
+#define POINT_ROLE_ROW(symbol, name, meaning) POINT_##symbol,
+    POINT_ROLES(POINT_ROLE_ROW)
+#undef POINT_ROLE_ROW
         POINT_ROLE_COUNT
 };
 

@@ -48,7 +48,7 @@ struct scaling_layout {
     bool is_transposed; /* the copies are transposed: blocks are those of the transposed matrices */
     /* All matrices have rows / groups rows. False: the division of the rows is not known; there is room for any, in
      * which the last block of each matrix may be incomplete. With groups 1 it must be true. */
-    bool equal_groups;
+    bool are_groups_equal;
 };
 
 /* Returns the number of scales there is room for. */

@@ -115,8 +115,8 @@ static void visit_attention(struct device_cost *cost, visitor *visit, void *cont
     }
 }
 
-static void visit_all(struct device_cost *cost, struct cluster *cluster, visitor *visit,
-                      void *context)
+static void visit_all_numbers(struct device_cost *cost, struct cluster *cluster, visitor *visit,
+                              void *context)
 {
     char name[96];
     for (size_t i = 0; i < cost_param_count; i++) {
@@ -161,18 +161,18 @@ static void widen_range(void *context, struct machine_number number)
     range->largest = fmax(range->largest, number.spread);
 }
 
-static struct spread_range range_of(const struct device_cost *cost, const struct cluster *cluster,
-                                    enum spread_part part)
+static struct spread_range range_of_part(const struct device_cost *cost,
+                                         const struct cluster *cluster, enum spread_part part)
 {
     struct spread_range range = {.part = part}; /* widen_range() changes no number */
-    visit_all((struct device_cost *)cost, (struct cluster *)cluster, widen_range, &range);
+    visit_all_numbers((struct device_cost *)cost, (struct cluster *)cluster, widen_range, &range);
     return range;
 }
 
 double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
                               enum spread_part part)
 {
-    return range_of(cost, cluster, part).largest;
+    return range_of_part(cost, cluster, part).largest;
 }
 
 static double error_of_estimate(const struct cost_calibration *calibration)
@@ -242,8 +242,8 @@ void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, str
                           enum spread_part part)
 {
     struct slowdown move = {.part = part};
-    slow_points(&cost->points, arena, part, exp(range_of(cost, cluster, part).smallest));
-    visit_all(cost, cluster, slow_number, &move);
+    slow_points(&cost->points, arena, part, exp(range_of_part(cost, cluster, part).smallest));
+    visit_all_numbers(cost, cluster, slow_number, &move);
 }
 
 void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
@@ -252,5 +252,5 @@ void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, s
     struct slowdown move = {.part = part, .unmeasured_factor = factor};
     if (spread_largest_of_part(cost, cluster, part) == 0)
         slow_points(&cost->points, arena, part, factor);
-    visit_all(cost, cluster, slow_number, &move);
+    visit_all_numbers(cost, cluster, slow_number, &move);
 }

@@ -26,7 +26,7 @@ static void add_tensor(struct tensor_list *list, bool present, const char *name,
 
 static void add_latent(struct tensor_list *list, const struct transformer *t)
 {
-    const int64_t q = transformer_q_width(t);
+    const int64_t q = transformer_q_columns(t);
     const int64_t expanded = t->heads * (t->head_dim - t->rope_dim + t->v_dim);
     const bool low = t->q_latent > 0;
     add_tensor(list, low, "q_a.weight", t->q_latent, t->hidden);
@@ -40,7 +40,7 @@ static void add_latent(struct tensor_list *list, const struct transformer *t)
 
 static void add_attention(struct tensor_list *list, const struct transformer *t)
 {
-    const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
+    const int64_t q = transformer_q_columns(t), kv = transformer_kv_columns(t);
     if (t->kv_latent > 0) {
         add_latent(list, t);
     } else {
@@ -51,7 +51,7 @@ static void add_attention(struct tensor_list *list, const struct transformer *t)
         add_tensor(list, norms, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
     }
     add_tensor(list, t->attention_sinks, "sinks", t->heads, 1);
-    add_tensor(list, true, "wo.weight", t->hidden, transformer_o_width(t));
+    add_tensor(list, true, "wo.weight", t->hidden, transformer_o_columns(t));
     add_tensor(list, t->bias_o, "wo.bias", t->hidden, 1);
 }
 
@@ -144,7 +144,7 @@ size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec 
     return list.count;
 }
 
-bool transformer_trains(const struct transformer *t, const char *name)
+bool transformer_is_trained(const struct transformer *t, const char *name)
 {
     return t->adapter_rank == 0 || strstr(name, "adapter.") != NULL;
 }
@@ -161,7 +161,7 @@ bool transformer_has_adapter(const struct transformer *t, int64_t layer, enum ad
 
 int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target)
 {
-    return target == ADAPTER_O      ? transformer_o_width(t)
+    return target == ADAPTER_O      ? transformer_o_columns(t)
            : target == ADAPTER_DOWN ? t->ffn
                                     : t->hidden;
 }
@@ -170,11 +170,11 @@ int64_t transformer_adapter_outputs(const struct transformer *t, enum adapter_ta
 {
     switch (target) {
     case ADAPTER_Q:
-        return transformer_q_width(t);
+        return transformer_q_columns(t);
     case ADAPTER_K:
-        return transformer_kv_width(t);
+        return transformer_kv_columns(t);
     case ADAPTER_V:
-        return transformer_v_width(t);
+        return transformer_v_columns(t);
     case ADAPTER_GATE:
     case ADAPTER_UP:
         return t->ffn;
@@ -196,7 +196,7 @@ int64_t transformer_adapter_parameters(const struct transformer *t)
     return count;
 }
 
-int transformer_products_per_weight(const struct transformer *t)
+int transformer_step_products_per_weight(const struct transformer *t)
 {
     return t->adapter_rank > 0 ? 2 : 3;
 }
@@ -211,7 +211,7 @@ static int64_t count_elements(const struct tensor_spec tensors[], size_t count)
 }
 
 /* Returns the first layer with experts, or, if `experts` is false, the first without; -1: there is no such layer. */
-static int64_t first_layer_with(const struct transformer *t, bool experts)
+static int64_t first_layer_by_experts(const struct transformer *t, bool experts)
 {
     for (int64_t l = 0; l < t->layers; l++)
         if (transformer_layer_has_experts(t, l) == experts)
@@ -232,8 +232,8 @@ static int64_t layer_parameters(const struct transformer *t, int64_t layer)
 
 int64_t transformer_layer_parameters(const struct transformer *t)
 {
-    const int64_t sparse = layer_parameters(t, first_layer_with(t, true));
-    const int64_t dense = layer_parameters(t, first_layer_with(t, false));
+    const int64_t sparse = layer_parameters(t, first_layer_by_experts(t, true));
+    const int64_t dense = layer_parameters(t, first_layer_by_experts(t, false));
     return sparse > dense ? sparse : dense;
 }
 
@@ -252,8 +252,8 @@ int64_t transformer_head_parameters(const struct transformer *t)
 int64_t transformer_parameters(const struct transformer *t)
 {
     const int64_t sparse = transformer_count_expert_layers(t);
-    return (t->layers - sparse) * layer_parameters(t, first_layer_with(t, false)) +
-           sparse * (layer_parameters(t, first_layer_with(t, true)) +
+    return (t->layers - sparse) * layer_parameters(t, first_layer_by_experts(t, false)) +
+           sparse * (layer_parameters(t, first_layer_by_experts(t, true)) +
                      (t->router_correction ? t->experts : 0)) +
            transformer_embedding_parameters(t) + transformer_head_parameters(t);
 }
@@ -298,12 +298,12 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
 
 /* ---- widths ---- */
 
-int64_t transformer_q_width(const struct transformer *t)
+int64_t transformer_q_columns(const struct transformer *t)
 {
     return t->heads * t->head_dim;
 }
 
-int64_t transformer_kv_width(const struct transformer *t)
+int64_t transformer_kv_columns(const struct transformer *t)
 {
     return t->kv_heads * t->head_dim;
 }
@@ -318,12 +318,12 @@ int64_t transformer_wider_head_dim(const struct transformer *t)
     return transformer_v_head_dim(t) > t->head_dim ? transformer_v_head_dim(t) : t->head_dim;
 }
 
-int64_t transformer_v_width(const struct transformer *t)
+int64_t transformer_v_columns(const struct transformer *t)
 {
     return t->kv_heads * transformer_v_head_dim(t);
 }
 
-int64_t transformer_o_width(const struct transformer *t)
+int64_t transformer_o_columns(const struct transformer *t)
 {
     return t->heads * transformer_v_head_dim(t);
 }
@@ -332,13 +332,13 @@ int64_t transformer_o_width(const struct transformer *t)
 
 /* Returns the number of elements of the matrices in one layer's attention: the projections, without norms and
  * biases. */
-static int64_t attention_matrices(const struct transformer *t)
+static int64_t attention_matrix_elements(const struct transformer *t)
 {
-    const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
+    const int64_t q = transformer_q_columns(t), kv = transformer_kv_columns(t);
     if (t->kv_latent == 0)
         return t->hidden * (2 * q + 2 * kv);
     const int64_t query = t->q_latent > 0 ? t->q_latent * (t->hidden + q) : t->hidden * q;
-    const int64_t values = transformer_o_width(t);
+    const int64_t values = transformer_o_columns(t);
     const int64_t expanded = t->heads * (t->head_dim - t->rope_dim) + values;
     return query + t->hidden * (t->kv_latent + t->rope_dim) + t->kv_latent * expanded +
            values * t->hidden;
@@ -350,7 +350,7 @@ int64_t transformer_matmul_parameters(const struct transformer *t)
     const int64_t dense_ffn = (transformer_has_gate(t) ? 3 : 2) * t->hidden * t->ffn;
     const int64_t sparse_ffn =
         t->hidden * (t->experts + 3 * (t->experts_per_token * t->expert_ffn + t->shared_ffn));
-    return t->layers * attention_matrices(t) + (t->layers - sparse) * dense_ffn +
+    return t->layers * attention_matrix_elements(t) + (t->layers - sparse) * dense_ffn +
            sparse * sparse_ffn;
 }
 

@@ -120,7 +120,8 @@ enum adapter_target {
 };
 
 enum {
-    ADAPTERS_OF_ATTENTION = 1 << ADAPTER_Q | 1 << ADAPTER_K | 1 << ADAPTER_V | 1 << ADAPTER_O,
+    ADAPTER_TARGETS_OF_ATTENTION =
+        1 << ADAPTER_Q | 1 << ADAPTER_K | 1 << ADAPTER_V | 1 << ADAPTER_O,
     ADAPTER_RANK_MAX = 4096
 };
 
@@ -305,7 +306,7 @@ size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec 
 
 /* True if a step trains the tensor with this name. In a model with adapters only the tensors of adapters are trained,
  * else all are. */
-bool transformer_trains(const struct transformer *t, const char *name);
+bool transformer_is_trained(const struct transformer *t, const char *name);
 
 /* transformer_has_adapter() is true if a layer, counted from 0, has an adapter at this target. The other two return how
  * many inputs and outputs the target's linear layer has, whether or not it has an adapter. */
@@ -320,7 +321,7 @@ int64_t transformer_adapter_parameters(const struct transformer *t);
 /* Returns how many products a step makes with the weights of a linear layer, without recomputation. They are 2, the
  * output and the gradient of the input, if weights are frozen beside adapters; else 3, with the gradient of the
  * weights. */
-int transformer_products_per_weight(const struct transformer *t);
+int transformer_step_products_per_weight(const struct transformer *t);
 
 /* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest, if only some layers
  * have experts); of the tensors before the layers; of the tensors after them. A tied matrix counts once, with the
@@ -353,14 +354,14 @@ bool transformer_has_gate(const struct transformer *t);
 
 /* Return the number of columns of wqkv's output that are q (heads * head_dim), and of those that are k (kv_heads *
  * head_dim). */
-int64_t transformer_q_width(const struct transformer *t);
-int64_t transformer_kv_width(const struct transformer *t);
+int64_t transformer_q_columns(const struct transformer *t);
+int64_t transformer_kv_columns(const struct transformer *t);
 
 /* Return the number of columns of one head of v, of all heads of v, and of the output of attention. Without latent
  * attention they are those of k, k and q. */
 int64_t transformer_v_head_dim(const struct transformer *t);
-int64_t transformer_v_width(const struct transformer *t);
-int64_t transformer_o_width(const struct transformer *t);
+int64_t transformer_v_columns(const struct transformer *t);
+int64_t transformer_o_columns(const struct transformer *t);
 /* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
 int64_t transformer_wider_head_dim(const struct transformer *t);
 

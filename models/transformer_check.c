@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_PARAMETERS INT64_C(1000000000000000) /* 16 bytes each still fit an int64_t */
+#define PARAMETER_COUNT_MAX INT64_C(1000000000000000) /* 16 bytes each still fit an int64_t */
 
 enum status transformer_set_field(struct transformer *t, const char *name, const char *value,
                                   struct diag *diag)
@@ -240,7 +240,7 @@ enum status transformer_check_adapters(const struct transformer *t, struct loc a
                           "are not modelled; leave adapters out",
                           t->adapter_rank);
     if (t->experts > 0 &&
-        (t->adapter_targets == 0 || (t->adapter_targets & ~ADAPTERS_OF_ATTENTION) != 0))
+        (t->adapter_targets == 0 || (t->adapter_targets & ~ADAPTER_TARGETS_OF_ATTENTION) != 0))
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "adapters of experts are not modelled: choose those of attention, "
                           "--adapter %" PRId64 ":attention",
@@ -290,7 +290,7 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
         transformer_check_adapters(t, at, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t parameters = transformer_parameters(t);
-    if (parameters > MAX_PARAMETERS)
+    if (parameters > PARAMETER_COUNT_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the model has %.3g parameters: at most 10^15 are supported, so fewer "
                           "layers or smaller sizes are needed",

@@ -258,8 +258,8 @@ int64_t work_comm_group(const struct work *work)
     return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
 }
 
-/* The parameter is 1 + the group; 0 stands for none. In work_route_list() it is 1 + the list. */
-int64_t work_part_group(const struct work *work)
+/* The parameter is 1 + the group; 0 stands for none. In work_routing_list_index() it is 1 + the list. */
+int64_t work_sharding_group(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_EMBEDDING:
@@ -309,7 +309,7 @@ int64_t work_payload_bytes(const struct work *work)
 
 /* ---- groups of rows ---- */
 
-int64_t work_row_groups(const struct work *work)
+int64_t work_row_group_count(const struct work *work)
 {
     if (work->kind == WORK_COLUMN_SUM)
         return work->column_sum.groups > 1 ? work->column_sum.groups : 1;
@@ -326,7 +326,7 @@ int64_t work_weight_matrices(const struct work *work)
 
 struct scaling_layout work_scale_layout(const struct work *work, int which)
 {
-    const int64_t groups = work_row_groups(work);
+    const int64_t groups = work_row_group_count(work);
     struct scaling_layout layout = {.groups = groups};
     if (work->kind == WORK_QUANTISE) {
         layout.scaling = (enum scaling)work->quantise.scaling;
@@ -343,9 +343,10 @@ struct scaling_layout work_scale_layout(const struct work *work, int which)
         layout.cols = !of_rows ? work->matmul.k : which == 0 ? work->matmul.m : work->matmul.n;
         layout.is_transposed = of_rows && work->matmul.turned;
     }
-    layout.equal_groups = layout.rows % groups == 0 &&
-                          (work_route_list(work) < 0 || (work->kind == WORK_MATMUL && which == 1 &&
-                                                         work->matmul.form != MATMUL_TN));
+    layout.are_groups_equal =
+        layout.rows % groups == 0 &&
+        (work_routing_list_index(work) < 0 ||
+         (work->kind == WORK_MATMUL && which == 1 && work->matmul.form != MATMUL_TN));
     return layout;
 }
 
@@ -362,7 +363,7 @@ int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-int64_t work_route_list(const struct work *work)
+int64_t work_routing_list_index(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -393,7 +394,7 @@ int64_t work_route_list(const struct work *work)
     }
 }
 
-int64_t work_dealt_copies(const struct work *work)
+int64_t work_routed_copies(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -437,7 +438,7 @@ double work_used_row_share(const struct work *work)
     return (double)kept / (double)room;
 }
 
-bool work_permutes(const struct work *work)
+bool work_is_permutation(const struct work *work)
 {
     return work->kind == WORK_PERMUTE || work->kind == WORK_UNPERMUTE ||
            work->kind == WORK_UNPERMUTE_BACKWARD || work->kind == WORK_PERMUTE_WEIGHTS ||
@@ -446,7 +447,7 @@ bool work_permutes(const struct work *work)
 
 /* ---- operators of recorded programs ---- */
 
-struct work work_priced_as(const struct work *work)
+struct work work_cost_equivalent(const struct work *work)
 {
     if (work->kind != WORK_OPAQUE)
         return *work;
@@ -489,7 +490,7 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
 
 double work_peak_over_bf16(const struct work *given)
 {
-    const struct work as = work_priced_as(given), *work = &as;
+    const struct work as = work_cost_equivalent(given), *work = &as;
     if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
         return work->attention.scaling == SCALING_NONE ? 1 : 2;
     if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE)

@@ -139,9 +139,9 @@ struct work {
              * the number of products, each of the rows of one group (work_row_group_begin()) and a matrix of its own;
              * with `part`, the number of matrices; 0 or 1: one. scaling: enum scaling */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling;
-            int64_t route, dealt; /* here and below: see work_route_list() */
+            int64_t route, dealt; /* here and below: see work_routing_list_index() */
             /* 1 + a group of ranks: the rank multiplies by one of the `groups` matrices, the one with its index in that
-             * group (work_part_group()); 0: by all of them */
+             * group (work_sharding_group()); 0: by all of them */
             int64_t part;
             /* with form=tn, groups and a scaling: both operands are transposed copies, with a matrix for each group */
             int64_t turned;
@@ -231,7 +231,7 @@ struct work {
             int64_t weights; /* of permute and unpermute: copies are multiplied by their weights */
         } permute; /* unpermute, unpermute_backward; permute_weights and its backward, whose cols is 1 */
         struct {
-            /* vocab: rows of the rank's table. part: see work_part_group() */
+            /* vocab: rows of the rank's table. part: see work_sharding_group() */
             int64_t rows, cols, vocab, first, part;
             /* of embedding_backward: the rows of the whole table. The rank makes the gradient of the whole table, and
              * then keeps the `vocab` rows of its own part. 0: it makes only those. */
@@ -385,11 +385,11 @@ double work_attention_pair_flops(const struct work *work);
  * experts get one more. A grouped product multiplies the rows of each expert by a matrix of its own.
  *
  * work_row_group_begin() returns the first of `total` rows that is in group g of `groups` >= 1; for g = groups, it
- * returns the end. work_row_group_of() returns the group of a row. work_row_groups() returns the number of groups of a
- * product, a column_sum or a quantise, which is at least 1. */
+ * returns the end. work_row_group_of() returns the group of a row. work_row_group_count() returns the number of groups
+ * of a product, a column_sum or a quantise, which is at least 1. */
 int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
-int64_t work_row_groups(const struct work *work);
+int64_t work_row_group_count(const struct work *work);
 /* Returns the number of matrices in the weight of a product, or in the weight's gradient: with `part` these are the
  * matrices of all ranks of the group, not only the one by which the rank multiplies. For a quantise it returns the
  * number of groups. The result is at least 1. */
@@ -401,7 +401,7 @@ struct scaling_layout work_scale_layout(const struct work *work, int which);
 
 /* Returns the product or attention whose costs an opaque op has. Returns the work itself if the opaque op is
  * memory-bound or takes no time, and if the work is not opaque. */
-struct work work_priced_as(const struct work *work);
+struct work work_cost_equivalent(const struct work *work);
 /* Returns the implementation by which a work is done: for an opaque op, the one that was recorded; for an attention
  * with scales, cuDNN's kernels that multiply in 8 bits; else impl. */
 enum attention_impl work_attention_impl(const struct work *work, enum attention_impl impl);
@@ -410,16 +410,16 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
  * to experts. The real number of rows of a rank follows from these two. The work's sizes are those
  * of the fullest rank, and buffers have room for it.
  *
- * work_route_list() returns the number of the list; -1: routing is even, or the kind has no such
- * parameter. work_dealt_copies() returns the copies that a rank deals; 0: the work does not say.
+ * work_routing_list_index() returns the number of the list; -1: routing is even, or the kind has no such
+ * parameter. work_routed_copies() returns the copies that a rank deals; 0: the work does not say.
  * work_used_row_share() returns which share of a product's rows are copies of tokens, as a mean
  * over ranks; callers who want the flops of these rows multiply work_flops() by it. */
-int64_t work_route_list(const struct work *work);
-int64_t work_dealt_copies(const struct work *work);
+int64_t work_routing_list_index(const struct work *work);
+int64_t work_routed_copies(const struct work *work);
 double work_used_row_share(const struct work *work);
 /* True for PERMUTE, UNPERMUTE, PERMUTE_WEIGHTS and their backward: the kind copies rows, or weights of rows, to the
  * order of experts or back from it. */
-bool work_permutes(const struct work *work);
+bool work_is_permutation(const struct work *work);
 
 /* Returns the peak flop/s of data sheets for the operands of a product or an attention, over the peak for bf16: 2 for 8
  * bits, 4 for 4 bits, else 1. */
@@ -431,7 +431,7 @@ int64_t work_comm_group(const struct work *work);
  * heads of sinks (parameter `part`); -1: the rank computes all, or the kind has no such parameter. Let i be the rank's
  * index in that group: its part of the vocabulary begins at row first + vocab * i, its part of the sinks at heads * i,
  * and its matrix is number i. */
-int64_t work_part_group(const struct work *work);
+int64_t work_sharding_group(const struct work *work);
 /* Returns the payload in bytes of a communication or a copy; 0 for other kinds. It is the size of
  * the rank's send buffer, with the part that it keeps itself; for RECV, and for an all-to-all that
  * sends rows to experts, it is the size of the receive buffer. */
@@ -452,10 +452,10 @@ double work_attention_pairs(const struct work *work);
 double work_attention_flops(const struct work *work, double pairs);
 
 /* Returns the floating-point operations of the matrix products in a work; a multiply-add is 2. MATMUL: 2 m n k.
- * ATTENTION and its backward: work_attention_pair_flops() for each visible pair and head. OPAQUE: as work_priced_as().
- * Every other kind has 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 %
- * of a layer's. Do not call it for attention with mask DOCUMENTS, CHUNKS or PLAN: their pairs depend on the rank, and
- * ir_work_flops_on_rank() (schedule/ir/visible.h) counts them. */
+ * ATTENTION and its backward: work_attention_pair_flops() for each visible pair and head. OPAQUE: as
+ * work_cost_equivalent(). Every other kind has 0, as in all published conventions: its time is that of its bytes, and
+ * its flops are below 1 % of a layer's. Do not call it for attention with mask DOCUMENTS, CHUNKS or PLAN: their pairs
+ * depend on the rank, and ir_work_flops_on_rank() (schedule/ir/visible.h) counts them. */
 double work_flops(const struct work *work);
 /* Returns the bytes read from and written to device memory (host memory for an op on the host).
  * Each operand counts once, except:

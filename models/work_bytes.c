@@ -21,11 +21,11 @@ static double matmul_bytes(const struct work *work, struct element_sizes e)
 {
     double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
     double bias = work->matmul.epilogue == EPILOGUE_BIAS
-                      ? n * (double)work_row_groups(work) * e.read_element_bytes
+                      ? n * (double)work_row_group_count(work) * e.read_element_bytes
                       : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
     /* the number of matrices in b; in a product that makes gradients of weights (form TN), the number in y */
-    double groups = (double)work_row_groups(work);
+    double groups = (double)work_row_group_count(work);
     bool turned = work->matmul.form == MATMUL_TN;
     /* elements of y that are written as zero: the gradients of the parts of other ranks */
     double zeros = turned && work->matmul.part > 0 && !work->matmul.accumulate
@@ -299,7 +299,7 @@ static double row_dot_bytes(const struct work *work, struct element_sizes e)
 
 static double column_sum_bytes(const struct work *work, struct element_sizes e)
 {
-    double cols = (double)work->column_sum.cols, sums = cols * (double)work_row_groups(work);
+    double cols = (double)work->column_sum.cols, sums = cols * (double)work_row_group_count(work);
     return (double)work->column_sum.rows * cols * e.read_element_bytes +
            (work->column_sum.accumulate ? 2 : 1) * sums * e.written_element_bytes;
 }
@@ -321,7 +321,7 @@ static double sink_bytes(const struct work *work, struct element_sizes e)
 static double opaque_bytes(const struct work *work, struct element_sizes e)
 {
     (void)e;
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     return as.kind == WORK_OPAQUE ? (double)work->opaque.bytes : work_memory_bytes(&as);
 }
 

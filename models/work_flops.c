@@ -65,7 +65,7 @@ double work_attention_flops(const struct work *work, double pairs)
 double work_flops(const struct work *work)
 {
     if (work->kind == WORK_OPAQUE) {
-        const struct work as = work_priced_as(work);
+        const struct work as = work_cost_equivalent(work);
         return as.kind == WORK_OPAQUE ? 0 : work_flops(&as);
     }
     switch ((enum work_kind)work->kind) {

@@ -255,7 +255,7 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
     /* In a product `groups` is the last factor. Form TN has several matrices in y, "m*n*groups"; the other forms have
      * them in b, "k*n*groups", and in the bias, "n*groups". Elsewhere the factor is 1. */
     if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
-        return work_row_groups(work);
+        return work_row_group_count(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
         return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_weight_matrices(work)
                                                                      : 1;

@@ -63,15 +63,16 @@ static double layers_compute_s(const struct choices *c, const struct least_rates
 {
     const struct transformer *t = c->model;
     return (double)t->layers *
-           (transformer_products_per_weight(t) * (double)end *
+           (transformer_step_products_per_weight(t) * (double)end *
                 (double)transformer_layer_linear_flops_per_token(t) * rates->product_s_per_flop +
             seen * rates->attention_s_per_flop);
 }
 
 static double head_compute_s(const struct choices *c, const struct least_rates *rates)
 {
-    return transformer_products_per_weight(c->model) * (double)c->global_batch * (double)c->seq *
-           (double)transformer_head_flops_per_token(c->model) * rates->product_s_per_flop;
+    return transformer_step_products_per_weight(c->model) * (double)c->global_batch *
+           (double)c->seq * (double)transformer_head_flops_per_token(c->model) *
+           rates->product_s_per_flop;
 }
 
 /* Returns a lower bound of the step in seconds. all_s, head_s: seconds of all layers, and of the head, summed over all
@@ -147,7 +148,8 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
     double here = c->parameters == PARAMETERS_HOST
                       ? 0
                       : parameters_of_rank(c, shard_count(c, CHOICE_WEIGHTS_ZERO3));
-    return here * (double)dtype_bytes((enum dtype)c->dtype) + setup->cluster.device.context_bytes;
+    return here * (double)dtype_bytes((enum dtype)c->dtype) +
+           setup->cluster.device.cuda_context_bytes;
 }
 
 /* The bound counts the copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the
@@ -238,7 +240,7 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     double layers = (double)(last.end - last.first),
            grain = (double)c->profile->offload_grain_bytes;
     struct transformer share = tensor_share_of_model(c->model, c->tp, 1);
-    double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
+    double width = (double)(transformer_kv_columns(&share) + transformer_v_columns(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
     struct sequence_bytes kept = {.device_bytes = kv};
     struct bytes_per_token of_token;

@@ -171,7 +171,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
     const struct residual run = similarity_residual(&intervals->similarity);
     for (uint32_t i = 0; i < interval->unmeasured_count && i < NAMED_FEATURES; i++) {
         const double deviation = sqrt(interval->unmeasured[i].variance);
-        if (deviation < INTERVAL_NOTABLE)
+        if (deviation < INTERVAL_NOTABLE_DEVIATION)
             break;
         text_puts(out, i > 0 ? ", " : "");
         interval_put_unmeasured(out, &interval->unmeasured[i], &run);
@@ -186,7 +186,7 @@ static void put_own_runs_clause(struct text *out, const struct interval *interva
     if (interval->own_run_count > 0)
         text_printf(out, "; your %u measured run%s like it move%s the middle by %+.1f %%",
                     interval->own_run_count, interval->own_run_count == 1 ? "" : "s",
-                    interval->own_run_count == 1 ? "s" : "", 100 * expm1(interval->own_shift));
+                    interval->own_run_count == 1 ? "s" : "", 100 * expm1(interval->own_runs_shift));
 }
 
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
@@ -202,7 +202,8 @@ void intervals_put_evidence(struct text *out, const struct intervals *intervals,
         text_puts(out, "; ");
     }
     if (interval->unmeasured_count > 0 &&
-        interval->unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE) {
+        interval->unmeasured[0].variance >=
+            INTERVAL_NOTABLE_DEVIATION * INTERVAL_NOTABLE_DEVIATION) {
         text_puts(out, "never measured: ");
         intervals_put_unmeasured(out, intervals, of, true);
     } else {

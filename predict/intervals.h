@@ -37,9 +37,9 @@ void intervals_put_in_brackets(struct text *out, const char *before,
 /* Appends an interval with these ends, as intervals_put() does. */
 void intervals_put_ends(struct text *out, double low, double high);
 
-/* Appends the features of an interval that were never measured and that add INTERVAL_NOTABLE or more to its standard
- * deviation, the largest first and three at most: "tensor parallelism with torchtitan (10 %), fa3 on h200 (6 %)". adds:
- * each is followed by what it adds, in brackets. */
+/* Appends the features of an interval that were never measured and that add INTERVAL_NOTABLE_DEVIATION or more to its
+ * standard deviation, the largest first and three at most: "tensor parallelism with torchtitan (10 %), fa3 on h200 (6
+ * %)". adds: each is followed by what it adds, in brackets. */
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,
                               enum residual_of of, bool adds);
 

@@ -19,7 +19,7 @@ bool prediction_is_recorded(const struct prediction *p)
 bool prediction_has_attention(const struct prediction *p)
 {
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
-        const struct work work = work_priced_as(&p->ir.shape[i]);
+        const struct work work = work_cost_equivalent(&p->ir.shape[i]);
         if (work.kind == WORK_ATTENTION || work.kind == WORK_ATTENTION_BACKWARD)
             return true;
     }

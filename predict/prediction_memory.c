@@ -302,7 +302,7 @@ static void choose_recorded_kernels(struct prediction *p)
     uint32_t ops[ATTENTION_IMPL_COUNT] = {0};
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         struct work *work = &p->ir.shape[i];
-        const struct work as = work_priced_as(work);
+        const struct work as = work_cost_equivalent(work);
         if (work->kind != WORK_OPAQUE ||
             (as.kind != WORK_ATTENTION && as.kind != WORK_ATTENTION_BACKWARD))
             continue;
@@ -353,7 +353,7 @@ enum status prediction_memory_of_file(struct prediction *p,
     if (status == STATUS_OK && question->kernel_times_path != NULL)
         status = recorded_operators_use_measured(p, question->kernel_times_path, diag);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
-        const struct work as = work_priced_as(&p->ir.shape[i]), *work = &as;
+        const struct work as = work_cost_equivalent(&p->ir.shape[i]), *work = &as;
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
             status = cost_check_attention(
                 &setup->cost,

@@ -34,8 +34,8 @@ static void find_extrapolated_shapes(struct prediction *p, const struct shape_co
     struct text reason = {0};
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (spent[i] > 0 &&
-            cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
-                              &p->ir.shape[i], NULL)) {
+            cost_is_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                 &p->ir.shape[i], NULL)) {
             p->extrapolated_shapes++;
             outside += spent[i];
             outside_range[i] = true;
@@ -50,8 +50,8 @@ static void find_extrapolated_shapes(struct prediction *p, const struct shape_co
             break;
         outside_range[most] = false;
         reason.size = 0;
-        cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
-                          &p->ir.shape[most], &reason);
+        cost_is_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                             &p->ir.shape[most], &reason);
         if (reason.size > 0)
             text_printf(&p->extrapolation_reason, "%s%s",
                         p->extrapolation_reason.size > 0 ? "; " : "", reason.data);
@@ -68,7 +68,7 @@ static void sum_products(struct prediction *p, const struct shape_costs *costs)
     p->products = (struct prediction_products){.dtype = p->ir.dtype};
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         const uint32_t shape = p->ir.op.shape[op];
-        struct work wide = work_priced_as(&p->ir.shape[shape]);
+        struct work wide = work_cost_equivalent(&p->ir.shape[shape]);
         const double times = repeats_occurrences(&p->ir.repeats, op);
         if (wide.kind == WORK_QUANTISE)
             p->products.casts_s += times * costs->work_s[shape];

@@ -116,7 +116,7 @@ static void add_framework_product_issue_s(const struct prediction *p, struct sha
 
 static bool is_tensor_work(const struct work *work)
 {
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     return as.kind == WORK_MATMUL || as.kind == WORK_ATTENTION ||
            as.kind == WORK_ATTENTION_BACKWARD;
 }

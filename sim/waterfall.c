@@ -112,7 +112,7 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
  * is not needed. */
 static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
 {
-    switch ((enum work_kind)work_priced_as(ir_work(m->ir, op)).kind) {
+    switch ((enum work_kind)work_cost_equivalent(ir_work(m->ir, op)).kind) {
     case WORK_ATTENTION_BACKWARD:
         return 4.0 / 5;
     case WORK_MATMUL:

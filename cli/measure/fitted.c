@@ -57,7 +57,7 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_p90_over_p10_of_all(&fitted->points);
-    if (noise_explains_refusal(spread, 0) && !fitted->options.falls_back_if_disturbed)
+    if (noise_shows_disturbance(spread, 0) && !fitted->options.falls_back_if_disturbed)
         diag_note(diag, (struct loc){.name = name},
                   "half of the measured points have a p90 above %.1f times their p10 (1.2 to 1.3 "
                   "on an idle machine), so other programs disturbed them: measure again when the "

@@ -195,7 +195,7 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
     rows_end(&rows);
     if (intervals->of_quantity[RESIDUAL_TIME].own_run_count > 0) {
         json_put_count(w, "own_runs", intervals->of_quantity[RESIDUAL_TIME].own_run_count);
-        json_put_number(w, "shift", intervals->of_quantity[RESIDUAL_TIME].own_shift);
+        json_put_number(w, "shift", intervals->of_quantity[RESIDUAL_TIME].own_runs_shift);
     }
 }
 

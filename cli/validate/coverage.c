@@ -82,12 +82,14 @@ static bool is_any(const struct judged_run *judged, int class)
     return true;
 }
 
-/* Returns how many unmeasured features widen the interval by at least INTERVAL_NOTABLE: 0, 1, or 2 for two or more. */
+/* Returns how many unmeasured features widen the interval by at least INTERVAL_NOTABLE_DEVIATION: 0, 1, or 2 for two or
+ * more. */
 static int unmeasured_class(const struct judged_run *judged)
 {
     int count = 0;
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
-        count += judged->interval.unmeasured[i].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE;
+        count += judged->interval.unmeasured[i].variance >=
+                 INTERVAL_NOTABLE_DEVIATION * INTERVAL_NOTABLE_DEVIATION;
     return count < 2 ? count : 2;
 }
 
@@ -100,7 +102,8 @@ static bool has_feature(const struct judged_run *judged, int class)
 {
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         if (judged->interval.unmeasured[i].feature == class &&
-            judged->interval.unmeasured[i].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
+            judged->interval.unmeasured[i].variance >=
+                INTERVAL_NOTABLE_DEVIATION * INTERVAL_NOTABLE_DEVIATION)
             return true;
     return false;
 }

@@ -30,7 +30,7 @@ static bool has_scales(const struct work *work)
 
 size_t cpu_matmul_scratch_floats(const struct work *work)
 {
-    const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_row_groups(work);
+    const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_row_group_count(work);
     return has_scales(work)
                ? (size_t)((work->matmul.m + matrices * work->matmul.n) * work->matmul.k)
                : 0;
@@ -90,7 +90,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     float *y = call->write[0].data; /* (m, n) */
     if (has_scales(work)) {
         const struct operand *scales = &call->read[call->read_count - 2];
-        const bool of_rows = work_row_groups(work) > 1 && work->matmul.form == MATMUL_TN;
+        const bool of_rows = work_row_group_count(work) > 1 && work->matmul.form == MATMUL_TN;
         const struct scaled_operand first = {&call->read[0], &scales[0], work_scale_layout(work, 0),
                                              true},
                                     second = {&call->read[1], &scales[1],
@@ -108,7 +108,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     }
     const float beta = bias || work->matmul.accumulate ? 1 : 0;
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
-    const int64_t groups = work_row_groups(work);
+    const int64_t groups = work_row_group_count(work);
     if (work->matmul.part > 0) {
         const size_t matrix =
             (size_t)call->part_index * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);

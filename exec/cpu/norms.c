@@ -124,7 +124,7 @@ const char *cpu_layernorm_backward(const struct call *call, float *scratch)
 
 const char *cpu_column_sum(const struct call *call, float *scratch)
 {
-    const int64_t cols = call->work->column_sum.cols, groups = work_row_groups(call->work);
+    const int64_t cols = call->work->column_sum.cols, groups = work_row_group_count(call->work);
     double *sum = (double *)(void *)scratch;
     int64_t end = 0;
     for (int64_t g = 0; g < groups; g++) {

@@ -137,7 +137,7 @@ static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
     bool listed = ir->routing.is_spread;
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        listed |= work_permutes(&ir->shape[s]) && work_route_list(&ir->shape[s]) >= 0;
+        listed |= work_is_permutation(&ir->shape[s]) && work_routing_list_index(&ir->shape[s]) >= 0;
     return listed ? diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                                "backend cuda neither drops nor shuffles copies of tokens, nor "
                                "sends tokens before it copies them; backend cpu, or a schedule of "

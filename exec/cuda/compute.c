@@ -90,7 +90,7 @@ int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
 static int column_sum(const struct call *call, const struct cuda_launch_context *place)
 {
     const int64_t total = call->work->column_sum.rows, cols = call->work->column_sum.cols;
-    const int64_t groups = work_row_groups(call->work);
+    const int64_t groups = work_row_group_count(call->work);
     int64_t end = 0;
     int error = 0;
     for (int64_t g = 0; g < groups && error == 0; g++) {

@@ -69,7 +69,7 @@ static uint8_t view_dtype(const struct ir *ir, struct view view)
  * routing, it multiplies a whole weight, and its operands have no scales (those in 8 or 4 bits have). */
 static bool is_single_plain_product(const struct work *w)
 {
-    return w->kind == WORK_MATMUL && work_row_groups(w) == 1 && w->matmul.part == 0 &&
+    return w->kind == WORK_MATMUL && work_row_group_count(w) == 1 && w->matmul.part == 0 &&
            w->matmul.route == 0 && w->matmul.scaling == SCALING_NONE;
 }
 
@@ -94,7 +94,8 @@ static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
 static bool next_op_sums_its_factor(const struct ir *ir, uint32_t product)
 {
     const struct work *w = ir_work(ir, product), *next = ir_work(ir, product + 1);
-    if (next->kind != WORK_COLUMN_SUM || work_row_groups(next) != 1 || next->column_sum.route != 0)
+    if (next->kind != WORK_COLUMN_SUM || work_row_group_count(next) != 1 ||
+        next->column_sum.route != 0)
         return false;
     const uint8_t type = view_dtype(ir, ir_write_view(ir, product, 0));
     return w->matmul.form == MATMUL_TN &&

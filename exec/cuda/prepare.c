@@ -54,12 +54,12 @@ static enum status check_types(const struct cuda *cuda, const struct call *call,
                           "fp8-block); --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           scaling_names[operand_scaling_of(call->work)]);
-    if (operand_scaling_of(call->work) != SCALING_NONE && work_row_groups(call->work) > 1)
+    if (operand_scaling_of(call->work) != SCALING_NONE && work_row_group_count(call->work) > 1)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has a scale for each of groups=%" PRId64
                           "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
-                          work_row_groups(call->work));
+                          work_row_group_count(call->work));
     if (missing_kernel_text(call->work) != NULL)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) is one of %s, which the cuda backend does not "

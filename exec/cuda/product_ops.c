@@ -48,7 +48,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .b_align_log2 = product_alignment_log2(call->read[1].data),
         .y_align_log2 = product_alignment_log2(call->write[0].data),
     };
-    if (work_row_groups(w) > 1 || w->matmul.part > 0) {
+    if (work_row_group_count(w) > 1 || w->matmul.part > 0) {
         /* a group may begin at any row, and whole matrices precede its matrix of weights */
         shape.a_align_log2 = group_alignment_log2(&call->read[0], shape.a_stride);
         shape.b_align_log2 = group_alignment_log2(&call->read[1], turned ? n : n * k);
@@ -78,7 +78,7 @@ static int64_t next_group_row_count(const struct call *call, int64_t g, int64_t 
 {
     const int64_t begin = *end;
     *end = assignment_group_rows_end(call->routed_rows, rows_of_all_groups(call->work),
-                                     work_row_groups(call->work), g, begin);
+                                     work_row_group_count(call->work), g, begin);
     return *end - begin;
 }
 
@@ -216,7 +216,7 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
         return STATUS_OK;
     enum status status = STATUS_OK;
     int64_t first = 0;
-    for (int64_t g = 0; g < work_row_groups(call->work) && status == STATUS_OK; g++)
+    for (int64_t g = 0; g < work_row_group_count(call->work) && status == STATUS_OK; g++)
         status = plan_products_of_group(cuda, call, next_group_row_count(call, g, &first), prepared,
                                         diag);
     return status;
@@ -322,7 +322,7 @@ static int run_product_groups(const struct cuda *cuda, const struct cuda_stream 
                            : run_product_group(cuda, stream, call, NULL, call->part_index, 0,
                                                rows_of_all_groups(w));
     }
-    for (int64_t g = 0; g < work_row_groups(w) && status == 0; g++) {
+    for (int64_t g = 0; g < work_row_group_count(w) && status == 0; g++) {
         const int64_t begin = first, rows = next_group_row_count(call, g, &first);
         status = run_product_group(cuda, stream, call, bias, g, begin, rows);
     }

@@ -588,7 +588,7 @@ static bool read_adapter_targets(int64_t *targets, const char *list)
         if (target >= 0)
             *targets |= 1 << target;
         else if (size == strlen("attention") && strncmp(word, "attention", size) == 0)
-            *targets |= ADAPTERS_OF_ATTENTION;
+            *targets |= ADAPTER_TARGETS_OF_ATTENTION;
         else
             return false;
         word += size;

@@ -143,7 +143,7 @@ void setup_open_request(struct setup *setup)
         .activations = -1,
         .optimizer = -1,
         .attention_impl = -1,
-        .single_attention_impl = cost_single_attention_impl(&setup->cost),
+        .single_attention_impl = cost_only_attention_impl_plus_1(&setup->cost),
         .dtype = -1,
         .ranks = setup->cluster.gpus,
         .sm = (int)lround(10 * setup->cluster.device.compute_capability),

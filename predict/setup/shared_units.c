@@ -69,7 +69,7 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
     costs.tensor_collectives_s_per_token =
         4 * (tp - 1) / tp * (double)m->hidden * element_bytes / tensor_bytes_per_s;
     costs.send_keys_s_per_token =
-        (double)(transformer_kv_width(&share) + transformer_v_width(&share)) * element_bytes /
+        (double)(transformer_kv_columns(&share) + transformer_v_columns(&share)) * element_bytes /
         stage_bytes_per_s;
     double weights = (double)transformer_layer_parameters(m) / tp;
     costs.send_gradient_s_per_layer =

@@ -13,8 +13,8 @@ static double max_double(double a, double b)
 /* Returns the forward flops of one token in the products of all layers and of the head. */
 static double linear_flops_per_token(const struct transformer *m)
 {
-    double h = (double)m->hidden, q = (double)transformer_q_width(m);
-    double kv = (double)transformer_kv_width(m), f = (double)m->ffn;
+    double h = (double)m->hidden, q = (double)transformer_q_columns(m);
+    double kv = (double)transformer_kv_columns(m), f = (double)m->ffn;
     double matrices = transformer_has_gate(m) ? 3 : 2;
     double layer = 2 * h * (2 * q + 2 * kv) + 2 * matrices * h * f;
     return (double)m->layers * layer + 2 * h * (double)m->vocab;
@@ -46,8 +46,8 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
     const struct transformer *m = c->model;
     bool head_first = c->placement == PLACEMENT_HEAD_FIRST;
     double hp = c->hp, cp = c->cp, node = (double)cluster->gpus_per_node, s = (double)c->seq;
-    double dtype = (double)dtype_bytes((enum dtype)c->dtype), q = (double)transformer_q_width(m);
-    double kv = (double)transformer_kv_width(m) * max_double(1, hp / (double)m->kv_heads);
+    double dtype = (double)dtype_bytes((enum dtype)c->dtype), q = (double)transformer_q_columns(m);
+    double kv = (double)transformer_kv_columns(m) * max_double(1, hp / (double)m->kv_heads);
     double fabric = fabric_bytes_per_s(cluster), tokens = s / (cp * hp);
 
     bool exchange_near = hp * (head_first ? 1 : cp) <= node;

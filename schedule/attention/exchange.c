@@ -17,8 +17,8 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
         .heads = m->heads,
         .kv_heads = m->kv_heads,
         .core_kv_heads = kv_heads_in_core(c, c->hp),
-        .q_width = transformer_q_width(m),
-        .o_width = transformer_o_width(m),
+        .q_width = transformer_q_columns(m),
+        .o_width = transformer_o_columns(m),
         .projection_width = qkv_width(e),
         .rope_before_exchange = rotary && !c->profile->rope_after_exchange,
         .rope_after_exchange = rotary && c->profile->rope_after_exchange,
@@ -247,9 +247,9 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
         parts = (struct qkv){
             qkv,
             rows_of_same_sequence(qkv, z->q_width, apart->k,
-                                  transformer_kv_width(e->choices->model), z->rank_tokens),
-            rows_of_same_sequence(qkv, z->q_width, apart->v, transformer_v_width(e->choices->model),
-                                  z->rank_tokens)};
+                                  transformer_kv_columns(e->choices->model), z->rank_tokens),
+            rows_of_same_sequence(qkv, z->q_width, apart->v,
+                                  transformer_v_columns(e->choices->model), z->rank_tokens)};
     else
         parts =
             split_qkv(e, qkv, z->rank_tokens, 1, (struct qkv){none, none, expands ? none : to.v});

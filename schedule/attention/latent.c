@@ -28,9 +28,9 @@ static struct latent_widths latent_widths_of(const struct emit *e)
     const struct transformer *m = e->choices->model;
     const int64_t plain = m->head_dim - m->rope_dim;
     struct latent_widths w = {.plain = plain,
-                              .q = transformer_q_width(m),
-                              .k = transformer_kv_width(m),
-                              .v = transformer_v_width(m),
+                              .q = transformer_q_columns(m),
+                              .k = transformer_kv_columns(m),
+                              .v = transformer_v_columns(m),
                               .up = m->heads * (plain + m->v_dim),
                               .latent = m->kv_latent,
                               .rotated = m->rope_dim};
@@ -198,7 +198,7 @@ static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
                                 const struct latent_rows *rows, struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
-    const int64_t width = transformer_q_width(m);
+    const int64_t width = transformer_q_columns(m);
     if (m->q_latent == 0) {
         s->q_norm_gathered = gather_over_tensor_ranks(e, x, m->hidden);
         return emit_product(e, layer, WEIGHT_Q, "q_up", s->q_norm_gathered, rows->all_rows, width,
@@ -220,7 +220,7 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
                              const struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
-    const int64_t width = transformer_q_width(m), latent = m->q_latent;
+    const int64_t width = transformer_q_columns(m), latent = m->q_latent;
     if (latent == 0) {
         wide_product_backward(e, layer, WEIGHT_Q, dq, x, s->q_norm_gathered, dx, rows, width,
                               m->hidden);

@@ -12,8 +12,9 @@ int64_t qkv_width(const struct emit *e)
 {
     const struct transformer *model = e->choices->model;
     if (derived_sends_latents(e->choices))
-        return transformer_q_width(model) + model->kv_latent + model->rope_dim;
-    return transformer_q_width(model) + transformer_kv_width(model) + transformer_v_width(model);
+        return transformer_q_columns(model) + model->kv_latent + model->rope_dim;
+    return transformer_q_columns(model) + transformer_kv_columns(model) +
+           transformer_v_columns(model);
 }
 
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
@@ -60,9 +61,9 @@ struct qkv project_apart(struct emit *e, uint32_t layer, struct view x, int64_t 
     struct qkv y;
     int64_t first = 0;
     e->tags.region = REGION_LINEAR;
-    y.q = project_part(e, layer, "q", x, rows, transformer_q_width(model), &first);
-    y.k = project_part(e, layer, "k", x, rows, transformer_kv_width(model), &first);
-    y.v = project_part(e, layer, "v", x, rows, transformer_v_width(model), &first);
+    y.q = project_part(e, layer, "q", x, rows, transformer_q_columns(model), &first);
+    y.k = project_part(e, layer, "k", x, rows, transformer_kv_columns(model), &first);
+    y.v = project_part(e, layer, "v", x, rows, transformer_v_columns(model), &first);
     return y;
 }
 
@@ -295,7 +296,7 @@ static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t
                               int64_t parts)
 {
     const struct transformer *model = e->choices->model;
-    int64_t q = transformer_q_width(model) / parts, kv = transformer_kv_width(model) / parts;
+    int64_t q = transformer_q_columns(model) / parts, kv = transformer_kv_columns(model) / parts;
     return (struct work){.kind = (uint8_t)kind, .pack = {rows, parts, {q, kv, kv}}};
 }
 

@@ -9,7 +9,7 @@
 struct chain_row {
     uint8_t kind, kernel_count;
     double bytes_per_element;
-    double slow_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
+    double slow_kernel_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
     /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused
@@ -32,7 +32,7 @@ static const struct chain_row torchtitan[] = {
     {.kind = WORK_RMSNORM,
      .kernel_count = 8,
      .bytes_per_element = 36,
-     .slow_passes = 2,
+     .slow_kernel_passes = 2,
      .slow_bytes = 8 + 4},
     /* bytes per element: product with the weight 4, the weight's gradient 6 + 2, a cast 6; product with x 8, rsqrt's
      * derivative 12 + 4; mean 4; pow's derivative 8 + 8 + 12; sum of both gradients 12; a cast 6. The weight, the
@@ -40,7 +40,7 @@ static const struct chain_row torchtitan[] = {
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 17,
      .bytes_per_element = 92,
-     .slow_passes = 3,
+     .slow_kernel_passes = 3,
      .slow_bytes = 4 + 8 + 4,
      .compiled_bytes = 6,
      .kernels_compiled = 2,
@@ -57,12 +57,12 @@ static const struct chain_row torchtitan[] = {
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 1,
      .bytes_per_element = 8,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 8},
     {.kind = WORK_CROSS_ENTROPY_BACKWARD,
      .kernel_count = 1,
      .bytes_per_element = 12,
-     .slow_passes = 1.15,
+     .slow_kernel_passes = 1.15,
      .slow_bytes = 12},
     /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary, bytes per element: maximum 4, the maximum
      * subtracted 8, exponentials 8, sum 4, the logarithm of the sum subtracted 8; both subtractions broadcast.
@@ -70,7 +70,7 @@ static const struct chain_row torchtitan[] = {
     {.kind = WORK_CROSS_ENTROPY_PARTIAL,
      .kernel_count = 5,
      .bytes_per_element = 32,
-     .slow_passes = 2,
+     .slow_kernel_passes = 2,
      .slow_bytes = 16,
      .compiled_bytes = 16,
      .kernels_compiled = 2},
@@ -79,7 +79,7 @@ static const struct chain_row torchtitan[] = {
     {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
      .kernel_count = 3,
      .bytes_per_element = 28,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 8,
      .compiled_bytes = 12,
      .kernels_compiled = 1},
@@ -88,7 +88,7 @@ static const struct chain_row torchtitan[] = {
     {.kind = WORK_EMBEDDING,
      .kernel_count = 2,
      .bytes_per_element = 8,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 4,
      .gathered = 4},
 };
@@ -131,7 +131,7 @@ static const struct chain_row hf[] = {
     {.kind = WORK_ROPE,
      .kernel_count = 5,
      .bytes_per_element = 20,
-     .slow_passes = 4.8,
+     .slow_kernel_passes = 4.8,
      .slow_bytes = 20},
     /* bytes per element: both products 8, the negative of one half 2; for both halves zeros and a copy 4 + 4, and their
      * sum 6; the sum with the other product 6. All but the zeros and the sum of halves are slow, since they access rows
@@ -139,14 +139,14 @@ static const struct chain_row hf[] = {
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 9,
      .bytes_per_element = 30,
-     .slow_passes = 4.3,
+     .slow_kernel_passes = 4.3,
      .slow_bytes = 20},
     /* bytes per element: the log-softmax 8, and 6 for another cast of the logits, which Accelerate makes for its caller
      * (convert_outputs_to_fp32()) */
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 2,
      .bytes_per_element = 14,
-     .slow_passes = 2,
+     .slow_kernel_passes = 2,
      .slow_bytes = 14},
     /* Experts by grouped products (integrations/moe.py), for 8 copies of each token. Bytes per element of the copies,
      * to the order of experts: rows by index 4. Back: times the weights 4, which broadcast, rows by index 4, the sum of
@@ -155,7 +155,7 @@ static const struct chain_row hf[] = {
     {.kind = WORK_UNPERMUTE,
      .kernel_count = 3,
      .bytes_per_element = 10.25,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 4,
      .gathered = 4,
      .unweighted = &gradients_of_copies},
@@ -164,7 +164,7 @@ static const struct chain_row hf[] = {
     {.kind = WORK_UNPERMUTE_BACKWARD,
      .kernel_count = 6,
      .bytes_per_element = 22.25,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 4,
      .scattered = 6},
 };
@@ -177,7 +177,7 @@ static const struct chain_row hf_autocast[] = {
     {.kind = WORK_RMSNORM,
      .kernel_count = 9,
      .bytes_per_element = 43,
-     .slow_passes = 2,
+     .slow_kernel_passes = 2,
      .slow_bytes = 8 + 8},
     /* bytes per element: casts of the gradients 2.5 x 6, their sums 1.5 x 12; product with the weight 8, its gradient
      * 12 + 4; rsqrt's derivative 12 + 4, product with x 8; mean 4 and a copy 8, pow's derivative 8 + 12, sum 12; the
@@ -185,7 +185,7 @@ static const struct chain_row hf_autocast[] = {
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernel_count = 18,
      .bytes_per_element = 131 - 18,
-     .slow_passes = 5.5,
+     .slow_kernel_passes = 5.5,
      .slow_bytes = 15 + 8 + 8 + 4,
      .compiled_bytes = 6,
      .kernels_compiled = 2,
@@ -196,21 +196,21 @@ static const struct chain_row hf_autocast[] = {
     {.kind = WORK_ROPE,
      .kernel_count = 6,
      .bytes_per_element = 36,
-     .slow_passes = 6,
+     .slow_kernel_passes = 6,
      .slow_bytes = 30},
     /* bytes per element; slow: the cast to fp32 6, both products 8 + 8, the negative of one half 2, copies of halves 4,
      * the strided sum 6; not slow: casts to 16 bits 6 + 6, zeros 4, the other sum 6 */
     {.kind = WORK_ROPE_BACKWARD,
      .kernel_count = 12,
      .bytes_per_element = 56,
-     .slow_passes = 5.3,
+     .slow_kernel_passes = 5.3,
      .slow_bytes = 34},
     /* bytes per element: 10, for one fp32 operand and one of 16 bits. A sum of two fp32 gradients moves 12, but is
      * counted as 10 too */
     {.kind = WORK_ADD,
      .kernel_count = 1,
      .bytes_per_element = 10,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 10},
 };
 
@@ -225,23 +225,23 @@ static const struct chain_row nanotron[] = {
     {.kind = WORK_CROSS_ENTROPY,
      .kernel_count = 5,
      .bytes_per_element = 32,
-     .slow_passes = 2,
+     .slow_kernel_passes = 2,
      .slow_bytes = 16},
     /* bytes per element: times the gradient of the loss 8, which broadcasts. The cast is an op of the schedule */
     {.kind = WORK_CROSS_ENTROPY_BACKWARD,
      .kernel_count = 2,
      .bytes_per_element = 8,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 8},
     {.kind = WORK_CROSS_ENTROPY_PARTIAL,
      .kernel_count = 5,
      .bytes_per_element = 32,
-     .slow_passes = 2,
+     .slow_kernel_passes = 2,
      .slow_bytes = 16},
     {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
      .kernel_count = 2,
      .bytes_per_element = 8,
-     .slow_passes = 1,
+     .slow_kernel_passes = 1,
      .slow_bytes = 8},
 };
 
@@ -274,7 +274,7 @@ static void set_chains(enum chains chains, bool compile, bool kept, double sum_r
                                                         (kept ? row->kept_bytes : 0) +
                                                         sum_ranks * row->sum_bytes,
                                    .kernel_count = row->kernel_count,
-                                   .slow_passes = row->slow_passes,
+                                   .slow_kernel_passes = row->slow_kernel_passes,
                                    .slow_bytes = row->slow_bytes,
                                    .gathered_bytes = row->gathered,
                                    .scattered_bytes = row->scattered,
@@ -312,8 +312,8 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     /* torchtitan's loss on 16-bit logits: the kernels read or write as many elements as with fp32 logits, with half the
      * bytes */
     static const struct cost_chain narrow_loss[] = {
-        {.bytes_per_element = 4, .kernel_count = 1, .slow_passes = 1, .slow_bytes = 4},
-        {.bytes_per_element = 6, .kernel_count = 1, .slow_passes = 1.15, .slow_bytes = 6},
+        {.bytes_per_element = 4, .kernel_count = 1, .slow_kernel_passes = 1, .slow_bytes = 4},
+        {.bytes_per_element = 6, .kernel_count = 1, .slow_kernel_passes = 1.15, .slow_bytes = 6},
     };
     struct cost_chain eager[WORK_KIND_COUNT], compiled[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);

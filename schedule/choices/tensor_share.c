@@ -54,7 +54,7 @@ struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *nam
     static const char *const by_rows[] = {"w1.weight",   "w1.bias",     "q_b.weight",
                                           "q.weight",    "kv_b.weight", "embedding.weight",
                                           "head.weight", "sinks"};
-    int64_t q = transformer_q_width(whole), kv = transformer_kv_width(whole);
+    int64_t q = transformer_q_columns(whole), kv = transformer_kv_columns(whole);
     if (strncmp(name, "wqkv.", 5) == 0)
         return (struct tensor_cut){.cuts_rows = true,
                                    .block = {{"q", q, false}, {"k", kv, true}, {"v", kv, true}},

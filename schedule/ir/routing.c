@@ -341,7 +341,7 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
 const char *routing_why_unfit(const struct routing *r, const struct work *work, uint32_t group,
                               uint32_t ranks)
 {
-    const int64_t list = work_route_list(work), dealt = work_dealt_copies(work);
+    const int64_t list = work_routing_list_index(work), dealt = work_routed_copies(work);
     if (list < 0)
         return NULL;
     if (list >= r->list_count)
@@ -356,7 +356,7 @@ const char *routing_why_unfit(const struct routing *r, const struct work *work, 
                    : NULL;
     if ((work->kind == WORK_MATMUL || work->kind == WORK_COLUMN_SUM ||
          work->kind == WORK_QUANTISE) &&
-        work_row_groups(work) != r->expert_count / ranks)
+        work_row_group_count(work) != r->expert_count / ranks)
         return "its groups are not the experts of a rank";
     if ((work->kind == WORK_PACK || work->kind == WORK_UNPACK) &&
         (work->pack.parts != 1 || work->pack.w[1] != 0 || work->pack.w[2] != 0))
@@ -369,7 +369,7 @@ const char *routing_why_unfit(const struct routing *r, const struct work *work, 
     const int64_t rows = dealt / r->copies_per_token;
     if (work->kind == WORK_ALL_TO_ALL)
         return why_sent_rows_unfit(r, work, (uint32_t)list, rows, ranks);
-    if (work_permutes(work))
+    if (work_is_permutation(work))
         return why_permuted_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     const struct routing_fullest fullest = routing_find_fullest(r, (uint32_t)list, rows, ranks);
     return row_capacity_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;

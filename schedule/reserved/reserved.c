@@ -138,8 +138,8 @@ static const uint8_t use_of[WORK_KIND_COUNT] = {
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
     int64_t channels = CHANNELS_FABRIC;
-    if (spans && cluster_inter_domain_channels(cluster, cluster->nic.count) < channels)
-        channels = cluster_inter_domain_channels(cluster, cluster->nic.count);
+    if (spans && cluster_inter_domain_channel_count(cluster, cluster->nic.count) < channels)
+        channels = cluster_inter_domain_channel_count(cluster, cluster->nic.count);
     uint64_t connections = tree ? CONNECTIONS_RING_TREE : CONNECTIONS_RING;
     return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
 }
@@ -323,7 +323,7 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
 {
     *out = (struct reserved){0};
     bool bounded = isfinite(cluster->device.usable_bytes);
-    uint64_t context = (uint64_t)cluster->device.context_bytes;
+    uint64_t context = (uint64_t)cluster->device.cuda_context_bytes;
     uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicator_count);
     uint64_t outside = context + nccl, workspaces = 0, tables = 0;
     out->available_bytes = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;

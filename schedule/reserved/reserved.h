@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 enum reserved_part {
-    RESERVED_CONTEXT,    /* the process' CUDA context and loaded libraries: device.context_bytes */
-    RESERVED_NCCL,       /* buffers of communicators, outside the allocator */
+    RESERVED_CONTEXT, /* the process' CUDA context and loaded libraries: device.cuda_context_bytes */
+    RESERVED_NCCL,    /* buffers of communicators, outside the allocator */
     RESERVED_WORKSPACES, /* workspaces of cuBLAS, inside the allocator */
     RESERVED_BUCKETS, /* gradient buckets and placeholders that a framework holds throughout, inside the allocator */
     RESERVED_TABLES,  /* tables of positions that a framework holds throughout */

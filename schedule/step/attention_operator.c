@@ -10,7 +10,7 @@ static buffer_id filled_buffer(struct emit *e, const char *stem, int64_t rows, i
 
 void emit_attention_operator(struct emit *e)
 {
-    int64_t o = transformer_o_width(e->choices->model), width = qkv_width(e);
+    int64_t o = transformer_o_columns(e->choices->model), width = qkv_width(e);
     e->layer_saved = layer_saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     uint8_t scope = e->choices->scope;

@@ -432,7 +432,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->layer_saved[layer];
-    int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
+    int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_columns(model);
 
     combined_begin_part(e, FORWARD_FIRST);
     saved->x = x;
@@ -482,7 +482,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->layer_saved[layer];
-    int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
+    int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_columns(model);
 
     e->tags.region = REGION_LINEAR;
     combined_begin_part(e, BACKWARD_FIRST);

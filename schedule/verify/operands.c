@@ -28,7 +28,7 @@ static const char *fault_of_pieces(struct verifier *v, const struct work *work, 
  * none. Both need m, n and k, and attention needs heads too. */
 static const char *fault_of_opaque(struct verifier *v, const struct work *work)
 {
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     const bool attention = as.kind == WORK_ATTENTION || as.kind == WORK_ATTENTION_BACKWARD;
     if (as.kind == WORK_OPAQUE)
         return NULL;
@@ -50,7 +50,7 @@ static const char *fault_of_opaque(struct verifier *v, const struct work *work)
  * is none. */
 static const char *fault_of_part(struct verifier *v, const struct work *work)
 {
-    const int64_t part = work_part_group(work);
+    const int64_t part = work_sharding_group(work);
     if (part < 0)
         return NULL;
     const uint32_t ranks = group_rank_count(&v->ir->mesh, &v->ir->group[part]);
@@ -70,7 +70,7 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
  * the group `part` or, without that group, of one rank. */
 static const char *fault_of_sinks(struct verifier *v, const struct work *work)
 {
-    const int64_t part = work_part_group(work);
+    const int64_t part = work_sharding_group(work);
     const int64_t ranks =
         part < 0 ? 1 : (int64_t)group_rank_count(&v->ir->mesh, &v->ir->group[part]);
     if (work->sink.heads * ranks == work->sink.sinks)
@@ -96,8 +96,9 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     uint32_t members = group_members_of(ir, work);
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
-        if (work->matmul.turned && (work->matmul.form != MATMUL_TN || work_row_groups(work) == 1 ||
-                                    work->matmul.scaling == SCALING_NONE))
+        if (work->matmul.turned &&
+            (work->matmul.form != MATMUL_TN || work_row_group_count(work) == 1 ||
+             work->matmul.scaling == SCALING_NONE))
             return "turned=1 is of a product with form=tn in groups with scales";
         if (work->matmul.scaling > SCALING_TENSOR && work->matmul.form != MATMUL_NT &&
             !work->matmul.turned)
@@ -107,7 +108,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "a gradient in groups (form=tn) adds no bias";
         return fault_of_part(v, work);
     case WORK_QUANTISE:
-        if (work_row_groups(work) > 1 && (work->quantise.finds || work->quantise.given))
+        if (work_row_group_count(work) > 1 && (work->quantise.finds || work->quantise.given))
             return "finds=1 and given=1 are of one largest element, and each group has its own";
         if (work->quantise.scaling == SCALING_NONE)
             return "scaling=none leaves numbers as they are";

@@ -20,7 +20,7 @@ void check_routing(struct verifier *v)
                         r->layer_count);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const char *fault = why[ir->op.shape[op]];
-        ops += work_route_list(ir_work(ir, op)) >= 0;
+        ops += work_routing_list_index(ir_work(ir, op)) >= 0;
         if (fault != NULL)
             verify_fail(v, "%s has a route, and %s", op_text(v, op), fault);
     }

@@ -62,7 +62,7 @@ static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_i
 {
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
     const struct emit *e = s->e;
-    const int64_t q = transformer_q_width(e->choices->model);
+    const int64_t q = transformer_q_columns(e->choices->model);
     for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
         const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
         if (slot->rows > 0)

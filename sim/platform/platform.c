@@ -218,7 +218,7 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
         add_between_switches(p, flows, node, from, to);
     } else {
         route_add_link(p, flows, out ? LINK_NIC_STAGED_OUT : LINK_NIC_STAGED_IN, rank, 0,
-                       c->nic.staged_bytes_per_s);
+                       c->nic.host_staged_bytes_per_s);
         add_pcie_uplink(p, flows, true, node, from);
         route_add_host_memory(p, flows, rank);
         add_between_sockets(p, flows, node, from, to);
@@ -234,7 +234,7 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
 static uint32_t leaf_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;
-    int64_t group = node_of(p, rank) / c->network.leaf_nodes;
+    int64_t group = node_of(p, rank) / c->network.nodes_per_leaf_switch;
     return (uint32_t)(c->network.has_rails ? group * c->nic.count + c->nic_of_gpu[gpu_of(p, rank)]
                                            : group);
 }
@@ -242,16 +242,16 @@ static uint32_t leaf_of(const struct platform *p, uint32_t rank)
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to)
 {
     const struct network *network = &platform->cluster->network;
-    return network->leaf_nodes > 0 && network->oversubscription > 1 &&
-           node_of(platform, from) / network->leaf_nodes !=
-               node_of(platform, to) / network->leaf_nodes;
+    return network->nodes_per_leaf_switch > 0 && network->oversubscription > 1 &&
+           node_of(platform, from) / network->nodes_per_leaf_switch !=
+               node_of(platform, to) / network->nodes_per_leaf_switch;
 }
 
 void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up)
 {
     const struct cluster *c = platform->cluster;
-    double nics =
-        (double)c->network.leaf_nodes * (c->network.has_rails ? 1.0 : (double)c->nic.count);
+    double nics = (double)c->network.nodes_per_leaf_switch *
+                  (c->network.has_rails ? 1.0 : (double)c->nic.count);
     route_add_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
                    nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
 }
@@ -264,7 +264,7 @@ void route_add_copy(struct platform *platform, struct flow_table *flows, uint32_
                    platform_lowest_rank_on_gpu(platform, rank), 0,
                    to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
     route_add_link(platform, flows, LINK_COPY_BOTH, platform_lowest_rank_on_gpu(platform, rank), 0,
-                   c->pcie.both_ways_bytes_per_s);
+                   c->pcie.both_ways_total_bytes_per_s);
     if (pageable)
         route_add_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
                        to_device ? c->host.from_pageable_bytes_per_s

@@ -231,7 +231,8 @@ double rings_transfer_s(const struct platform *p, const struct members *m, doubl
                     (c->fabric.kind == FABRIC_MESH ? m->largest_domain_size - 1 : 1);
     double seconds = m->largest_domain_size > 1 && fabric > 0 ? bytes / fabric : 0;
     if (m->domain_count > 1) {
-        double nic = c->nic.bytes_per_s * c->nic.efficiency, staged = c->nic.staged_bytes_per_s;
+        double nic = c->nic.bytes_per_s * c->nic.efficiency,
+               staged = c->nic.host_staged_bytes_per_s;
         if (!c->nic.gpudirect && staged > 0 && staged < nic)
             nic = staged;
         seconds = fmax(seconds, bytes / (m->ring_count * nic));
@@ -244,6 +245,6 @@ double rings_occupied_sms(const struct platform *p, const struct members *m)
     const struct device *device = &p->cluster->device;
     if (m->domain_count == 1 || device->collective_sms == 0)
         return device->collective_sms;
-    return fmin((double)cluster_inter_domain_channels(p->cluster, m->ring_count),
+    return fmin((double)cluster_inter_domain_channel_count(p->cluster, m->ring_count),
                 device->collective_sms);
 }

@@ -52,7 +52,8 @@ double rings_transfer_s(const struct platform *p, const struct members *m, doubl
 
 /* Returns the number of multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's
  * channels. Inside a domain there are device.collective_sms; between domains the number follows from the number of
- * rings (cluster_inter_domain_channels()), but is at most device.collective_sms. 0: the cluster lacks that number. */
+ * rings (cluster_inter_domain_channel_count()), but is at most device.collective_sms. 0: the cluster lacks that
+ * number. */
 double rings_occupied_sms(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a ring. A piece of data passes member_count - 1 hops. Of these, domain_count - 1 go

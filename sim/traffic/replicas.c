@@ -8,8 +8,8 @@ static uint64_t isolated_part_ranks(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;
     int64_t nodes = cluster->domain_nodes;
-    if (network->leaf_nodes > 0 && network->oversubscription > 1)
-        while (nodes % network->leaf_nodes != 0)
+    if (network->nodes_per_leaf_switch > 0 && network->oversubscription > 1)
+        while (nodes % network->nodes_per_leaf_switch != 0)
             nodes += cluster->domain_nodes;
     return (uint64_t)(nodes * cluster->gpus_per_node);
 }

@@ -60,7 +60,7 @@ static int64_t shift_distance(const struct traffic *traffic, const struct work *
 
 bool traffic_is_compute_bound(const struct work *work)
 {
-    const struct work as = work_priced_as(work);
+    const struct work as = work_cost_equivalent(work);
     return as.kind == WORK_MATMUL || as.kind == WORK_ATTENTION ||
            as.kind == WORK_ATTENTION_BACKWARD;
 }

@@ -85,7 +85,7 @@ static struct work draw_work(enum work_kind kind)
     if (kind == WORK_PACK || kind == WORK_UNPACK)
         if (work.pack.w[1] == 0)
             work.pack.w[2] = 0;
-    if (work_permutes(&work))
+    if (work_is_permutation(&work))
         work.permute.to = 0; /* only work with a route has it, which the backend refuses */
     if (kind == WORK_QUANTISE) {
         const int64_t form = draw(0, 4);

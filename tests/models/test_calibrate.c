@@ -178,9 +178,10 @@ static void the_file_is_read_back(void)
         CHECK_CLOSE("predictions agree", cost_work_s(&again, ATTENTION_FA2, &work),
                     cost_work_s(&f.truth, ATTENTION_FA2, &work), 0.05);
         work = (struct work){.kind = WORK_MATMUL, .matmul = {64, 4096, 4096, 0, 0, 0}};
-        CHECK("inside is not extrapolated", !cost_extrapolated(&again, ATTENTION_FA2, &work, NULL));
+        CHECK("inside is not extrapolated",
+              !cost_is_extrapolated(&again, ATTENTION_FA2, &work, NULL));
         work.matmul.m = 8;
-        CHECK("outside is", cost_extrapolated(&again, ATTENTION_FA2, &work, NULL));
+        CHECK("outside is", cost_is_extrapolated(&again, ATTENTION_FA2, &work, NULL));
     }
     text_release(&out);
     fixture_release(&f);

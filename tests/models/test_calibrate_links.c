@@ -91,7 +91,7 @@ static void links_of_one_gpu_come_back(void)
     struct cluster again = written_and_read(&f, &links);
     CHECK_CLOSE("loopback", again.loopback.bytes_per_s, 1e12, 0.05);
     CHECK_CLOSE("its latency", again.loopback.latency_s, 5e-6, 0.1);
-    CHECK_CLOSE("both ways", again.pcie.both_ways_bytes_per_s, 40e9, 0.05);
+    CHECK_CLOSE("both ways", again.pcie.both_ways_total_bytes_per_s, 40e9, 0.05);
     CHECK_CLOSE("to pageable", again.host.to_pageable_bytes_per_s, 3e9, 0.05);
     CHECK_CLOSE("from pageable", again.host.from_pageable_bytes_per_s, 6e9, 0.05);
     CHECK("measured", cluster_fact_is_measured(cluster_find_fact(&again, "loopback.bandwidth")));

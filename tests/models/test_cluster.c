@@ -126,7 +126,8 @@ static void the_published_test_beds_are_as_published(void)
             CHECK_CLOSE(rows[i].name, c->fabric.bytes_per_s, rows[i].fabric, 1e-12);
             CHECK_CLOSE(rows[i].name, c->nic.bytes_per_s, rows[i].nic, 1e-12);
             CHECK_CLOSE(rows[i].name,
-                        c->device.usable_bytes + c->device.driver_bytes + c->device.context_bytes,
+                        c->device.usable_bytes + c->device.driver_bytes +
+                            c->device.cuda_context_bytes,
                         c->device.memory_bytes, 1e-12);
         }
         cluster_fixture_release(&f);

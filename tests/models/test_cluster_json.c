@@ -302,7 +302,8 @@ static void what_a_base_gave_is_adapted(void)
         CHECK_CLOSE("channels", c->fabric.all_to_all_channels_bytes_per_s, 70e9, 1e-12);
         CHECK_CLOSE("h2d", c->pcie.h2d_bytes_per_s, 50e9, 1e-12);
         CHECK_CLOSE("d2h, which is given", c->pcie.d2h_bytes_per_s, 40e9, 0);
-        CHECK_CLOSE("both ways, which the base does not say", c->pcie.both_ways_bytes_per_s, 0, 0);
+        CHECK_CLOSE("both ways, which the base does not say", c->pcie.both_ways_total_bytes_per_s,
+                    0, 0);
         CHECK_CLOSE("uplink", c->pcie.uplink_bytes_per_s, 50e9, 1e-12);
         CHECK_CLOSE("NIC's peer", c->nic.peer_bytes_per_s, 10.7e9, 1e-12);
         static const int64_t nic_of_gpu[] = {0, 0, 1, 1, 2, 2, 3, 3};

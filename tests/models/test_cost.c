@@ -191,7 +191,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
                       sum = flat(WORK_ADD, 10000, 0, 0, 0);
     if (fixture_parse(&f, four_cores)) {
         const struct cost_chain chain = {
-            .bytes_per_element = 36, .kernel_count = 8, .slow_passes = 2, .slow_bytes = 12};
+            .bytes_per_element = 36, .kernel_count = 8, .slow_kernel_passes = 2, .slow_bytes = 12};
         f.cost.chain[WORK_RMSNORM] = f.cost.chain[WORK_CROSS_ENTROPY] = f.cost.chain[WORK_ADD] =
             chain;
         CHECK_CLOSE("a rate that is not known", seconds(&f.cost, norm), 360e-6, 1e-12);
@@ -213,18 +213,20 @@ static void the_power_limit_holds_for_the_mean(void)
     struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
         f.cost.memory_s_per_tensor_s = 1.8;
-        CHECK_CLOSE("not measured", cost_power_limited_share(&f.cost, 2000), 0.5, 1e-12);
+        CHECK_CLOSE("not measured", cost_power_limited_rate_share(&f.cost, 2000), 0.5, 1e-12);
         f.cost.device_memory_power = 250;
-        CHECK_CLOSE("1.8 seconds for each", cost_power_limited_share(&f.cost, 2000), 0.625, 1e-12);
+        CHECK_CLOSE("1.8 seconds for each", cost_power_limited_rate_share(&f.cost, 2000), 0.625,
+                    1e-12);
         f.cost.memory_s_per_tensor_s = 7;
-        CHECK_CLOSE("enough of them", cost_power_limited_share(&f.cost, 2000), 1, 0);
+        CHECK_CLOSE("enough of them", cost_power_limited_rate_share(&f.cost, 2000), 1, 0);
         f.cost.memory_s_per_tensor_s = 0;
-        CHECK_CLOSE("none of them", cost_power_limited_share(&f.cost, 2000), 0.5, 1e-12);
-        CHECK_CLOSE("no power at all", cost_power_limited_share(&f.cost, 0), 1, 0);
-        CHECK_CLOSE("below the limit", cost_power_limited_share(&f.cost, 400), 1, 0);
+        CHECK_CLOSE("none of them", cost_power_limited_rate_share(&f.cost, 2000), 0.5, 1e-12);
+        CHECK_CLOSE("no power at all", cost_power_limited_rate_share(&f.cost, 0), 1, 0);
+        CHECK_CLOSE("below the limit", cost_power_limited_rate_share(&f.cost, 400), 1, 0);
         f.cost.memory_s_per_tensor_s = 1.8;
         f.cost.device_memory_power = 600;
-        CHECK_CLOSE("above the limit itself", cost_power_limited_share(&f.cost, 2000), 0.5, 1e-12);
+        CHECK_CLOSE("above the limit itself", cost_power_limited_rate_share(&f.cost, 2000), 0.5,
+                    1e-12);
     }
     fixture_release(&f);
 }
@@ -532,31 +534,32 @@ static void a_prediction_says_when_it_is_extrapolated(void)
     struct text reason = {0};
     if (fixture_parse(&f, four_cores)) {
         struct work work = product(8, 8, 512);
-        CHECK("inside", !cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason) && !reason.size);
+        CHECK("inside",
+              !cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason) && !reason.size);
         work = product(8, 8, 64);
-        CHECK("under", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
+        CHECK("under", cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
         CHECK_TEXT("why", reason.data, "matmul k = 64 is under the calibrated 512..32768");
         reason.size = 0;
         work = attention(WORK_ATTENTION, 8, 200, 1, 1, 64, MASK_FULL);
-        CHECK("over", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
+        CHECK("over", cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
         CHECK_TEXT("why", reason.data, "attention kv = 200 is over the calibrated 50..100");
         reason.size = 0;
         work = attention(WORK_ATTENTION, 8, 1048576, 1, 1, 64, MASK_FULL);
-        CHECK("far over", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
+        CHECK("far over", cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
         CHECK_TEXT("all digits", reason.data,
                    "attention kv = 1048576 is over the calibrated 50..100");
         reason.size = 0;
         work = flat(WORK_ADD, 8, 0, 0, 0);
-        CHECK("estimated", cost_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
+        CHECK("estimated", cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason));
         CHECK_TEXT("why", reason.data, "add on toy is an estimate: nobody measured");
         work = flat(WORK_ALL_GATHER, 0, 8, 0, 0);
-        CHECK("nothing to predict", !cost_extrapolated(&f.cost, ATTENTION_FA2, &work, NULL));
+        CHECK("nothing to predict", !cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, NULL));
     }
     fixture_release(&f);
     if (fixture_load(&f, "h100")) {
         struct work work = attention(WORK_ATTENTION, 8192, 8192, 16, 8, 256, MASK_CAUSAL);
         reason.size = 0;
-        CHECK("wide heads", cost_extrapolated(&f.cost, ATTENTION_CUDNN, &work, &reason));
+        CHECK("wide heads", cost_is_extrapolated(&f.cost, ATTENTION_CUDNN, &work, &reason));
         CHECK_TEXT("why", reason.data, "attention dim = 256 is over the calibrated 64..128");
     }
     text_release(&reason);

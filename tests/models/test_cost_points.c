@@ -33,7 +33,7 @@ static void a_measured_shape_takes_what_was_measured(void)
      * 6750 W. This is nine times the limit, so it takes three times as long. */
     f.cost.device_tensor_power = 6750;
     CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 9, 1e-12);
-    point.at_step_clock = true;
+    point.is_at_step_clock = true;
     CHECK_CLOSE("steps have met the limit", of_cube(&f.cost), 3, 1e-12);
     cube = product(1000, 1000, 1000);
     CHECK_CLOSE("which itself has met none", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);

@@ -277,7 +277,7 @@ static void families_differ_in_what_they_leave_out(void)
 
     CHECK_INT("qwen3", load_config(&t, &arena, "qwen3-0.6b.json", NULL, NULL), STATUS_OK);
     CHECK("qwen3: norms", t.qk_norm && !t.bias_qkv);
-    CHECK_INT("qwen3: q is wider than hidden", transformer_q_width(&t), 2 * t.hidden);
+    CHECK_INT("qwen3: q is wider than hidden", transformer_q_columns(&t), 2 * t.hidden);
     CHECK_CLOSE("qwen3", t.rope_theta, 1e6, 0);
 
     CHECK_INT("gpt2", load_config(&t, &arena, "gpt2.json", NULL, NULL), STATUS_OK);

@@ -126,7 +126,7 @@ static void of_what_was_not_measured(void)
         CHECK_CLOSE(runs[i].label, interval_high(&t, 10),
                     10 * exp(q * sqrt(s2) * (2 - .05 * .05 / s2)), 1e-6);
         if (t.unmeasured_count > 0 &&
-            t.unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
+            t.unmeasured[0].variance >= INTERVAL_NOTABLE_DEVIATION * INTERVAL_NOTABLE_DEVIATION)
             interval_put_unmeasured(&named, &t.unmeasured[0], &run);
         CHECK_TEXT(runs[i].label, named.data != NULL ? named.data : "", runs[i].named);
         text_release(&named);
@@ -206,17 +206,17 @@ static void own_runs_shift_and_narrow(void)
     residuals_add(&e.own_runs, &run);
     struct interval after = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_INT("runs", after.own_run_count, 1);
-    CHECK_CLOSE("shift", after.own_shift, log(1.2) / 2, 1e-9);
+    CHECK_CLOSE("shift", after.own_runs_shift, log(1.2) / 2, 1e-9);
     CHECK_CLOSE("variance", after.deviation * after.deviation,
                 0.75 * before.deviation * before.deviation, 1e-9);
     CHECK_CLOSE("an end", log(interval_low(&after, 1)),
-                after.own_shift - 2.015048 * after.deviation, 1e-6);
+                after.own_runs_shift - 2.015048 * after.deviation, 1e-6);
     struct residual other = run_make(); /* shares only the base, and a little of short layers */
     other.framework = "w";
     other.device = "gb200";
     const struct interval far = interval_of_run(&e, RESIDUAL_TIME, &other, NULL);
     CHECK("a run that is unlike hardly counts",
-          far.own_shift < 0.2 * after.own_shift && far.own_shift > 0);
+          far.own_runs_shift < 0.2 * after.own_runs_shift && far.own_runs_shift > 0);
     evidence_release(&e);
 }
 

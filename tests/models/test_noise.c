@@ -69,7 +69,7 @@ static void far_spread_is_others_doing(void)
         {"these unknown", 2.4, 0, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        CHECK_INT(rows[i].label, noise_explains_refusal(rows[i].all, rows[i].own), rows[i].want);
+        CHECK_INT(rows[i].label, noise_shows_disturbance(rows[i].all, rows[i].own), rows[i].want);
 }
 
 static const struct check_case cases[] = {

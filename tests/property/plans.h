@@ -85,11 +85,11 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
     s->fits_probability = number % 2 == 0 ? 0.9 : 0.5;
     double room = 1e9 * pow(10, 2 * check_random_double(random) - 0.5);
     struct device *device = &s->cluster.device;
-    double taken = device->driver_bytes + device->context_bytes;
+    double taken = device->driver_bytes + device->cuda_context_bytes;
     if (check_random_i64(random, 0, 2) > (tiny ? 1 : 0) && device->memory_bytes > taken + room) {
         device->memory_bytes = taken + room;
-        if (device->usable_bytes > room + device->context_bytes)
-            device->usable_bytes = room + device->context_bytes;
+        if (device->usable_bytes > room + device->cuda_context_bytes)
+            device->usable_bytes = room + device->cuda_context_bytes;
     } else {
         room = 0;
     }

@@ -202,11 +202,11 @@ static const char *field_text(struct arena *arena, const struct cluster_field *f
 {
     static const char *const unit[FIELD_TYPE_COUNT] = {
         [FIELD_BYTES] = "B",           [FIELD_BYTES_PER_S] = "B/s", [FIELD_SECONDS] = "s",
-        [FIELD_FLOP_PER_S] = "FLOP/s", [FIELD_NUMBER] = "",         [FIELD_COUNT] = "",
+        [FIELD_FLOP_PER_S] = "FLOP/s", [FIELD_NUMBER] = "",         [FIELD_WHOLE_NUMBER] = "",
     };
     if (field->type == FIELD_BOOL)
         return arena_printf(arena, "%s=%s", field->path, value > 0 ? "true" : "false");
-    if (field->type == FIELD_COUNT)
+    if (field->type == FIELD_WHOLE_NUMBER)
         value = ceil(value);
     return arena_printf(arena, "%s=%.17g%s", field->path, value, unit[field->type]);
 }
@@ -215,7 +215,7 @@ static void every_number_of_a_cluster_matters(void)
 {
     static const double small[FIELD_TYPE_COUNT] = {
         [FIELD_BYTES] = 1e9,       [FIELD_BYTES_PER_S] = 1e9, [FIELD_SECONDS] = 1e-3,
-        [FIELD_FLOP_PER_S] = 1e12, [FIELD_NUMBER] = 0.3,      [FIELD_COUNT] = 1,
+        [FIELD_FLOP_PER_S] = 1e12, [FIELD_NUMBER] = 0.3,      [FIELD_WHOLE_NUMBER] = 1,
         [FIELD_BOOL] = 0,
     };
     struct arena arena = {0};

@@ -201,7 +201,7 @@ static void check_flops(const struct property_world *w, const struct sim_result 
 {
     const struct choices *c = &w->choices;
     double model = mfu_model_flops(MFU_LONGHAUL, c->model, c->seq, c->global_batch, false);
-    double diagonal = 3.0 * 4 * (double)(c->model->layers * transformer_q_width(c->model)) *
+    double diagonal = 3.0 * 4 * (double)(c->model->layers * transformer_q_columns(c->model)) *
                       (double)(c->global_batch * c->seq) / 2;
     struct waterfall_peak peak = {.flop_per_s = 312e12};
     double useful_s = 0;

@@ -171,8 +171,8 @@ static void every_second_product_or_layer_is_repeated(void)
         struct choices c;
         int64_t recomputed = m->layers / 2;
         double rows = 64, h = (double)m->hidden, f = (double)m->ffn;
-        double wk = m->bias_qkv ? 0 : 2 * rows * h * (double)transformer_kv_width(m);
-        double wo = m->bias_o || m->bias_qkv ? 0 : 2 * rows * h * (double)transformer_q_width(m);
+        double wk = m->bias_qkv ? 0 : 2 * rows * h * (double)transformer_kv_columns(m);
+        double wo = m->bias_o || m->bias_qkv ? 0 : 2 * rows * h * (double)transformer_q_columns(m);
         double w3 = transformer_has_gate(m) ? 2 * rows * h * f : 0;
         request.strategy = "local";
         request.profile = "torchtitan";

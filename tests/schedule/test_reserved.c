@@ -59,7 +59,7 @@ static void parts_add_up(void)
         sum += r.bytes[i];
     CHECK_INT("sum", (int64_t)r.total_bytes, (int64_t)sum);
     CHECK_INT("context", (int64_t)r.bytes[RESERVED_CONTEXT],
-              (int64_t)f.cluster.device.context_bytes);
+              (int64_t)f.cluster.device.cuda_context_bytes);
     CHECK("fits", r.fits);
     CHECK("nccl", r.bytes[RESERVED_NCCL] > 0);
     CHECK_CLOSE("available", (double)r.available_bytes,
@@ -116,7 +116,7 @@ static void tight_is_what_a_little_less_would_not_hold(void)
     fixture_init(&f, "dgx-a100", 4, 1024);
     struct reserved r, less;
     reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
-    double all = (double)r.total_bytes, context = f.cluster.device.context_bytes;
+    double all = (double)r.total_bytes, context = f.cluster.device.cuda_context_bytes;
     int tight = 0, roomy = 0, unfit = 0;
     for (int percent = 50; percent < 110; percent++) {
         f.cluster.device.usable_bytes = percent / 100.0 * all - context;
@@ -230,7 +230,7 @@ static void whole_parameters_are_a_least_peak(void)
         sum += large.bytes[i];
     CHECK_INT("sum", (int64_t)large.total_bytes, (int64_t)sum);
     f.cluster.device.usable_bytes =
-        (double)(step.total_bytes + large.total_bytes) / 2 - f.cluster.device.context_bytes;
+        (double)(step.total_bytes + large.total_bytes) / 2 - f.cluster.device.cuda_context_bytes;
     reserved_compute(&none, &f.ir, &f.cluster, 80,
                      (struct reserved_options){.whole_parameter_bytes = 64});
     CHECK("does not fit", !none.fits);

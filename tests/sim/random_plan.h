@@ -32,7 +32,7 @@ static inline void random_machine(struct check_random *random, uint32_t ranks, s
     }
     if (pick(random, 0, 2) == 0)
         c->network = (struct network){.has_rails = pick(random, 0, 1) == 1,
-                                      .leaf_nodes = 1 + pick(random, 0, 1),
+                                      .nodes_per_leaf_switch = 1 + pick(random, 0, 1),
                                       .oversubscription = 3};
     if (pick(random, 0, 4) == 0 && c->fabric.kind != FABRIC_PCIE)
         c->domain_nodes = 2;

@@ -6,7 +6,7 @@ static void one_gpu_a_node(struct cluster *c)
 {
     c->gpus_per_node = 1;
     c->gpus = c->nodes;
-    c->network = (struct network){.leaf_nodes = 2, .oversubscription = 4};
+    c->network = (struct network){.nodes_per_leaf_switch = 2, .oversubscription = 4};
 }
 
 static void mesh_fabric(struct cluster *c)
@@ -54,7 +54,7 @@ static void through_host_memory(struct cluster *c)
 static void staged(struct cluster *c)
 {
     c->nic.gpudirect = false;
-    c->nic.staged_bytes_per_s = 5e9;
+    c->nic.host_staged_bytes_per_s = 5e9;
 }
 
 static void one_ring(struct cluster *c)
@@ -139,7 +139,7 @@ static void slow_memory(struct cluster *c)
 
 static void small_communicator(struct cluster *c)
 {
-    c->fabric.peer_rate_ranks = 6;
+    c->fabric.peer_rate_communicator_ranks = 6;
 }
 
 /* Makes all ranks share a GPU, within which copies reach 100 GB/s of payload for all ranks together. */
@@ -157,7 +157,7 @@ static void copies_that_start_slowly(struct cluster *c)
 
 static void narrow_both_ways(struct cluster *c)
 {
-    c->pcie.both_ways_bytes_per_s = 25e9;
+    c->pcie.both_ways_total_bytes_per_s = 25e9;
 }
 
 static const struct {

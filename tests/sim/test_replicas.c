@@ -13,10 +13,10 @@
 /* clang-format off */
 static const struct {
     const char *label, *mesh, *ops;
-    uint32_t domain_nodes, leaf_nodes, oversubscription;
+    uint32_t domain_nodes, nodes_per_leaf_switch, oversubscription;
     uint32_t planned; /* ranks */
 } cases_of_meshes[] = {
-    /* label, mesh, ops, domain_nodes, leaf_nodes, oversubscription, planned */
+    /* label, mesh, ops, domain_nodes, nodes_per_leaf_switch, oversubscription, planned */
     {"a node each",               "mesh dp=4 tp=4\ngroup dp axes=dp\n", REDUCE, 1, 0, 1, 4},
     {"two in a node",             "mesh dp=8 tp=2\ngroup dp axes=dp\n", REDUCE, 1, 0, 1, 4},
     {"two in three nodes",        "mesh dp=4 tp=6\ngroup dp axes=dp\n", REDUCE, 1, 0, 1, 12},
@@ -48,7 +48,7 @@ static void what_repeats_is_planned_once(void)
         struct ir ir = {0};
         struct cluster cluster = machine_make(6);
         cluster.domain_nodes = cases_of_meshes[i].domain_nodes;
-        cluster.network.leaf_nodes = cases_of_meshes[i].leaf_nodes;
+        cluster.network.nodes_per_leaf_switch = cases_of_meshes[i].nodes_per_leaf_switch;
         cluster.network.oversubscription = cases_of_meshes[i].oversubscription;
         text_printf(&text, "longhaul schedule 1\n%s%s", cases_of_meshes[i].mesh,
                     cases_of_meshes[i].ops);
