@@ -25,11 +25,14 @@ void sweep_grid_release(struct sweep_grid *grid)
     *grid = (struct sweep_grid){0};
 }
 
-/* Returns the type of the values of an axis over this option. option NULL: the axis is a number of the cluster. */
-static enum axis_values axis_values_of_option(const struct option *option)
+/* Returns the type of the values of an axis over this option. option NULL: the axis is a number of the cluster. A model
+ * on a line has at least two fields, so a list with a comma between its values holds no such model. */
+static enum axis_values axis_values_of_option(const struct option *option, const char *values)
 {
     if (option == NULL)
         return AXIS_CLUSTER;
+    if (strcmp(option->name, "model") == 0 && transformer_is_line(values))
+        return AXIS_LINES;
     switch (option->kind) {
     case OPTION_INTEGER:
         return AXIS_WHOLE;
@@ -66,7 +69,8 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
                           "%s is varied, and given as an option too", key);
     if (!of_cluster && option->kind == OPTION_FLAG)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has no values to vary over", key);
-    return grid_axes_add(&grid->axes, key, equals + 1, axis_values_of_option(option), diag);
+    return grid_axes_add(&grid->axes, key, equals + 1, axis_values_of_option(option, equals + 1),
+                         diag);
 }
 
 /* ---- names ---- */
@@ -104,16 +108,24 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
     return cost_load(&cost, arena, value, diag);
 }
 
+/* True if numbers follow the name of a cluster, as in "dgx-h100:nics=4,board=1", where commas separate numbers. */
+static bool cluster_has_numbers(const char *value)
+{
+    return strchr(value, ':') != NULL;
+}
+
 /* The options whose values are names: of a strategy, profile, model, cluster or cost file.
- * options_parse() takes any text for them, so check() looks whether the name exists. */
+ * options_parse() takes any text for them, so check() looks whether the name exists. is_line() says whether a text is
+ * one value on a line, whose commas separate fields; NULL: the option has no such values. */
 static const struct {
     const char *option;
     enum status (*check)(const char *value, struct arena *arena, struct diag *diag);
-} named[] = {{"strategy", check_strategy},
-             {"profile", check_profile},
-             {"model", check_model},
-             {"cluster", check_cluster},
-             {"costs", check_costs}};
+    bool (*is_line)(const char *value);
+} named[] = {{"strategy", check_strategy, NULL},
+             {"profile", check_profile, NULL},
+             {"model", check_model, transformer_is_line},
+             {"cluster", check_cluster, cluster_has_numbers},
+             {"costs", check_costs, NULL}};
 
 /* Checks a value of an option whose values are names. An unknown name would otherwise fail at every point of the
  * sweep. */
@@ -174,14 +186,14 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
     return status;
 }
 
-/* Refuses lists for options whose values are names. A text with a comma is a list, unless it has a ':', which comes
- * before the numbers of a cluster, or is the path of a file. */
+/* Refuses lists for options whose values are names. A text with a comma is a list, unless it is one value on a line,
+ * such as layers=2,hidden=64, or the path of a file. */
 static enum status refuse_lists_of_names(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(named); i++) {
         const char *text = options_text(options, named[i].option);
-        if (text != NULL && strchr(text, ',') != NULL && strchr(text, ':') == NULL &&
-            access(text, R_OK) != 0)
+        const bool line = text != NULL && named[i].is_line != NULL && named[i].is_line(text);
+        if (text != NULL && strchr(text, ',') != NULL && !line && access(text, R_OK) != 0)
             return options_refuse_list(named[i].option, text, diag);
     }
     return STATUS_OK;

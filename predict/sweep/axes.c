@@ -30,9 +30,10 @@ static enum status add_value(struct grid_axis *axis, const char *value, struct d
     return STATUS_OK;
 }
 
-static enum status parse_list(struct arena *arena, struct grid_axis *axis, struct diag *diag)
+static enum status parse_list(struct arena *arena, struct grid_axis *axis, bool lines,
+                              struct diag *diag)
 {
-    const char *at = axis->values_text, *separator = strchr(at, ';') != NULL ? ";" : ",";
+    const char *at = axis->values_text, *separator = lines || strchr(at, ';') != NULL ? ";" : ",";
     for (;;) {
         size_t size = strcspn(at, separator);
         if (size == 0)
@@ -155,7 +156,7 @@ static enum status parse_cluster_values(struct arena *arena, struct grid_axis *a
             arena_printf(arena, "%.*s%s", (int)(begin - given), given, begin + size);
         status = parse_range(arena, axis, unit[0] == '\0' ? AXIS_WHOLE : AXIS_NUMBERS, range, diag);
     } else {
-        status = parse_list(arena, axis, diag);
+        status = parse_list(arena, axis, false, diag);
         if (status == STATUS_OK)
             unit = unit_suffix(axis->value[axis->value_count - 1]);
     }
@@ -193,10 +194,10 @@ enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *g
     enum status status;
     if (of == AXIS_CLUSTER)
         status = parse_cluster_values(arena, axis, diag);
-    else if (of != AXIS_TEXTS && strstr(given, "..") != NULL)
+    else if (of != AXIS_TEXTS && of != AXIS_LINES && strstr(given, "..") != NULL)
         status = parse_range(arena, axis, of, axis->values_text, diag);
     else
-        status = parse_list(arena, axis, diag);
+        status = parse_list(arena, axis, of == AXIS_LINES, diag);
     if (status == STATUS_OK && axis->value_count > GRID_POINTS_MAX / points)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
                           GRID_POINTS_MAX);

@@ -19,6 +19,7 @@ enum { GRID_POINTS_MAX = 10000000 };
 /* The type of an axis' values; it decides whether a range is allowed. */
 enum axis_values {
     AXIS_TEXTS,   /* no range */
+    AXIS_LINES,   /* texts that contain commas: only ';' separates them */
     AXIS_WHOLE,   /* whole numbers: the step of a range may be left out */
     AXIS_TOKENS,  /* base/units.h: "512K" */
     AXIS_NUMBERS, /* any numbers */

@@ -14,6 +14,7 @@ static const struct {
     {"a list of texts", "ulysses,ring", "ulysses ring", AXIS_TEXTS},
     {"texts that hold commas", "layers=2;layers=4,vocab=8", "layers=2 layers=4,vocab=8",
      AXIS_TEXTS},
+    {"a line keeps its commas", "a=1,b=2", "a=1,b=2", AXIS_LINES},
     {"dots in texts are no range", "../a,../b", "../a ../b", AXIS_TEXTS},
     {"whole numbers, one by one", "1..4", "1 2 3 4", AXIS_WHOLE},
     {"times", "8K..64K:x2", "8K 16K 32K 64K", AXIS_TOKENS},

@@ -62,3 +62,9 @@ for scope in layer layers attention:bwd; do
             /^128K/ { print scope, $at["step_s"] == part ? "as predict says" : "not as predict says",
                       $at["hfu"] $at["mfu_longhaul"] == "" ? "no MFU" : "MFU", $at["host_s"] == "" ? "no causes" : "causes" }'
 done
+# a model on a line, given or varied: its commas separate fields
+small=layers=2,hidden=64,heads=4,ffn=128,vocab=256
+longhaul sweep --model $small --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 | sed '/^#/d' | cut -d , -f 1-2
+for models in "$small" "$small;gpt2"; do
+    longhaul sweep --cluster ideal --gpus 4 --seq 1K --vary "model=$models" | awk '!/^#/ { print $1 }' | cut -c 1-60
+done

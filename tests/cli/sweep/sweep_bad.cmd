@@ -29,6 +29,8 @@ bad --seq 1K --vary dp=1,2 --zero 1..3
 bad --seq 1K --strategy ulysses,ring
 bad --seq 1K --set layers=2,vocab=100
 longhaul sweep --model gpt2,llama3-8b --cluster ideal --seq 1K 2>&1 || echo "exit $?"
+longhaul sweep --model gpt2,layers=2 --cluster ideal --seq 1K --vary dp=1,2 2>&1 || echo "exit $?"
+longhaul sweep --model gpt2 --cluster 1x4xh100,1x8xh100 --seq 1K --vary dp=1,2 2>&1 || echo "exit $?"
 # numbers of the cluster
 bad --seq 1K --vary nic.bandwith=1GB/s
 bad --seq 1K --vary nic.bandwidth=100,200
