@@ -178,7 +178,7 @@ static enum status set_unprofiled_framework(struct setup *setup, const char *nam
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "%s has a profile of its own; give --profile %s in its place", name,
                               name);
-    setup->real_framework = name;
+    setup->real_framework = arena_text(&setup->arena, name, strlen(name));
     return STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "cli/common/idle_options.h"
 #include "cli/setup/documents_options.h"
+#include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "cli/sweep/record_command.h"
 #include "schedule/choices/strategies.h"
@@ -70,8 +71,21 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
 
 /* The options from which the model and the cluster are loaded. If they are those of the point
  * before, only the choices are read again. */
-static const char *const loaded_options[] = {"model", "ignore",   "set",   "cluster",  "nodes",
-                                             "gpus",  "loopback", "costs", "recording"};
+static const struct option_set *const loaded_sets[] = {&setup_model_options, &setup_cluster_options,
+                                                       NULL};
+
+/* Appends the values of all options from which the model and the cluster are loaded, each with a byte 0 after it. */
+static void put_loaded_options(struct text *out, const struct options *options)
+{
+    for (size_t s = 0; loaded_sets[s] != NULL; s++)
+        for (size_t i = 0; i < loaded_sets[s]->option_count; i++) {
+            const struct option *option = &loaded_sets[s]->option[i];
+            const char *value = "";
+            if (options_given(options, option->name))
+                value = option->kind == OPTION_FLAG ? "given" : options_text(options, option->name);
+            text_append(out, value, strlen(value) + 1);
+        }
+}
 
 /* Loads the cluster for the recorded step in `file`. setup_load() finds that file as the argument of the command, so
  * it gets a copy of the options with this argument. */
@@ -135,10 +149,7 @@ static enum status load_point_setup(struct sweep_predictor *predictor,
         predictor->loaded_options.size = 0;
         return load_recorded(&predictor->setup, options, recording, diag);
     }
-    for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++) {
-        const char *text = options_text(options, loaded_options[i]);
-        text_printf(&wanted, "%s\n", text == NULL ? "" : text);
-    }
+    put_loaded_options(&wanted, options);
     bool same = predictor->loaded_options.size == wanted.size &&
                 memcmp(predictor->loaded_options.data, wanted.data, wanted.size) == 0;
     if (same && options_given(options, "seq")) {
@@ -265,9 +276,8 @@ static enum status check_recorded(struct options *options, struct diag *diag)
 static bool load_options_vary(const struct grid_axes *axes)
 {
     for (size_t a = 0; a < axes->axis_count; a++)
-        for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
-            if (axes->axis[a].is_of_cluster || strcmp(axes->axis[a].key, loaded_options[i]) == 0)
-                return true;
+        if (axes->axis[a].is_of_cluster || options_find(loaded_sets, axes->axis[a].key) != NULL)
+            return true;
     return false;
 }
 

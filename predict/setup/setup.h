@@ -24,7 +24,7 @@ struct setup {
     struct cluster cluster;
     struct device_cost cost;
     /* the framework that really runs, if the profile of the request only approximates it; NULL: the profile is that
-     * framework's. The text is borrowed. */
+     * framework's */
     const char *real_framework;
     /* why the run does less than is predicted, a mask of 1 << enum at_most_reason; 0: it does what is predicted */
     uint32_t at_most_reasons;

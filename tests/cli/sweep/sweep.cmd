@@ -68,3 +68,14 @@ longhaul sweep --model $small --cluster ideal --gpus 4 --seq 1K --vary dp=1,2 | 
 for models in "$small" "$small;gpt2"; do
     longhaul sweep --cluster ideal --gpus 4 --seq 1K --vary "model=$models" | awk '!/^#/ { print $1 }' | cut -c 1-60
 done
+# a point has its own measured runs, too, though its model and cluster are those of the point before
+what="--model llama3-8b --cluster dgx-h100 --nodes 1 --profile torchtitan"
+longhaul predict $what --seq 8K --quick --record $T/record > $T/out
+for factor in 1 2; do
+    awk -v factor=$factor '{ match($0, /"step_s": *[0-9.e-]*/); split(substr($0, RSTART, RLENGTH), field, ":")
+        sub(/"measured": *{"step_s": *null/, "\"measured\": {\"step_s\": " factor * field[2]); print }' $T/record > $T/runs$factor
+done
+interval() { awk -F , '!/^#/ && $2 == "fits" { print $5, $6 }'; }
+longhaul sweep $what --seq 8K --jobs 1 --vary measured=$T/runs1,$T/runs2 | interval > $T/varied
+for factor in 1 2; do longhaul sweep $what --measured $T/runs$factor --vary seq=8K | interval; done > $T/given
+cmp $T/varied $T/given && uniq $T/varied | grep -c .
