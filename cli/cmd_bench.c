@@ -305,22 +305,23 @@ static const char *points_path_option(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* Returns the error of a command that an interrupt ended. If points were written, the message says
- * how many and where. Otherwise, if rows go to a file or to standard output, it says that nothing
- * was measured; if they go nowhere (points_path_option() is NULL), that the points are lost. */
+/* Returns the error of a command that an interrupt ended. If points were measured, the message says how many, and where
+ * they were written or, if rows go nowhere (points_path_option() is NULL), that they are lost. */
 static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {
     struct loc at = {.name = "bench"};
     const char *path = points_path_option(options);
-    if (points->count > 0 && (path != NULL || options_given(options, "json")))
+    if (points->count == 0)
+        return diag_error(diag, at, STATUS_SYSTEM, "ended by %s before anything was measured",
+                          interrupt_signal_name());
+    if (path != NULL || options_given(options, "json"))
         return diag_error(diag, at, STATUS_SYSTEM, "ended by %s: %zu of %zu points are in %s",
                           interrupt_signal_name(), points->count, count,
                           path != NULL && strcmp(path, "-") != 0 ? path : "standard output");
-    return diag_error(diag, at, STATUS_SYSTEM, "ended by %s%s", interrupt_signal_name(),
-                      path == NULL
-                          ? ": the measured points are lost; with -o, they would be in a file"
-                          : " before anything was measured");
+    return diag_error(diag, at, STATUS_SYSTEM,
+                      "ended by %s: the measured points are lost; with -o, they would be in a file",
+                      interrupt_signal_name());
 }
 
 /* Writes the points as rows to the file of points_path_option(), and with --json as JSON to standard output. */

@@ -5,7 +5,7 @@ end() { # waits for it; $code says how it ended
     wait $pid 2> $T/note || code=$?
 }
 # so many lines of a file match, 0 before it is there
-lines() { grep -c "$1" "$2" 2> $T/note || true; }
+lines() { grep -a -c "$1" "$2" 2> $T/note || true; }
 kept() { cmp $T/before.$1 $T/$1 && echo "$1 is as it was"; }
 
 # points that were measured are in the file, and the file says how many of them there are
@@ -29,6 +29,26 @@ end
 echo "JSON: exit $code"
 tail -n 1 $T/err | sed 's/: [0-9]* of [0-9]* points/: N of M points/'
 grep -c '"points": "[0-9]* of [0-9]*"' $T/points.json
+
+# One that ends before anything was measured has lost nothing. Its note that --within leaves out all points waits for a
+# full pipe, when its signals are caught already.
+mkfifo $T/full
+exec 9<> $T/full
+for output in --json "--cluster-out $T/none.json"; do
+    dd if=/dev/zero of=$T/full bs=4096 oflag=nonblock 2> $T/note || true
+    longhaul bench --within 1e-9 $output > $T/out 2> $T/full &
+    pid=$!
+    until grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$pid/status; do sleep 0.01; done
+    kill -TERM $pid
+    cat <&9 > $T/drained &
+    drain=$!
+    end
+    echo "nothing measured: exit $code"
+    while test "0$(lines ended $T/drained)" -lt 1; do sleep 0.01; done
+    kill $drain
+    grep -a -o 'bench: .*' $T/drained
+done
+exec 9<&-
 
 # a step that is killed leaves the folder of an earlier one as it was
 longhaul run $tiny --steps 2 -o $T/run > $T/out
