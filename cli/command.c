@@ -7,6 +7,7 @@
 #include "cli/setup/documents_options.h"
 #include "cli/setup/from.h"
 #include "cli/setup/options.h"
+#include "cli/setup/read_setup.h"
 #include "cli/sweep/predictor.h"
 
 #include <stdio.h>
@@ -104,9 +105,8 @@ static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help
     "every number of that one, and its source."
 #define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
 
-/* The options that a command refuses with a message of its own, although its sets have them. Each list ends in NULL. */
+/* The options that `plan` refuses with a message of its own, although its sets have them; the list ends in NULL. */
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
-static const char *const refused_by_run[] = {"costs", NULL};
 
 /* The most files of a command that reads one recording for each stage of a pipeline. */
 enum { STAGES_MAX = 256 };
@@ -219,7 +219,7 @@ static const struct command commands[] = {
      RUN_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
       &general_options},
-     refused_by_run},
+     setup_refused_by_run},
     {"plot",
      "FIGURE FILE...",
      2,
@@ -274,7 +274,7 @@ const struct command *command_table(size_t *count)
     return commands;
 }
 
-static const char *const *refused_options_of(const struct command *command)
+const char *const *command_refused_options(const struct command *command)
 {
     static const char *const none[] = {NULL};
     return command->refused_options != NULL ? command->refused_options : none;
@@ -282,7 +282,7 @@ static const char *const *refused_options_of(const struct command *command)
 
 bool command_shows_option(const struct command *command, const struct option *option)
 {
-    return !options_list_has_name(refused_options_of(command), option->name);
+    return !options_list_has_name(command_refused_options(command), option->name);
 }
 
 const char *command_name(size_t i)
@@ -333,5 +333,5 @@ void command_print_help(struct text *out, const struct command *command)
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
     screen_wrap(out, command->description, 0, 0, screen_help_width());
-    options_print_help(out, command->option_sets, refused_options_of(command));
+    options_print_help(out, command->option_sets, command_refused_options(command));
 }

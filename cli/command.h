@@ -30,6 +30,9 @@ struct command {
     const char *const *refused_options;
 };
 
+/* Returns the options of the command's sets that the command refuses; the list ends in NULL. */
+const char *const *command_refused_options(const struct command *command);
+
 /* Returns false for an option of the command's sets that the command refuses. Its help leaves such options out. */
 bool command_shows_option(const struct command *command, const struct option *option);
 

@@ -59,7 +59,7 @@ static enum status apply_launch_files(const struct command *command, struct opti
     /* the arguments of `calibrate` are files of measurements, among which from_apply() must not look for launch
      * files */
     options->argument_count -= recordings;
-    enum status status = from_apply(options, search, diag);
+    enum status status = from_apply(options, search, command_refused_options(command), diag);
     options->argument_count += recordings;
     return status;
 }

@@ -58,19 +58,21 @@ static const struct command *first_command_with_set(const struct option_set *set
     return NULL;
 }
 
-/* Appends the options of a set that a command refuses, as ", but for --scope"; nothing if it refuses none. They follow
- * the name of another command, with which the set's options are printed. */
+/* Appends the options of a set that a command refuses, as ", but for --costs, --framework and --at-most"; nothing if it
+ * refuses none. They follow the name of another command, with which the set's options are printed. */
 static void put_refused_options(struct text *out, const struct command *command,
                                 const struct option_set *set)
 {
-    const char *between = ", but for ";
+    size_t count = 0, put = 0;
+    for (size_t i = 0; i < set->option_count; i++)
+        count += !command_shows_option(command, &set->option[i]);
     for (size_t i = 0; i < set->option_count; i++) {
         if (command_shows_option(command, &set->option[i]))
             continue;
-        text_puts(out, between);
+        text_puts(out, put == 0 ? ", but for " : put + 1 < count ? ", " : " and ");
         put_escaped(out, "--");
         put_escaped(out, set->option[i].name);
-        between = " and ";
+        put++;
     }
 }
 

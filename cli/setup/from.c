@@ -320,13 +320,15 @@ struct launch_files_read {
 };
 
 static enum status apply_launch_options(struct launch_files_read *from, struct options *options,
-                                        bool search, struct diag *diag)
+                                        bool search, const char *const *refused, struct diag *diag)
 {
     enum status status = STATUS_OK;
     bool length = searches_length(options);
     for (size_t i = 0; i < from->launch.option_count && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload(option->name);
+        if (options_list_has_name(refused, option->name))
+            continue;
         if ((length && strcmp(option->name, "seq") == 0) || searched) {
             put_option(&from->searched_options, option);
         } else if (is_given(options, option->name) || is_varied(options, option->name)) {
@@ -444,13 +446,14 @@ static enum status refuse_python_recipes(const struct options *options, struct d
     return STATUS_OK;
 }
 
-enum status from_apply(struct options *options, bool search, struct diag *diag)
+enum status from_apply(struct options *options, bool search, const char *const *refused,
+                       struct diag *diag)
 {
     struct launch_files_read from = {0};
     struct text out = {0};
-    enum status refused = refuse_python_recipes(options, diag);
-    if (refused != STATUS_OK)
-        return refused;
+    enum status python = refuse_python_recipes(options, diag);
+    if (python != STATUS_OK)
+        return python;
     bool arguments = options->argument_count > 0;
     for (size_t i = 0; i < options->argument_count; i++)
         arguments = arguments && launch_is_path(options->argument[i]) &&
@@ -476,7 +479,7 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
     if (status == STATUS_OK)
         status = launch_make_options(&from.launch, given, diag);
     if (status == STATUS_OK)
-        status = apply_launch_options(&from, options, search, diag);
+        status = apply_launch_options(&from, options, search, refused, diag);
     if (status == STATUS_OK) {
         put_launch_report(&from, &out);
         fputs(out.data, stderr);

@@ -9,7 +9,10 @@
  * standard error the options that were understood, as a line that can be pasted, and the settings
  * that were not. Does nothing if there is no such file. Refuses recipes in Python, and --from
  * together with a schedule file. search: the command searches the layout, as `plan` does; only the
- * model, the length, the batch, the machine and the number formats are taken from the files. */
-enum status from_apply(struct options *options, bool search, struct diag *diag);
+ * model, the length, the batch, the machine and the number formats are taken from the files.
+ * refused: the options that the command refuses, which are not taken either; the list ends in
+ * NULL. */
+enum status from_apply(struct options *options, bool search, const char *const *refused,
+                       struct diag *diag);
 
 #endif

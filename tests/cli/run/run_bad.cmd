@@ -17,3 +17,10 @@ bad $S/tests/schedule/example.ir --seq 64
 bad --model llama3-70b --seq 1M --gpus 64 | sed 's/this machine has.*GiB/this machine has N GiB/'
 # a step that takes too long ends with where it was
 bad --model longhaul-3m --seq 4K --timeout 0.05 | sed 's/ op [0-9]* (.*/ op N/'
+# what a run refuses whatever its value is not in its help, and a launch file does not give it
+for option in costs framework at-most measured; do
+    bad $small --$option adapter
+    longhaul help run | grep -e "--$option " || true
+done
+longhaul help --man | tr '\n' ' ' | grep -o 'cluster: as of predict, but for [^.]*measured' | tr -d '\\'
+longhaul run --from $S/tests/data/launch/axolotl-llama3-70b-qlora.yaml --model longhaul-3m --gpus 1 --batch 1 --steps 1 2> $T/note | cut -d ';' -f 1 | grep '^ran'
