@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets *error to the relative error of the closed form for row i: predicted / published - 1 of the figure, which is a
- * rate, an MFU or seconds. The seconds of a step or of attention are baseline_s() at a share of the peak; those of an
+/* Sets *error to the relative error (validation_relative_error()) of the closed form for row i, whose figure is a rate,
+ * an MFU or seconds. The seconds of a step or of attention are baseline_s() at a share of the peak; those of an
  * exchange are baseline_exchange_s(). Returns false if the row does not count, or if the closed form does not apply to
  * it. */
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
@@ -19,23 +19,24 @@ static bool closed_form_error(const struct validation *v, size_t i, double share
         !v->answer[row->run_index].has_baseline)
         return false;
     const struct run_answer *answer = &v->answer[row->run_index];
-    double published_s = published->value * published->si_factor;
+    double figure;
     switch (published->metric) {
     case METRIC_TGS:
     case METRIC_MFU: /* both figures are proportional to 1 / step */
-        published_s = answer->step_s * row->result.predicted / published->value;
-        *error = published_s / baseline_s(&answer->baseline, share) - 1;
-        return true;
+        figure = row->result.predicted * answer->step_s / baseline_s(&answer->baseline, share);
+        break;
     case METRIC_STEP_MS:
     case METRIC_ATTENTION_MS:
-        *error = baseline_s(&answer->baseline, share) / published_s - 1;
-        return true;
+        figure = baseline_s(&answer->baseline, share) / published->si_factor;
+        break;
     case METRIC_SEQALLTOALL_MS:
-        *error = baseline_exchange_s(&answer->baseline) / published_s - 1;
-        return true;
+        figure = baseline_exchange_s(&answer->baseline) / published->si_factor;
+        break;
     default:
         return false;
     }
+    *error = validation_relative_error(published, figure);
+    return true;
 }
 
 /* The errors of the closed form and of the simulation for the same rows. */

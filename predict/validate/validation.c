@@ -289,6 +289,11 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
 }
 
+double validation_relative_error(const struct external_run *row, double predicted)
+{
+    return row->metric == METRIC_STEP_MS ? row->value / predicted - 1 : predicted / row->value - 1;
+}
+
 static void judge_value(struct validation *v, size_t i, double predicted)
 {
     const struct external_run *row = &v->rows->rows[i];
@@ -298,7 +303,7 @@ static void judge_value(struct validation *v, size_t i, double predicted)
         out->result.outcome = OUTCOME_ZERO;
         return;
     }
-    out->result.relative_error = out->result.predicted / row->value - 1;
+    out->result.relative_error = validation_relative_error(row, out->result.predicted);
     out->result.outcome = OUTCOME_OK;
     out->counts_in_means = row->is_counted;
     if (!out->counts_in_means)
@@ -316,15 +321,6 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
                                    answer->mfu_other_factor,
                                    100 * (answer->mfu_other_factor / v->rows->rows[i].value - 1),
                                    out->counts_in_means ? "" : "; neither is counted");
-}
-
-/* Judges a step time. Its error is that of the speed, because tokens per second are the same measurement. */
-static void judge_step(struct validation *v, size_t i, const struct run_answer *answer)
-{
-    struct validated *out = &v->row[i];
-    judge_value(v, i, answer->step_s);
-    if (out->result.outcome == OUTCOME_OK)
-        out->result.relative_error = 1 / (1 + out->result.relative_error) - 1;
 }
 
 static void judge_length(struct validation *v, size_t i, const struct run_answer *answer)
@@ -372,7 +368,7 @@ static void judge_row(struct validation *v, size_t i)
         judge_mfu(v, i, answer);
         break;
     case METRIC_STEP_MS:
-        judge_step(v, i, answer);
+        judge_value(v, i, answer->step_s);
         break;
     case METRIC_ATTENTION_MS:
         judge_value(v, i, answer->operator_times.elapsed_s);

@@ -26,3 +26,11 @@ longhaul validate --data $T/own.csv -o /dev/full > $T/report2 || echo "exit $?"
 cmp $T/report $T/report2
 # rows of every kind move with the numbers of the machine: those of subsequences too
 longhaul validate --source SPPO --table fig5 --sensitivity | sed -n '/^sensitivity/,/^  pcie/p' | sed 's/  *$//'
+# a step's time and its tokens per second are one measurement: the closed form has one error for both, as the simulation
+(
+    echo id,source,place,framework,model,gpu,gpus,seq_len,metric,value,unit,counts,args,note
+    args="--model internlm-7b-mha --cluster loongtrain-a100 --gpus 32 --strategy ulysses --profile deepspeed --hp 32 --seq 131072 --zero 1"
+    echo "b1,Ours,step,ulysses,internlm-7b-mha,a100_80gb,32,131072,step_ms,10240,ms,,$args,"
+    echo "b2,Ours,rate,ulysses,internlm-7b-mha,a100_80gb,32,131072,tgs,400,tokens/s/gpu,,$args,"
+) > $T/both.csv
+longhaul validate --data $T/both.csv --baseline | sed -n '/^baseline/,/^$/p'
