@@ -5,6 +5,22 @@
 #include "cli/completion.h"
 #include "cli/manual.h"
 
+/* Refuses forms of help that exclude each other, and a command's name beside a form that has all commands. */
+static enum status check_forms(const struct options *options, struct diag *diag)
+{
+    static const char *const whole[] = {"man", "completion"};
+    enum status status = options_refuse_both(options, "man", "completion", diag);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(whole); i++) {
+        status = options_refuse_both(options, whole[i], "json", diag);
+        if (status == STATUS_OK && options_given(options, whole[i]) && options->argument_count > 0)
+            status =
+                diag_error(diag, (struct loc){.name = options_label(whole[i]).text},
+                           STATUS_BAD_INPUT, "is of all commands together; leave out '%s', or %s",
+                           options->argument[0], options_label(whole[i]).text);
+    }
+    return status;
+}
+
 enum status cmd_help(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
@@ -12,6 +28,8 @@ enum status cmd_help(const struct options *options, struct diag *diag)
     enum status status = STATUS_OK;
     if (options->argument_count > 0)
         status = command_find(&command, options->argument[0], diag);
+    if (status == STATUS_OK)
+        status = check_forms(options, diag);
     if (status != STATUS_OK)
         return status;
     if (options_given(options, "man"))

@@ -21,15 +21,28 @@ static void handle_gsl_error(const char *reason, const char *file, int line, int
     abort();
 }
 
+/* Refuses a word after --help or --version. Both are taken only as the last word. */
+static enum status check_is_last_word(int argc, char **argv, struct diag *diag)
+{
+    if (argc <= 2)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = argv[1]}, STATUS_BAD_INPUT,
+                      "takes no argument, not '%s'; `longhaul help` lists the commands", argv[2]);
+}
+
 static enum status run_command(int argc, char **argv, struct diag *diag)
 {
     struct text out = {0};
     enum status status = STATUS_OK;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        status = check_is_last_word(argc, argv, diag);
         command_print_overview(&out);
-        status = command_print(&out, diag);
+        if (status == STATUS_OK)
+            status = command_print(&out, diag);
     } else if (strcmp(argv[1], "--version") == 0) {
-        status = command_print_version(&out, diag);
+        status = check_is_last_word(argc, argv, diag);
+        if (status == STATUS_OK)
+            status = command_print_version(&out, diag);
         if (status == STATUS_OK)
             status = command_print(&out, diag);
     } else {

@@ -8,6 +8,11 @@ longhaul list --help > $T/option
 longhaul help list > $T/command
 cmp $T/option $T/command
 longhaul --version | sed 's/ [0-9].*/ VERSION/'
+# a word that would change nothing is refused
+for words in '--version x' '--help plan' '-h plan' 'help --man plan' 'help --completion bash plan' 'help --man --json' \
+    'help --completion zsh --man' 'help --completion bash --json'; do
+    longhaul $words 2>&1 || echo "  exit $?: $words"
+done
 # On a terminal of 60 columns help and messages are wrapped; into a pipe help is, at 80, and messages are not. A command
 # stays one word.
 tty() { script -qec "stty cols 60; $*" /dev/null < /dev/null | tr -d '\r'; }
