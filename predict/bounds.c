@@ -36,23 +36,31 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
 
 /* The least seconds that a device takes for a flop. product_s_per_flop: for one flop of a product.
  * attention_s_per_flop: for forward and backward of attention together, for each flop of the forward; the backward has
- * 2.5 times the flops of the forward. If whole layers are recomputed (`full`, `offload`), the forward of attention
- * counts twice. No other recomputation counts, since a framework could leave some of it out. */
+ * 2.5 times the flops of the forward. */
 struct least_rates {
     double product_s_per_flop, attention_s_per_flop;
 };
 
-static struct least_rates least_rates_of(const struct setup *setup, const struct choices *c)
+/* Returns the rates for a device's work. forwards: how often the forward of attention counts. */
+static struct least_rates least_rates_of(const struct setup *setup, const struct choices *c,
+                                         double forwards)
 {
     const struct device_cost *cost = &setup->cost;
-    bool again =
-        c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
-    double forwards = again ? 2 : 1, peak = setup->cluster.device.peak_flop_per_s;
+    const double peak = setup->cluster.device.peak_flop_per_s;
     if (cost->is_ideal)
         return (struct least_rates){1 / peak, (forwards + 2.5) / peak};
     return (struct least_rates){1 / product_flop_per_s(cost, c),
                                 forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
                                     2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
+}
+
+/* Returns how often a step computes the forward of attention: twice if whole layers are recomputed (`full`, `offload`).
+ * No other recomputation counts, since a framework could leave some of it out. */
+static double attention_forwards(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD
+               ? 2
+               : 1;
 }
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
@@ -91,30 +99,33 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
     return (all_s * share + head_s + unit_s * (1 - share)) * c->pp / ranks;
 }
 
-static double first_subsequence_s(const struct choices *c, const struct least_rates *rates)
+/* Returns the seconds of bound_of_layers_s()'s unit, without recomputation: a stage can recompute while it waits for the
+ * gradient of its last unit. */
+static double first_subsequence_s(const struct setup *setup, const struct choices *c)
 {
+    const struct least_rates rates = least_rates_of(setup, c, 1);
     int64_t end = pipeline_tokens_before(c, 1);
     double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
-    return (double)c->micro_batch * (double)c->dp * layers_compute_s(c, rates, end, seen);
+    return (double)c->micro_batch * (double)c->dp * layers_compute_s(c, &rates, end, seen);
 }
 
 double bound_step_s(const struct setup *setup, const struct choices *c)
 {
-    struct least_rates rates = least_rates_of(setup, c);
+    struct least_rates rates = least_rates_of(setup, c, attention_forwards(c));
     double seen = document_visible_flops(c->documents, c->model, c->seq);
     double all_s = (double)c->global_batch * layers_compute_s(c, &rates, c->seq, seen);
-    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_subsequence_s(c, &rates));
+    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_subsequence_s(setup, c));
 }
 
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
                                const struct bound_layer *layer)
 {
-    struct least_rates rates = least_rates_of(setup, c);
+    struct least_rates rates = least_rates_of(setup, c, attention_forwards(c));
     double unit = (double)c->model->layers * (double)c->ranks / (double)c->pp;
     double head = 2 * layer->issue_s < layer->step_s ? head_compute_s(c, &rates) : 0;
     return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
                              c->subsequences == 1 ? unit * layer->kernels_s
-                                                  : first_subsequence_s(c, &rates));
+                                                  : first_subsequence_s(setup, c));
 }
 
 /* ---- memory ---- */

@@ -248,7 +248,8 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
 
 /* Seconds of one rank. kernels_s: all its kernels. unit_kernels_s: the kernels of layers, which belong to a unit.
  * first_s: those of them in the forward of the first unit. last_s: those of them in the backward of the unit whose
- * backward comes last. issue_s: the time for which its host issues ops. */
+ * backward comes last, from the first op that needs its gradient on: what is recomputed before that op can run while
+ * the rank waits for the gradient. issue_s: the time for which its host issues ops. */
 struct role_bound {
     double kernels_s, unit_kernels_s, first_s, last_s, issue_s;
 };
@@ -264,6 +265,7 @@ static struct role_bound bound_of_role(const struct prediction *p, const struct 
                         ? pipeline_unit_count(&p->choices) - p->choices.subsequences
                         : 0;
     last -= ir->repeats.iterations_are_units ? ir->repeats.copies_per_gap : 0;
+    bool has_gradient = false; /* the backward of unit `last` has begun */
     for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
          op++) {
         uint32_t shape = ir->op.shape[op];
@@ -286,7 +288,10 @@ static struct role_bound bound_of_role(const struct prediction *p, const struct 
         bound.unit_kernels_s += work_s;
         if (phase == PHASE_FORWARD && unit == 0)
             bound.first_s += work_s;
-        if (phase != PHASE_FORWARD && unit == last)
+        if (unit != last)
+            continue;
+        has_gradient = has_gradient || (phase != PHASE_FORWARD && phase != PHASE_RECOMPUTE);
+        if (phase != PHASE_FORWARD && has_gradient)
             bound.last_s += work_s;
     }
     return bound;
