@@ -205,7 +205,8 @@ void route_add_exchange(struct platform *platform, struct flow_table *flows, uin
 
 /* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's PCIe lanes.
  * Without it the bytes pass through host memory, at nic.staged_bandwidth for one GPU, and count once on the link of
- * host memory. */
+ * host memory, although they are written and read there. A flow for both directions counts once on it, too
+ * (docs/simulation.md, "Platform"). */
 void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
