@@ -18,11 +18,15 @@ const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT] = {
 #undef ATTENTION
 };
 const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT] = {
-    [DISPATCHER_ALLTOALL] = {.waits_for_row_counts = true},
-    [DISPATCHER_ALLGATHER] = {.waits_for_row_counts = true},
-    [DISPATCHER_DEEPEP] = {.sends_once = true, .waits_for_row_counts = true, .exchange_sms = 20},
-    [DISPATCHER_HYBRIDEP] = {.sends_once = true, .exchange_sms = 16},
+    [DISPATCHER_DEEPEP] = {.sends_once = true, .exchange_sms = 20},
+    [DISPATCHER_HYBRIDEP] = {.sends_once = true, .bounds_rows = true, .exchange_sms = 16},
 };
+
+bool dispatcher_needs_counts(const struct choices *c)
+{
+    return !c->expert_capacity.pads &&
+           !(c->cuda_graphs == CUDA_GRAPHS_STEP && dispatcher_facts[c->dispatcher].bounds_rows);
+}
 
 /* The strategies. Members that a row leaves out are 0. */
 /* clang-format off */

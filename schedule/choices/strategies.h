@@ -32,14 +32,19 @@ enum status strategies_check_names(const char *strategy, const char *profile, st
  *
  * sends_once            a token is sent once to each node and rank that has some of its experts; false: once for each
  *                       expert
- * waits_for_row_counts  the host waits for the numbers of rows, if the profile has host_waits_for_expert_counts
+ * bounds_rows           the rows that a rank receives may be given a bound, with which the host need not know their
+ *                       number (Megatron-Core, transformer_config.py: moe_expert_rank_capacity_factor)
  * exchange_sms          the multiprocessors that an exchange occupies (Megatron-LM, transformer_config.py:
  *                       moe_deepep_num_sms, moe_hybridep_num_sms); 0: as many as the library's collectives */
 struct dispatcher_facts {
-    bool sends_once, waits_for_row_counts;
+    bool sends_once, bounds_rows;
     int64_t exchange_sms;
 };
 extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];
+/* Returns whether the host must know the numbers of rows of experts before it launches their exchange: unless rows are
+ * padded to a capacity, or a graph of the whole step needs a bound, which the dispatcher can be given. Whether the host
+ * waits for them is the profile's host_waits_for_expert_counts. */
+bool dispatcher_needs_counts(const struct choices *c);
 /* The text names of the values of each choice, in the order of its enum. */
 extern const char *const attention_names[];
 #define NAMES(choice, count, ...) extern const char *const choice##_names[];

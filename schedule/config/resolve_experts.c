@@ -72,9 +72,8 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
                               "shared experts are divided between two exchanges with the "
                               "all-to-all only; choose --dispatcher alltoall, or --shared-experts "
                               "before or combine");
-    if (c->cuda_graphs == CUDA_GRAPHS_STEP && experts && c->profile->host_waits_for_expert_counts &&
-        c->ep > 1 && dispatcher_facts[c->dispatcher].waits_for_row_counts &&
-        !c->expert_capacity.pads)
+    if (c->cuda_graphs == CUDA_GRAPHS_STEP && experts && c->ep > 1 &&
+        c->profile->host_waits_for_expert_counts && dispatcher_needs_counts(c))
         return resolve_refuse(diag, "--cuda-graphs",
                               "the host waits for the rows of experts in every layer, so a step is "
                               "no single graph; choose layer, --dispatcher hybridep, or "

@@ -304,13 +304,12 @@ static struct view combine_rows(struct emit *e, const char *stem, struct view se
                : sent;
 }
 
-/* Makes the host wait for the numbers of rows of the experts before it launches more, if the profile and the dispatcher
- * do so. If rows are padded to the capacity, the host knows the numbers and does not wait. */
+/* Makes the host wait for the numbers of rows of the experts before it launches more, if it needs them
+ * and the profile waits. */
 static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 {
     const struct choices *c = e->choices;
-    if (!c->profile->host_waits_for_expert_counts ||
-        !dispatcher_facts[c->dispatcher].waits_for_row_counts || c->expert_capacity.pads)
+    if (!c->profile->host_waits_for_expert_counts || !dispatcher_needs_counts(c))
         return;
     emit_host_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.expert_exchange
                                                            : e->stream.compute);
