@@ -92,13 +92,26 @@ static bool keeps_weight_copies(const struct emit *e)
 }
 
 /* Returns whether the choice of activations makes the backward compute linear layers of the forward again. With
- * CHOICE_ACTIVATIONS_SELECTIVE_CORE it computes only attention's core again. */
+ * CHOICE_ACTIVATIONS_SELECTIVE_CORE it computes only attention's core again. The modules of --recompute-modules do not
+ * count: pass_discard() repeats the ops of the forward as they are, and the backward reads the copies that the repeated
+ * ops make. As in TransformerEngine one pass of the repeated forward makes both copies of an input; the first forward
+ * makes both, too, where it would need one. */
 static bool recomputes_layers(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->activations != CHOICE_ACTIVATIONS_KEEP &&
            c->activations != CHOICE_ACTIVATIONS_RATIO &&
            c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+}
+
+/* True if a recomputed forward makes the copy again that the forward made: with whole layers, or if a module of
+ * --recompute-modules drops it. */
+static bool recomputes_copy(const struct emit *e, struct view copy)
+{
+    bool again = recomputes_layers(e);
+    for (uint32_t i = e->discarded_count; !again && copy.count > 0 && i-- > 0;)
+        again = e->discarded[i].buffer.i == copy.buffer.i;
+    return again;
 }
 
 /* Forgets the copies of a weight that another micro-batch made, unless copies are kept (keeps_weight_copies()). In the
@@ -108,9 +121,11 @@ static void forget_weight_copies(struct emit *e, struct view w)
 {
     struct narrow_copies *copies = narrow_copies_of(e, w);
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
-    const bool again = !recomputes_layers(e) || e->choices->profile->backward_quantises_again;
-    if (!keeps_weight_copies(e) &&
-        (made->micro_batch != now->micro_batch || (made->phase != now->phase && again)))
+    if (keeps_weight_copies(e))
+        return;
+    if (made->micro_batch != now->micro_batch ||
+        (made->phase != now->phase &&
+         (e->choices->profile->backward_quantises_again || !recomputes_copy(e, copies->data[0]))))
         *copies = (struct narrow_copies){
             .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }

@@ -1,6 +1,7 @@
 /* tests/schedule/test_recompute.c: what a step repeats and what it keeps if attention, or single ops, are recomputed in
  * the backward. */
 #include "schedule/analysis/liveness.h"
+#include "schedule/choices/products.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "tests/schedule/composed.h"
 
@@ -141,10 +142,47 @@ static void an_unread_product_stays(void)
     ir_release(&ir);
 }
 
+/* A module that is computed again quantises its input and, if it is gathered, its weight again. The backward reads these
+ * copies, and makes no third one of a weight where one copy serves both products (Blackwell). */
+static void a_repeated_module_quantises_once_more(void)
+{
+    static const struct {
+        const char *label;
+        enum weights_choice weights;
+        enum products_choice products;
+        uint32_t more; /* of each layer, in two products */
+    } rows[] = {
+        {"gathered weights", CHOICE_WEIGHTS_ZERO3, PRODUCTS_FP8_TENSOR, 2},
+        {"with transposed copies", CHOICE_WEIGHTS_ZERO3, PRODUCTS_MXFP8, 4},
+        {"whole weights", CHOICE_WEIGHTS_ZERO1, PRODUCTS_FP8_TENSOR, 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = composed_request(1, 4);
+        struct choices c;
+        struct ir keep, again;
+        request.strategy = "local";
+        request.profile = "megatron-te";
+        request.sm = 100;
+        request.weights = (int)rows[i].weights;
+        request.products = (int)rows[i].products;
+        request.activations = CHOICE_ACTIVATIONS_KEEP;
+        composed_build(&keep, &c, &request, rows[i].label);
+        request.recompute_modules = 1 << RECOMPUTE_MLP;
+        composed_build(&again, &c, &request, rows[i].label);
+        CHECK_INT(rows[i].label,
+                  composed_ops(&again, WORK_QUANTISE, PHASE_COUNT) -
+                      composed_ops(&keep, WORK_QUANTISE, PHASE_COUNT),
+                  rows[i].more * shapes[1].layers);
+        ir_release(&keep);
+        ir_release(&again);
+    }
+}
+
 static const struct check_case cases[] = {
     {"attention alone is repeated", attention_alone_is_repeated},
     {"the first output stays", the_first_output_stays},
     {"exchanges are repeated", exchanges_are_repeated},
     {"an unread product stays", an_unread_product_stays},
+    {"a repeated module quantises once more", a_repeated_module_quantises_once_more},
 };
 CHECK_MAIN("recompute", cases)
