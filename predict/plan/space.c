@@ -27,8 +27,6 @@ void space_release(struct space *space)
  * with the same schedule have the same bytes. */
 struct schedule_identity {
     int64_t choice[CHOICE_NAME_COUNT];
-    const struct profile *profile;
-    const char *core_plan;
     double offload_ratio;
     uint32_t ring_ranks_per_node;
     int attention_choice, is_adaptive, may_jitter;
@@ -63,8 +61,6 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
         simplest.shard = 0;
     memset(id, 0, sizeof *id);
     choices_fill_identity(id->choice, &simplest);
-    id->profile = c->profile;
-    id->core_plan = c->core_plan;
     id->attention_choice = c->attention;
     id->ring_ranks_per_node = c->ring_ranks_per_node;
     id->may_jitter = may_jitter(setup, c, row);

@@ -676,6 +676,7 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
 #define COUNTED(of) .chosen_member = MEMBER(choices, of), .value_form = CHOICE_COUNTED
 #define TRUTH(of) .chosen_member = MEMBER(choices, of), .value_form = CHOICE_TRUTH
 #define VALUES(function) .values = (function)
+#define LABEL(function) .values = (function), .is_label = true
 #define NOWHERE .chosen_member = {0}
 #define ALWAYS .matters = NULL
 #define IF(function, words) .matters = (function), .note = {{NULL, (words)}}

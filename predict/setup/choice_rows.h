@@ -74,6 +74,7 @@ struct choice_row {
     enum choice_form value_form;
     /* Fills in one or two values, and returns their number. c NULL: only keys, descriptions and forms are filled in. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
+    bool is_label; /* the values only name other choices, as a strategy does */
     bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
     /* JSON and sweeps have the value even if the choice does not matter */
     bool is_always_known;
@@ -112,8 +113,9 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
 bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
                         const struct choices *c);
 
-/* Stores a number for each choice: its value if the choice has a member of struct choices and matters, else 0. Choices
- * without a member, such as the offload ratio, are not compared. */
+/* Stores a number for each choice that matters, else 0: the value of its member of struct choices or, if it has none, a
+ * digest of its values. A choice whose values only name others, the strategy, gets 0, so that two strategies with the
+ * same choices have the same numbers. */
 void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
 
 /* Appends all choices that are known: "dp 8, hp 1, ...". */

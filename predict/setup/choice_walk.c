@@ -2,6 +2,7 @@
  * notes, lists and options. */
 #include "predict/setup/choice_rows.h"
 
+#include "base/digest.h"
 #include "base/units.h"
 
 #include <assert.h>
@@ -113,12 +114,32 @@ bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct 
     return !(row->note[note].is_used != NULL ? row->note[note].is_used(r, c) : row->matters(c));
 }
 
+/* Returns a digest of the values of a row that has no member of struct choices. */
+static int64_t digest_of_values(const struct choice_row *row, const struct choices *c)
+{
+    struct choice_value value[CHOICE_VALUES_MAX];
+    const size_t count = choice_row_values(row, value, c);
+    uint64_t digest = DIGEST_OF_NO_BYTES;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = value[i].form == CHOICE_NAMED ? choice_value_name(&value[i]) : "";
+        digest = digest_add(digest, &value[i].whole_number, sizeof value[i].whole_number);
+        digest = digest_add(digest, &value[i].real_number, sizeof value[i].real_number);
+        digest = digest_add(digest, name, strlen(name) + 1);
+    }
+    return (int64_t)digest;
+}
+
 void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
-        const bool matters = row->matters == NULL || row->matters(c);
-        identity[i] = matters && row->chosen_member.size > 0 ? get_of_choices(row, c) : 0;
+        identity[i] = 0;
+        if (row->matters != NULL && !row->matters(c))
+            continue;
+        if (row->chosen_member.size > 0)
+            identity[i] = get_of_choices(row, c);
+        else if (row->values != NULL && !row->is_label)
+            identity[i] = digest_of_values(row, c);
     }
 }
 

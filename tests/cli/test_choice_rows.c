@@ -330,6 +330,85 @@ static void identities_differ_where_choices_matter(void)
     }
 }
 
+/* Changes what the values of a row without a member depend on. Returns false if no change is known for the row. */
+static bool change_values_of(enum choice_name name, struct choices *c, struct transformer *model)
+{
+    static const struct profile other = {.name = "other"};
+    static const struct routing routing = {.name = "shares.csv"};
+    switch (name) {
+    case CHOICE_NAME_strategy:
+        c->strategy = 1;
+        return true;
+    case CHOICE_NAME_profile:
+        c->profile = &other;
+        return true;
+    case CHOICE_NAME_routing:
+        c->routing = &routing;
+        return true;
+    case CHOICE_NAME_expert_capacity:
+        c->expert_capacity.factor_millionths = 1500000;
+        return true;
+    case CHOICE_NAME_share_units:
+        c->shared_units.last = 1;
+        return true;
+    case CHOICE_NAME_windows:
+        c->ring_ranks_per_node = 2;
+        return true;
+    case CHOICE_NAME_compile:
+        c->kernels = KERNELS_COMPILED;
+        return true;
+    case CHOICE_NAME_core_plan:
+        c->core_plan = "striped";
+        return true;
+    case CHOICE_NAME_recompute_modules:
+        c->recompute_modules = 3;
+        return true;
+    case CHOICE_NAME_offload_ratio:
+        c->offload_ratio = 0.25;
+        return true;
+    case CHOICE_NAME_sparsity:
+        model->attention_kept = 3;
+        return true;
+    case CHOICE_NAME_adapter:
+        model->adapter_rank = 8;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A choice without a member is part of a configuration's identity by its values, unless they only name other
+ * choices. */
+static void identities_differ_where_values_differ(void)
+{
+    const struct profile profile = {.name = "one", .chains = 1};
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        struct transformer model = {
+            .attention_chunk = 4, .attention_kept = 2, .experts = 4, .adapter_rank = 4};
+        struct transformer other_model = model;
+        struct choices one = {.model = &model,
+                              .profile = &profile,
+                              .cp = 2,
+                              .ring_window = 2,
+                              .chunk_count = 2,
+                              .pipeline = CHOICE_PIPELINE_MSP,
+                              .activations = CHOICE_ACTIVATIONS_RATIO,
+                              .offload_ratio = 0.5,
+                              .recompute_modules = 1,
+                              .core_plan = "zigzag"};
+        struct choices other = one;
+        int64_t of_one[CHOICE_NAME_COUNT], of_other[CHOICE_NAME_COUNT];
+        if (row->values == NULL)
+            continue;
+        other.model = &other_model;
+        CHECK(row->key, change_values_of((enum choice_name)i, &other, &other_model));
+        choices_fill_identity(of_one, &one);
+        choices_fill_identity(of_other, &other);
+        CHECK(row->key, (of_one[i] != of_other[i]) == !row->is_label);
+    }
+}
+
 static uint64_t key_of(const struct setup *setup)
 {
     return outcome_request_key(setup, &setup->request, 8);
@@ -453,5 +532,6 @@ static const struct check_case cases[] = {
     {"every member is in a row", every_member_is_in_a_row},
     {"options are printed as they are read", options_are_printed_as_they_are_read},
     {"identities differ where choices matter", identities_differ_where_choices_matter},
+    {"identities differ where values differ", identities_differ_where_values_differ},
 };
 CHECK_MAIN("choice_rows", cases)
