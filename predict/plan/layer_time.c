@@ -30,6 +30,7 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
     key->ring_layout = c->cp > 1 ? c->ring_layout : 0;
     key->rotation = c->cp > 1 ? c->rotation : 0;
     key->core_plan = c->core_plan;
+    key->mla_exchange = c->model->kv_latent > 0 ? c->mla_exchange : 0;
     key->activations = kept ? CHOICE_ACTIVATIONS_KEEP : c->activations;
     key->attention_impl = c->attention_impl;
     key->dtype = c->dtype;

@@ -21,8 +21,8 @@ struct layer_key {
     int64_t micro_batch, chunk;
     uint32_t cp, hp, tp, ring_window, ring_ranks_per_node, subsequences, ffn_chunks;
     int length_rule;
-    uint8_t strategy, attention, placement, ring_layout, rotation, activations, attention_impl,
-        dtype;
+    uint8_t strategy, attention, placement, ring_layout, rotation, mla_exchange, activations,
+        attention_impl, dtype;
 };
 
 /* Sets *key to the choices that determine a layer's time. Activations that are offloaded by ratio count as kept. With

@@ -109,6 +109,26 @@ static void check_repairs(const char *label, const struct setup *setup,
     }
 }
 
+/* Choices that a search tries, and that change a layer's time, change its key. */
+static void layers_differ_where_searched_choices_differ(void)
+{
+    const struct transformer model = {.layers = 4, .kv_latent = 512};
+    const struct choices base = {.model = &model, .cp = 2, .hp = 2, .subsequences = 2};
+    const struct request request = {.model = &model};
+    struct choices other[] = {base, base, base, base, base};
+    struct layer_key key, of_other;
+    other[0].mla_exchange = MLA_EXCHANGE_LATENT;
+    other[1].placement = PLACEMENT_CONTEXT_FIRST;
+    other[2].ring_layout = RING_CONTIGUOUS;
+    other[3].rotation = ROTATE_NEEDED_ROWS;
+    other[4].ring_window = 2;
+    CHECK("a key", layer_key_make(&key, &base, &request, false));
+    for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+        CHECK("a key", layer_key_make(&of_other, &other[i], &request, false));
+        CHECK("keys differ", !layer_keys_equal(&key, &of_other));
+    }
+}
+
 static double ranks_of_node(const struct setup *setup)
 {
     return fmin((double)setup->cluster.gpus, (double)setup->cluster.gpus_per_node);
@@ -363,6 +383,7 @@ static void an_interrupted_search_says_what_it_knows(void)
 }
 
 static const struct check_case cases[] = {
+    {"layers differ where searched choices differ", layers_differ_where_searched_choices_differ},
     {"nothing is better than its bounds", nothing_is_better_than_its_bounds},
     {"short steps tell of long ones", short_steps_tell_of_long_ones},
     {"the boundary does not depend on the guess", the_boundary_does_not_depend_on_the_guess},
