@@ -1,37 +1,64 @@
 /* Makes the option --model from the model of a launch file. */
 #include "models/hub_models.h"
+#include "models/transformer_fields.h"
 #include "predict/launch/launch_parts.h"
 
 #include "base/c_locale.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-/* True if two models are equal in all fields that a model file can give, apart from these: `experts_every`, the fields
- * of the router, `rope_scaled`, `attention_dropout` and `adapter_targets` are not compared, and `rope_theta` and
- * `max_positions` only if positions are rotary and learned, respectively. */
-static bool is_same_model(const struct transformer *a, const struct transformer *b)
+/* Fields that no launch file gives: of the router, those with which its choice or what it multiplies differs. */
+static const char *const not_in_launch_files[] = {
+    "router_bias", "router_correction", "router_on_input", "router_groups", "router_groups_kept"};
+
+/* Returns the model with its router and its layers with experts in one form where several mean the same. */
+static struct transformer in_one_form(const struct transformer *t)
 {
-    return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
-           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
-           a->vocab == b->vocab && a->activation == b->activation && a->norm == b->norm &&
-           a->norm_place == b->norm_place && a->qk_norm_wide == b->qk_norm_wide &&
-           a->positions == b->positions && a->bias_qkv == b->bias_qkv && a->bias_o == b->bias_o &&
-           a->bias_ffn == b->bias_ffn && a->qk_norm == b->qk_norm &&
-           a->qk_norm_bare == b->qk_norm_bare && a->fused_products == b->fused_products &&
-           a->window_chunks == b->window_chunks && a->unrotated_every == b->unrotated_every &&
-           a->tied_head == b->tied_head && fabs(a->norm_eps - b->norm_eps) < 1e-12 &&
-           (a->positions != POSITIONS_ROPE || fabs(a->rope_theta - b->rope_theta) < 1e-6) &&
-           (a->positions != POSITIONS_LEARNED || a->max_positions == b->max_positions) &&
-           a->attention_window == b->attention_window &&
-           a->window_from_layer == b->window_from_layer &&
-           a->full_attention_every == b->full_attention_every && a->experts == b->experts &&
-           a->experts_per_token == b->experts_per_token && a->expert_ffn == b->expert_ffn &&
-           a->shared_ffn == b->shared_ffn && a->dense_layers == b->dense_layers &&
-           a->kv_latent == b->kv_latent && a->q_latent == b->q_latent &&
-           a->rope_dim == b->rope_dim && a->v_dim == b->v_dim &&
-           a->attention_sinks == b->attention_sinks && a->adapter_rank == b->adapter_rank;
+    struct transformer same = *t;
+    if (same.experts_every == 1)
+        same.experts_every = 0;
+    if (same.router_scale == 1)
+        same.router_scale = 0;
+    /* a softmax over the chosen experts is one over all, divided by the sum of the chosen ones */
+    if (same.router == ROUTER_SOFTMAX_OF_CHOSEN) {
+        same.router = ROUTER_SOFTMAX;
+        same.router_norm = true;
+    }
+    return same;
+}
+
+/* True if two models have the same value in a field, as it is printed. */
+static bool is_same_field(const struct transformer *a, const struct transformer *b,
+                          const struct transformer_field *field)
+{
+    struct text of_a = {0}, of_b = {0};
+    transformer_field_put(&of_a, a, field);
+    transformer_field_put(&of_b, b, field);
+    const bool same = strcmp(of_a.data, of_b.data) == 0;
+    text_release(&of_a);
+    text_release(&of_b);
+    return same;
+}
+
+/* True if two models are equal in all fields that a model file can give, apart from `attention_dropout`, which
+ * --dropout replaces; `rope_theta` and `max_positions` are compared only if positions are rotary and learned,
+ * respectively. of_launch_file: `a` is from a launch file, so fields that no launch file gives are not compared. */
+static bool is_same_model(const struct transformer *a, const struct transformer *b,
+                          bool of_launch_file)
+{
+    const struct transformer one = in_one_form(a), other = in_one_form(b);
+    bool same = true;
+    for (size_t i = 0; same && i < TRANSFORMER_FIELDS; i++) {
+        const char *name = transformer_fields[i].name;
+        bool compared = strcmp(name, "attention_dropout") != 0 &&
+                        (strcmp(name, "rope_theta") != 0 || a->positions == POSITIONS_ROPE) &&
+                        (strcmp(name, "max_positions") != 0 || a->positions == POSITIONS_LEARNED);
+        for (size_t k = 0; of_launch_file && k < ARRAY_LEN(not_in_launch_files); k++)
+            compared = compared && strcmp(name, not_in_launch_files[k]) != 0;
+        same = !compared || is_same_field(&one, &other, &transformer_fields[i]);
+    }
+    return same;
 }
 
 static enum status find_preset(struct launch *launch, const struct transformer *model,
@@ -44,7 +71,7 @@ static enum status find_preset(struct launch *launch, const struct transformer *
     for (size_t i = 0; i < count && status == STATUS_OK && *found == NULL; i++) {
         struct transformer preset;
         status = transformer_load(&preset, &launch->arena, names[i], NULL, diag);
-        if (status == STATUS_OK && is_same_model(model, &preset))
+        if (status == STATUS_OK && is_same_model(model, &preset, true))
             *found = names[i];
     }
     return status;
@@ -85,7 +112,7 @@ const char *launch_hub_path(const struct transformer *model)
             bool same = model->name != NULL && strcmp(hub.preset_or_fields, model->name) == 0;
             if (same == named &&
                 transformer_load(&known, &arena, hub.preset_or_fields, NULL, NULL) == STATUS_OK &&
-                is_same_model(model, &known))
+                is_same_model(model, &known, false))
                 found = hub.path;
         }
     }

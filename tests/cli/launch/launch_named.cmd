@@ -37,3 +37,15 @@ for m in deepseek-ai/DeepSeek-V3 deepseek-ai/DeepSeek-R1 deepseek-ai/DeepSeek-V2
   printf "model_name_or_path: $m\nmax_length: 4096\n" > $T/hub.yaml
   echo "$m $(longhaul predict $T/hub.yaml --cluster dgx-h100 --nodes 64 --quick 2>&1 | grep -o -e '--model [a-z0-9.-]* \|missing *model_name_or_path' | head -1)"
 done
+# experts of a preset's sizes with another router are another model, in a file of Megatron's and for a name on the hub
+moe() {
+    echo "torchrun --nproc_per_node 8 pretrain_gpt.py --use-mcore-models --num-layers 48 --hidden-size 2048 --num-attention-heads 32 --group-query-attention --num-query-groups 4 --kv-channels 128 --ffn-hidden-size 6144 --normalization RMSNorm --norm-epsilon 1e-6 --qk-layernorm --swiglu --disable-bias-linear --untie-embeddings-and-output-weights --position-embedding-type rope --rotary-base 1000000 --vocab-size 151936 --make-vocab-size-divisible-by 1 --num-experts 128 --moe-router-topk 8 --moe-ffn-hidden-size 768 --expert-model-parallel-size 8 --seq-length 4096 --micro-batch-size 1 --global-batch-size 8 --bf16 --use-distributed-optimizer $*" > $T/moe.sh
+    longhaul predict --from $T/moe.sh --cluster dgx-h100 --quick 2>&1 > $T/out | grep -o '^ *--model *[^ \\]*\|experts=.*'
+}
+moe
+moe --moe-router-score-function sigmoid
+moe --moe-router-pre-softmax
+moe --moe-router-topk-scaling-factor 2.5
+for field in router=sigmoid experts_every=2 rope_scaled=true; do
+    longhaul plan --longest --emit trl --model qwen3-30b-a3b --set $field --cluster dgx-h100 --nodes 1 2>&1 | cut -d : -f 3 | cut -c 1-90
+done
