@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/open_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,12 +149,8 @@ size_t answer_file_reused_count(const struct answer_file *f)
 
 static enum status append_line(struct answer_file *f, const char *data, size_t size)
 {
-    for (size_t at = 0; at < size;) {
-        ssize_t put = write(f->fd, data + at, size - at);
-        if (put < 0 && errno != EINTR)
-            return STATUS_SYSTEM;
-        at += put > 0 ? (size_t)put : 0;
-    }
+    if (!open_file_write(f->fd, data, size))
+        return STATUS_SYSTEM;
     f->file_bytes += (long long)size;
     return STATUS_OK;
 }
@@ -185,30 +182,6 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
     close(f->fd);
     f->fd = -1;
     return status;
-}
-
-static enum status lock_file(int file, const char *path, struct diag *diag)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(file, F_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN))
-        return STATUS_OK; /* the lock is held, or the file system has no locks */
-    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
-                      "another process is writing it");
-}
-
-/* Reads the whole file through the locked descriptor `file`. A second descriptor would not do: a process loses its lock
- * on a file as soon as it closes any descriptor of that file. */
-static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
-{
-    char buffer[1 << 14];
-    for (;;) {
-        ssize_t got = pread(file, buffer, sizeof buffer, (off_t)text->size);
-        if (got < 0 && errno != EINTR)
-            return report_file_error(diag, path, "read");
-        if (got == 0)
-            return STATUS_OK;
-        text_append(text, buffer, got > 0 ? (size_t)got : 0);
-    }
 }
 
 /* Takes the answers from the text of a file that begins with `head`, and cuts the file off after its last complete
@@ -253,9 +226,12 @@ enum status answer_file_open(struct answer_file *f, const char *path, const char
     if (f->fd < 0)
         return report_file_error(diag, path, "write");
     text_printf(&head, "%s, %s\n", whose, build);
-    enum status status = lock_file(f->fd, path, diag);
-    if (status == STATUS_OK)
-        status = read_all(&text, f->fd, path, diag);
+    enum status status = STATUS_OK;
+    if (!open_file_lock(f->fd))
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                            "another process is writing it");
+    else if (!open_file_read(f->fd, &text))
+        status = report_file_error(diag, path, "read");
     if (status == STATUS_OK)
         status = read_answers(f, &text, whose, &head, diag);
     if (status != STATUS_OK) {

@@ -2,11 +2,11 @@
 #include "base/file_set.h"
 
 #include "base/arena.h"
+#include "base/open_file.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,21 +31,6 @@ static enum status report_cannot_write(struct diag *diag, const char *path)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
                       strerror(errno));
-}
-
-/* Writes all bytes; false with errno set if that fails. */
-static bool write_all(int file, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t put = write(file, data, size < SSIZE_MAX ? size : SSIZE_MAX);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        data += put;
-        size -= (size_t)put;
-    }
-    return true;
 }
 
 /* ---- signals ---- */
@@ -294,7 +279,7 @@ static void write_bytes(struct file_set *s, const char *data, size_t size)
 {
     if (!s->has_open_file)
         text_append(&s->last_file->contents, data, size);
-    else if (s->write_errno == 0 && !write_all(s->open_fd, data, size))
+    else if (s->write_errno == 0 && !open_file_write(s->open_fd, data, size))
         s->write_errno = errno;
 }
 
@@ -355,14 +340,14 @@ static enum status write_directly(const struct file_set_file *f, struct diag *di
     const struct text *kept = &f->contents;
     if (strcmp(f->shown_path, "-") == 0) {
         /* what the program has printed before comes first */
-        if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, kept->data, kept->size))
+        if (fflush(stdout) != 0 || !open_file_write(STDOUT_FILENO, kept->data, kept->size))
             return report_cannot_write(diag, "standard output");
         return STATUS_OK;
     }
     int file = open(f->shown_path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0)
         return report_cannot_write(diag, f->shown_path);
-    enum status status = write_all(file, kept->data, kept->size)
+    enum status status = open_file_write(file, kept->data, kept->size)
                              ? STATUS_OK
                              : report_cannot_write(diag, f->shown_path);
     if (close(file) != 0 && status == STATUS_OK)

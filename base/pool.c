@@ -3,6 +3,7 @@
 #include "base/pool.h"
 
 #include "base/arena.h"
+#include "base/open_file.h"
 #include "base/process.h"
 
 #include <assert.h>
@@ -31,21 +32,6 @@ size_t pool_cores(void)
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
     return count > 0 ? (size_t)count : 1;
-}
-
-static bool write_all(int fd, const void *data, size_t size)
-{
-    const char *at = data;
-    while (size > 0) {
-        ssize_t written = write(fd, at, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        at += written;
-        size -= (size_t)written;
-    }
-    return true;
 }
 
 static bool read_all(int fd, void *data, size_t size)
@@ -82,7 +68,8 @@ static _Noreturn void run_worker(struct pool *pool, int from, int to, pid_t pare
         answer.size = 0;
         pool->function(pool->context, job, &answer);
         uint64_t size = answer.size;
-        if (!write_all(to, &size, sizeof size) || !write_all(to, answer.data, answer.size))
+        if (!open_file_write(to, &size, sizeof size) ||
+            !open_file_write(to, answer.data, answer.size))
             _exit(2);
     }
     _exit(0);
@@ -178,12 +165,12 @@ enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
     while (worker->is_busy)
         worker++;
     /* a worker that died while it was idle had no job, so it is replaced without a report */
-    if (!write_all(worker->to_fd, &job, sizeof job)) {
+    if (!open_file_write(worker->to_fd, &job, sizeof job)) {
         reap_worker(worker, NULL);
         enum status status = start_worker(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
-        if (!write_all(worker->to_fd, &job, sizeof job))
+        if (!open_file_write(worker->to_fd, &job, sizeof job))
             return diag_error(diag, nowhere, STATUS_SYSTEM,
                               "cannot send a job to a worker process: %s", strerror(errno));
     }

@@ -4,6 +4,7 @@
 
 #include "base/data_path.h"
 #include "base/file_set.h"
+#include "base/open_file.h"
 #include "base/process.h"
 #include "base/utf8.h"
 
@@ -153,26 +154,9 @@ enum gnuplot_file {
 #define DATA_PATH "/dev/fd/3"
 #define PICTURE_PATH "/dev/fd/1"
 
-static bool write_all(int fd, const struct text *text)
+static bool write_channel(int fd, const struct text *text)
 {
-    for (size_t at = 0; at < text->size;) {
-        ssize_t put = write(fd, text->data + at, text->size - at);
-        if (put < 0 && errno != EINTR)
-            return false;
-        at += put > 0 ? (size_t)put : 0;
-    }
-    return lseek(fd, 0, SEEK_SET) == 0;
-}
-
-static bool read_all(int fd, struct text *text)
-{
-    char piece[1 << 14];
-    for (;;) {
-        ssize_t got = pread(fd, piece, sizeof piece, (off_t)text->size);
-        if (got == 0 || (got < 0 && errno != EINTR))
-            return got == 0;
-        text_append(text, piece, got > 0 ? (size_t)got : 0);
-    }
+    return open_file_write(fd, text->data, text->size) && lseek(fd, 0, SEEK_SET) == 0;
 }
 
 static _Noreturn void exec_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
@@ -253,15 +237,15 @@ static enum status draw_figure(const struct figure *figure, enum figure_format f
 {
     struct text words = {0}, got = {0};
     int code = 0;
-    if (!write_all(channel[CHANNEL_PROGRAM], program) ||
-        !write_all(channel[CHANNEL_DATA], &figure->csv))
+    if (!write_channel(channel[CHANNEL_PROGRAM], program) ||
+        !write_channel(channel[CHANNEL_DATA], &figure->csv))
         return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                           "cannot write the program of the figure to its standard input: %s",
                           strerror(errno));
     enum status status = run_gnuplot(channel, &code, diag);
-    if (status == STATUS_OK && (code != 0 || !read_all(channel[CHANNEL_PICTURE], &got) ||
+    if (status == STATUS_OK && (code != 0 || !open_file_read(channel[CHANNEL_PICTURE], &got) ||
                                 !is_complete_picture(&got, format))) {
-        read_all(channel[CHANNEL_MESSAGES], &words);
+        open_file_read(channel[CHANNEL_MESSAGES], &words);
         status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                             "cannot draw plots/%s.gp: %s", figure->script_name,
                             last_message_line(&words, got.size));

@@ -2,6 +2,7 @@
 
 #include "base/c_locale.h"
 #include "base/file_set.h"
+#include "base/open_file.h"
 #include "base/path.h"
 
 #include "cli/sweep/predictor.h"
@@ -149,30 +150,14 @@ static void read_line(struct sweep_journal *j, const char *line, size_t size)
         store_row(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
 }
 
-/* Reads the whole journal through the locked descriptor, since closing another one of the same file would end the
- * lock. */
-static enum status read_file_text(struct text *text, int file, const char *path, struct diag *diag)
-{
-    char piece[1 << 14];
-    for (;;) {
-        ssize_t got = pread(file, piece, sizeof piece, (off_t)text->size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return report_failure(diag, path, "read");
-        if (got == 0)
-            return STATUS_OK;
-        text_append(text, piece, (size_t)got);
-    }
-}
-
 /* Reads the rows of a journal, and sets *size to the bytes of its complete lines. It sets *size to 0 if the head is
  * not complete; the caller then begins the journal again. */
 static enum status read_journal(struct sweep_journal *j, int file, const char *path,
                                 long long *size, struct diag *diag)
 {
     struct text text = {0};
-    enum status status = read_file_text(&text, file, path, diag);
+    enum status status =
+        open_file_read(file, &text) ? STATUS_OK : report_failure(diag, path, "read");
     *size = 0;
     size_t at = 0, head = sizeof journal_head - 1;
     if (status != STATUS_OK || text.size == 0)
@@ -209,33 +194,15 @@ out:
 
 static enum status lock_journal(int file, const char *path, struct diag *diag)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(file, F_SETLK, &whole) == 0)
-        return STATUS_OK;
-    if (errno != EACCES && errno != EAGAIN) /* the file system has no locks */
-        return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
-                      "another sweep is writing it");
-}
-
-static enum status write_all(int file, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t put = write(file, data, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return STATUS_SYSTEM;
-        data += put;
-        size -= (size_t)put;
-    }
-    return STATUS_OK;
+    return open_file_lock(file) ? STATUS_OK
+                                : diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                                             "another sweep is writing it");
 }
 
 /* Appends a text to the journal. If that fails, removes what was written of it. */
 static enum status append_text(struct sweep_journal *j, const struct text *text, struct diag *diag)
 {
-    if (write_all(j->file_descriptor, text->data, text->size) == STATUS_OK) {
+    if (open_file_write(j->file_descriptor, text->data, text->size)) {
         j->complete_bytes += (long long)text->size;
         return STATUS_OK;
     }

@@ -1,0 +1,23 @@
+/* base/open_file.h: all bytes of an open file, and a lock on it, whatever interrupts the calls. A failure leaves its
+ * cause in errno. */
+#ifndef BASE_OPEN_FILE_H
+#define BASE_OPEN_FILE_H
+
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Writes all bytes to a file, a device or a pipe. If that fails, some of them may be written. */
+bool open_file_write(int file, const void *data, size_t size);
+
+/* Appends the contents of a regular file to an empty text, from the file's beginning, and leaves the file's position.
+ * The owner of a lock reads its file like this: a process loses its lock on a file as soon as it closes any descriptor
+ * of that file. */
+bool open_file_read(int file, struct text *text);
+
+/* Locks a file against other processes, until this one closes it. Returns false if another process has it locked. If
+ * the file system has no locks, the file counts as locked. */
+bool open_file_lock(int file);
+
+#endif
