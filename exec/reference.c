@@ -1,6 +1,7 @@
 #include "exec/reference.h"
 
 #include "base/arena.h"
+#include "base/digest.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -92,14 +93,6 @@ static uint64_t splitmix64(uint64_t state, uint64_t i)
     return z ^ (z >> 31);
 }
 
-static uint64_t fnv1a64(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 bool reference_is_bias(const char *name)
 {
     return strstr(name, ".bias") != NULL;
@@ -118,7 +111,8 @@ void reference_init_weights(struct reference *r, uint64_t seed)
         const bool norm = reference_is_norm(tensor->name);
         const double centre = norm ? 1 : 0;
         const double width = norm || bias ? 0.1 : sqrt(3 / (double)tensor->cols);
-        const uint64_t state = seed + fnv1a64(tensor->name);
+        const uint64_t state =
+            seed + digest_add(DIGEST_OF_NO_BYTES, tensor->name, strlen(tensor->name));
         for (size_t i = 0; i < tensor->count; i++) {
             const double u = (double)(splitmix64(state, i) >> 11) * 0x1p-53;
             tensor->param[i] = (float)(centre + width * (2 * u - 1));

@@ -1,5 +1,6 @@
 #include "traces/kineto_events.h"
 
+#include "base/digest.h"
 #include "base/json_pull.h"
 #include "base/text.h"
 #include "traces/kernel_class.h"
@@ -58,18 +59,10 @@ struct event_draft {
     int type_count;
 };
 
-/* Returns the 32-bit FNV-1a hash of a text. */
-static uint32_t hash(const char *text)
-{
-    uint32_t h = 2166136261u;
-    for (; *text != '\0'; text++)
-        h = (h ^ (unsigned char)*text) * 16777619u;
-    return h;
-}
-
 static size_t find_slot(const struct event_names *names, const char *text)
 {
-    size_t slot = hash(text) & (names->slot_count - 1);
+    size_t slot =
+        (size_t)digest_add(DIGEST_OF_NO_BYTES, text, strlen(text)) & (names->slot_count - 1);
     while (names->row_of_slot[slot] != 0 &&
            strcmp(names->texts[names->row_of_slot[slot] - 1], text) != 0)
         slot = (slot + 1) & (names->slot_count - 1);

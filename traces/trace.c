@@ -1,5 +1,7 @@
 #include "traces/trace.h"
 
+#include "base/digest.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +21,11 @@ void trace_release(struct trace *trace)
     *trace = (struct trace){0};
 }
 
-/* Returns the 32-bit FNV-1a hash of a text. */
-static uint32_t hash(const char *text, size_t size)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ (unsigned char)text[i]) * 16777619u;
-    return h;
-}
-
 /* Returns the slot of the label, or the free slot where it would go. */
 static size_t find_slot(const struct trace *trace, const char *text, size_t size)
 {
-    size_t slot = hash(text, size) & (trace->label_slot_count - 1);
+    size_t slot =
+        (size_t)digest_add(DIGEST_OF_NO_BYTES, text, size) & (trace->label_slot_count - 1);
     while (trace->label_id_of_slot[slot] != 0) {
         const char *label = trace->labels[trace->label_id_of_slot[slot] - 1];
         if (strncmp(label, text, size) == 0 && label[size] == '\0')
